@@ -52,8 +52,11 @@ def job_timeline(
         *(entry for attempt in attempts for entry in _attempt(attempt)),
         *_open_job(job, now),
     ]
+    first_due = attempts[0].due_at if attempts else job.next_attempt_at
     if not attempts or job.effective_at < attempts[0].due_at:
         entries.append(_due(job.effective_at, now))
+    if first_due is not None and (attempts or not job.attempt):
+        entries += _wait(job.effective_at, first_due, "put off")
     return sorted(entries, key=lambda entry: entry.at)
 
 
@@ -151,6 +154,9 @@ def _open_job(job: JobView, now: datetime) -> Iterator[TimelineEntry]:
             title = f"The lease of attempt {job.attempt} ends unless it is renewed"
             yield TimelineEntry(at=job.lease_until, title=title, tone="ahead")
     elif job.next_attempt_at is not None and job.attempt:
+        if job.held_back is not None:
+            title = f"held back: {job.held_back.destination} is failing"
+            yield TimelineEntry(at=now, title=title, tone="wait")
         yield TimelineEntry(
             at=job.next_attempt_at,
             title=f"Attempt {job.attempt + 1} due",

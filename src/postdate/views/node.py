@@ -37,7 +37,7 @@ class NodeViews:
         """List the nodes of the last week, the silent ones first, then by name."""
         # No tenant's, so not as a reader: the names of nodes are the operator's.
         async with self._database.connection() as connection:
-            rows = await node_store.live(connection, FORGET_SECONDS)
+            rows = await node_store.list_live(connection, FORGET_SECONDS)
         now = self._database.unix_ms() / 1000
         nodes = [_view(row, now) for row in rows]
         return sorted(nodes, key=lambda node: (not node.silent, node.name, node.node_id))[

@@ -69,7 +69,9 @@ function drawTable(details) {
   const chart = charts.get(host);
   if (!details.open || !chart) return;
   const [table, series] = [details.querySelector("table"), chart.series];
-  table.replaceChildren(table.createTHead(), table.createTBody());
+  table.replaceChildren();
+  table.createTHead();
+  table.createTBody();
   const head = table.tHead.insertRow();
   for (const { label } of series) head.append(Object.assign(document.createElement("th"), { textContent: label }));
   const [instants, ...values] = chart.data;

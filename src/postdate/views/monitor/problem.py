@@ -253,7 +253,7 @@ def _destinations(disabled: Sequence[DisabledDestination]) -> Iterator[OverviewP
         yield OverviewProblem(
             severity=Severity.STOPPED,
             text=f"Destination {one.name} is disabled.",
-            cause=one.reason or "",
+            cause=_sentence(one.reason),
             since=one.disabled_at,
             holds_up="Jobs and subscriptions that go there fail.",
             link=f"/destinations/{quote(one.name, safe='')}",
