@@ -124,6 +124,20 @@ async def test_a_spike_is_neither_early_nor_lost() -> None:
         assert figures["spike", name].held
 
 
+@pytest.mark.usefixtures("small")
+async def test_an_arm_that_fails_is_a_missed_goal_and_the_others_go_on() -> None:
+    async def broken(*_: object) -> list[testbed.Measure]:
+        raise RuntimeError("of 3 payments 2 are stored")
+
+    async def fine(*_: object) -> list[testbed.Measure]:
+        return [testbed.plain("fine", "rate", 1.0, "1/s")]
+
+    failed, figure = await arm.run_arms({"broken": broken, "fine": fine}, None, [])
+    assert (failed.arm, failed.held) == ("broken", False)
+    assert "of 3 payments 2 are stored" in failed.what
+    assert figure.arm == "fine"
+
+
 async def test_an_unknown_arm_is_named() -> None:
     with pytest.raises(StartError, match="there is no arm nonsense"):
         await payment.run(payment_plan.QUICK, ["nonsense"])

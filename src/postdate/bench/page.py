@@ -46,6 +46,10 @@ class RunClock:
 MIN_BARS: Final = 3
 """Fewer rates than this are read faster in the table."""
 
+_BUSY: Final = (
+    "\n\n**The machine was busy with other things.** Rates, latencies and ratios of this run say "
+    "little; bytes and counts hold."
+)
 WHOLE: Final = 100.0
 """From here on a figure has no decimals."""
 
@@ -103,7 +107,7 @@ def _machine(facts: RunFacts) -> str:
         f"{facts.minutes:.0f} minutes. Medians, with the lowest and the highest round behind "
         "them. Trust the ratios, which were measured in one run; the absolute figures are this "
         "machine's. [What each arm includes](bench.md)."
-    )
+    ) + (_BUSY if facts.load > (psutil.cpu_count() or 1) / 2 else "")
 
 
 def _goals(figures: Mapping[str, Sequence[Measure]]) -> str:
