@@ -5,10 +5,10 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from postdate.bench.arm import middle
-from postdate.bench.page import RunFacts, write
+from postdate.bench.page import BenchFacts, write
 from postdate.bench.testbed import Measure, at_least, median, plain
 
-FACTS = RunFacts("cmd", datetime(2026, 1, 2, 3, 4, tzinfo=UTC), 11.6, 0.25, "abc1234")
+FACTS = BenchFacts("cmd", datetime(2026, 1, 2, 3, 4, tzinfo=UTC), 11.6, 0.25, "abc1234")
 SVG = "{http://www.w3.org/2000/svg}"
 
 

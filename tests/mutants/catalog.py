@@ -1,5 +1,5 @@
 """Every seeded bug."""
 
-from mutants import edge, money, outside, worker
+from mutants import caller, money, outside, worker
 
-MUTANTS = (*worker.MUTANTS, *money.MUTANTS, *outside.MUTANTS, *edge.MUTANTS)
+MUTANTS = (*worker.MUTANTS, *money.MUTANTS, *outside.MUTANTS, *caller.MUTANTS)

@@ -22,7 +22,7 @@ from postdate.settlement.settler import Settler
 from postdate.settlement.stop import STOPPED, SettlementStop
 from postdate.store.account.account import Account, key_of
 from postdate.store.connection.error import DatabaseError
-from postdate.store.payment.settlement_clock import Recorded
+from postdate.store.payment.settlement_clock import TrustedClock
 from sim.loop import wait
 from sim.settle_rows import (
     STATEMENTS,
@@ -87,7 +87,7 @@ class SettleHistory:
 
     async def run(self) -> "SettleHistory":
         tables = self.tables
-        tables.rows[("clock",)] = Recorded(tables.now(), 0)
+        tables.rows[("clock",)] = TrustedClock(tables.now(), 0)
         for name in ACCOUNTS:
             key = key_of(TENANT, name)
             tables.rows["account", key] = Account(*key, 100, 0, 0, 0, None, None, None)
@@ -231,7 +231,7 @@ class SettleHistory:
         """Confirm the clock and end the stop, as `postdate settlement resume` does."""
         if self.tables.rows.pop(("setting", STOPPED), None) is not None:
             confirmations = self.tables.rows["clock",].confirmations + 1
-            self.tables.rows["clock",] = Recorded(self.tables.now(), confirmations)
+            self.tables.rows["clock",] = TrustedClock(self.tables.now(), confirmations)
 
     def _look(self) -> None:
         tables = self.tables

@@ -19,7 +19,7 @@ from postdate.store.operate import node as node_store
 from postdate.store.operate import vital as vital_store
 from postdate.store.payment import settlement, settlement_clock
 from postdate.store.payment.settlement import Candidate, LockedPayment, Order
-from postdate.store.payment.settlement_clock import Recorded
+from postdate.store.payment.settlement_clock import TrustedClock
 from postdate.store.tenant import halt, setting
 from postdate.store.timer import timer
 from postdate.store.timer.timer import Head
@@ -251,10 +251,10 @@ async def heads(reader: Any, places: Sequence[tuple[int, int, datetime]]) -> lis
     return list(found.values())
 
 
-async def clock_read(transaction: TableTransaction) -> Recorded:
+async def clock_read(transaction: TableTransaction) -> TrustedClock:
     """Stand for settlement_clock_read."""
     await transaction.database.step("clock")
-    found: Recorded = transaction.get(("clock",))
+    found: TrustedClock = transaction.get(("clock",))
     return found
 
 

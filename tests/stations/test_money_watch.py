@@ -33,7 +33,7 @@ async def test_what_will_fail_is_told_once_and_shown(api: Api) -> None:
     soon, _later = await _pay(api, 50, 3600), await _pay(api, 60, 3 * 86_400)
     node, registry = api.node, CollectorRegistry()
     money = MoneyViews(node.database, RuleBooks())
-    tell = PaymentWarnings(node.database).tell
+    tell = PaymentWarnings(node.database).record_warnings
     watch = MoneyWatch(registry, node.database, node.runtime, money, tell)
     assert await watch.step() == 0, "the first look waits for a minute"
     assert await watch.run_once() == 1

@@ -16,7 +16,7 @@ import psutil
 from postdate.bench.testbed import Measure
 
 
-class RunFacts(NamedTuple):
+class BenchFacts(NamedTuple):
     """Where and when a run was made."""
 
     command: str
@@ -37,10 +37,10 @@ class RunClock:
         self._load = os.getloadavg()[0]
         self._start = time.monotonic()
 
-    def facts(self) -> RunFacts:
+    def facts(self) -> BenchFacts:
         """Return the facts, at the end of the run."""
         minutes = (time.monotonic() - self._start) / 60
-        return RunFacts(self._command, self._began, minutes, self._load, _commit())
+        return BenchFacts(self._command, self._began, minutes, self._load, _commit())
 
 
 MIN_BARS: Final = 3
@@ -67,7 +67,7 @@ STYLE: Final = (
 )
 
 
-def write(path: Path, figures: Mapping[str, Sequence[Measure]], facts: RunFacts) -> list[Path]:
+def write(path: Path, figures: Mapping[str, Sequence[Measure]], facts: BenchFacts) -> list[Path]:
     """Write the page and, beside it, its charts; return the files."""
     parts = [f"# Figures\n\n{_machine(facts)}\n", _goals(figures)]
     files = [path]
@@ -98,7 +98,7 @@ def _commit() -> str:
     return described.stdout.strip() or "of an installed package"
 
 
-def _machine(facts: RunFacts) -> str:
+def _machine(facts: BenchFacts) -> str:
     memory = psutil.virtual_memory().total / 2**30
     return (
         f"Measured by `{facts.command}` on {facts.began:%Y-%m-%d %H:%M} UTC, commit "

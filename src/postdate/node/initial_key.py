@@ -45,18 +45,18 @@ async def ensure_key(tenants: Tenants, settings: ProcessSettings) -> str | None:
     """Make sure that there is an admin key; return it when it was made just now."""
     await ensure_tenant(tenants)
     if settings.admin_key:
-        await _store_given_key(tenants, settings.admin_key)
+        await _store_admin_key(tenants, settings.admin_key)
         return None
     file = settings.data_dir / KEY_FILE
     if file.exists():
-        await _store_given_key(tenants, read_key(file))
+        await _store_admin_key(tenants, read_key(file))
         return None
     issued = await tenants.issue(TENANT, [Scope.ADMIN], note="first start")
     write_key(file, issued.key)
     return issued.key
 
 
-async def _store_given_key(tenants: Tenants, key: str) -> None:
+async def _store_admin_key(tenants: Tenants, key: str) -> None:
     try:
         await tenants.issue(TENANT, [Scope.ADMIN], note="given at start", given=key)
     except RefusedError as error:

@@ -26,8 +26,8 @@ def loops(node: Node) -> list[Loop]:
     approvals = Approvals(node.database, node.payment_meter, node.reads)
     prover = Prover(node.database, node.runtime, ProofMeter(node.registry))
     money = MoneyViews(node.database, RuleBooks())
-    tell = PaymentWarnings(node.database).tell
-    watch = MoneyWatch(node.registry, node.database, node.runtime, money, tell)
+    record = PaymentWarnings(node.database).record_warnings
+    watch = MoneyWatch(node.registry, node.database, node.runtime, money, record)
     settling = Loop(
         "settlement",
         settler.run_once,

@@ -1,4 +1,4 @@
-"""Seal what was told: take it from the outbox and put it into the chains of its tenants."""
+"""Seal what was unsealed: take it from the outbox and put it into the chains of its tenants."""
 
 import time
 from collections import Counter as Tally
@@ -128,7 +128,7 @@ class Sealer:
         self._mark.forget()
 
 
-class Told(NamedTuple):
+class UnsealedEvents(NamedTuple):
     """Events of one tenant in the order to seal, column by column."""
 
     types: list[str]
@@ -137,9 +137,9 @@ class Told(NamedTuple):
     events: list[UUID | None]
     digests: bytes
 
-    def part(self, begin: int, end: int) -> "Told":
+    def part(self, begin: int, end: int) -> "UnsealedEvents":
         """Return some of them."""
-        return Told(
+        return UnsealedEvents(
             self.types[begin:end],
             self.subjects[begin:end],
             self.events[begin:end],
@@ -147,7 +147,7 @@ class Told(NamedTuple):
         )
 
 
-def _told(rows: Sequence[Waiting]) -> Told:
+def _in_order(rows: Sequence[Waiting]) -> UnsealedEvents:
     types: list[str] = []
     subjects: list[UUID] = []
     events: list[UUID | None] = []
@@ -155,16 +155,16 @@ def _told(rows: Sequence[Waiting]) -> Told:
         types += row.types if len(row.types) == len(row) else row.types * len(row)
         subjects += row.subjects
         events += [None] * len(row) if row.events is None else row.events
-    told = Told(types, subjects, events, b"".join(row.digests for row in rows))
-    return told if len(set(subjects)) == len(subjects) else _once(told)
+    unsealed = UnsealedEvents(types, subjects, events, b"".join(row.digests for row in rows))
+    return unsealed if len(set(subjects)) == len(subjects) else _once(unsealed)
 
 
-def _once(told: Told) -> Told:
+def _once(unsealed: UnsealedEvents) -> UnsealedEvents:
     """Leave out what stands twice in the outbox, because somebody has copied it."""
-    digests = (told.part(n, n + 1).digests for n in range(len(told.subjects)))
-    known = dict(zip(zip(*told[:3], strict=True), digests, strict=True))
+    digests = (unsealed.part(n, n + 1).digests for n in range(len(unsealed.subjects)))
+    known = dict(zip(zip(*unsealed[:3], strict=True), digests, strict=True))
     types, subjects, events = map(list, zip(*known, strict=True))
-    return Told(types, subjects, events, b"".join(known.values()))
+    return UnsealedEvents(types, subjects, events, b"".join(known.values()))
 
 
 async def _write(
@@ -173,14 +173,14 @@ async def _write(
     rows: dict[int, list[Waiting]] = defaultdict(list)
     for row in taken:
         rows[row.tenant_id].append(row)
-    by_tenant = {tenant_id: _told(rows[tenant_id]) for tenant_id in sorted(rows)}
-    counts = {tenant_id: len(told.subjects) for tenant_id, told in by_tenant.items()}
+    by_tenant = {tenant_id: _in_order(rows[tenant_id]) for tenant_id in sorted(rows)}
+    counts = {tenant_id: len(unsealed.subjects) for tenant_id, unsealed in by_tenant.items()}
     chains = await seal.advance(connection, counts)
     sealed_at = max(now, taken[-1].time)
     seals = [
         each
-        for tenant_id, told in by_tenant.items()
-        for each in _seals(chains[tenant_id], told, sealed_at, unix_ms)
+        for tenant_id, unsealed in by_tenant.items()
+        for each in _seals(chains[tenant_id], unsealed, sealed_at, unix_ms)
     ]
     await seal.insert(connection, seals)
     await seal.move(connection, {each.content.tenant_id: each.hash for each in seals})
@@ -190,11 +190,13 @@ async def _write(
     await activity.count(connection, _tally(taken, now))
 
 
-def _seals(chain: Chain, told: Told, sealed_at: datetime, unix_ms: int) -> Iterator[NewSeal]:
+def _seals(
+    chain: Chain, unsealed: UnsealedEvents, sealed_at: datetime, unix_ms: int
+) -> Iterator[NewSeal]:
     """Put the events of one tenant behind the end of its chain."""
     position, previous = chain.position + 1, chain.hash
-    for begin in range(0, len(told.subjects), SEAL_LIMIT):
-        part = told.part(begin, begin + SEAL_LIMIT)
+    for begin in range(0, len(unsealed.subjects), SEAL_LIMIT):
+        part = unsealed.part(begin, begin + SEAL_LIMIT)
         content = _content(chain.tenant_id, position, sealed_at, part)
         digest = seal_hash(previous, content)
         yield NewSeal(
@@ -207,17 +209,19 @@ def _seals(chain: Chain, told: Told, sealed_at: datetime, unix_ms: int) -> Itera
         position, previous = position + len(part.subjects), digest
 
 
-def _content(tenant_id: int, position: int, sealed_at: datetime, told: Told) -> SealContent:
-    types = {name: number for number, name in enumerate(dict.fromkeys(told.types), 1)}
+def _content(
+    tenant_id: int, position: int, sealed_at: datetime, unsealed: UnsealedEvents
+) -> SealContent:
+    types = {name: number for number, name in enumerate(dict.fromkeys(unsealed.types), 1)}
     return SealContent(
         tenant_id=tenant_id,
         position=position,
         sealed_at=sealed_at,
         types=list(types),
-        kinds=[types[each] for each in told.types],
-        subjects=told.subjects,
-        events=told.events,
-        digests=told.digests,
+        kinds=[types[each] for each in unsealed.types],
+        subjects=unsealed.subjects,
+        events=unsealed.events,
+        digests=unsealed.digests,
     )
 
 

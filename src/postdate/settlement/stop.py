@@ -12,7 +12,7 @@ from postdate.settlement.clock_guard import ClockGuard, node_time, seconds_ahead
 from postdate.store.connection.database import Connection
 from postdate.store.operate import node as node_store
 from postdate.store.payment import settlement_clock as clock_store
-from postdate.store.payment.settlement_clock import Recorded
+from postdate.store.payment.settlement_clock import TrustedClock
 from postdate.store.tenant import setting as setting_store
 
 log = Log()
@@ -93,7 +93,7 @@ class SettlementStop:
         self._trust(at, recorded)
         return True
 
-    def _trust(self, at: datetime, recorded: Recorded) -> None:
+    def _trust(self, at: datetime, recorded: TrustedClock) -> None:
         self._guard.accept_time(at)
         self._confirmations = recorded.confirmations
 

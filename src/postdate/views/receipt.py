@@ -54,9 +54,9 @@ class ReceiptViews:
 
 
 def _proved(fact: SealedFact) -> ReceiptFact:
-    if fact.seal is None or fact.place is None:
+    if fact.seal is None or fact.offset is None:
         detail = "What happened is not sealed yet: ask again in a second."
         raise refuse(Code.CONFLICT, detail, retry_after_seconds=1)
     if fact.record is None:
         raise refuse(Code.CONFLICT, f"The fact {fact.type} was removed, its digest alone is kept.")
-    return prove_fact(fact.type, fact.event_id, fact.place, fact.record, fact.seal)
+    return prove_fact(fact.type, fact.event_id, fact.offset, fact.record, fact.seal)

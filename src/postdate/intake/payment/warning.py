@@ -17,7 +17,9 @@ class PaymentWarnings:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def tell(self, tenant_id: int, failing: Sequence[FailingPayment], hours: float) -> int:
+    async def record_warnings(
+        self, tenant_id: int, failing: Sequence[FailingPayment], hours: float
+    ) -> int:
         """Record an event for the first failure of each payment or schedule; return how many."""
         first = {
             subject: each
@@ -25,7 +27,7 @@ class PaymentWarnings:
             if (subject := each.payment_id or each.schedule_id) is not None
         }
         async with self._database.write() as connection:
-            known = await store.told(connection, tenant_id, first, timedelta(hours=hours))
+            known = await store.list_warned(connection, tenant_id, first, timedelta(hours=hours))
             data = {
                 subject: msgspec.to_builtins(each)
                 for subject, each in first.items()

@@ -141,18 +141,18 @@ def signed_bytes(body: ReceiptBody) -> bytes:
 
 
 def prove_fact(
-    kind: str, event_id: UUID, place: int, record: bytes, sealed: tuple[SealContent, bytes, bytes]
+    kind: str, event_id: UUID, offset: int, record: bytes, sealed: tuple[SealContent, bytes, bytes]
 ) -> ReceiptFact:
-    """Write down a fact and its place in a seal, given with its previous hash and its own."""
+    """Write down a fact and its offset in a seal, given with its previous hash and its own."""
     content, previous, own = sealed
-    block = place // BLOCK_EVENTS
+    block = offset // BLOCK_EVENTS
     part = slice(block * BLOCK_EVENTS, (block + 1) * BLOCK_EVENTS)
     digests = content.digests[part.start * DIGEST_BYTES : part.stop * DIGEST_BYTES].hex()
     width = 2 * DIGEST_BYTES
     return ReceiptFact(
         type=kind,
         event_id=event_id,
-        position=content.position + place,
+        position=content.position + offset,
         values=read_record(kind, record),
         record=record.hex(),
         seal=SealProof(

@@ -15,7 +15,7 @@ class SealedFact(msgspec.Struct, frozen=True, kw_only=True):
 
     type: str
     event_id: UUID
-    place: int | None
+    offset: int | None
     record: bytes | None
     seal: tuple[SealContent, bytes, bytes] | None
     """With the hash of the seal before it, and its own."""
@@ -30,10 +30,10 @@ async def facts(
         SealedFact(
             type=row["type"],
             event_id=row["event_id"],
-            place=row["place"],
+            offset=row["seal_offset"],
             record=row["record"],
             seal=None
-            if row["place"] is None
+            if row["seal_offset"] is None
             else (
                 SealContent(
                     tenant_id=tenant_id,

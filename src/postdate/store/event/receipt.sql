@@ -1,9 +1,11 @@
 -- What a receipt is made of: the facts of a job or payment, each with the seal that holds it.
 
 -- name: receipt_facts
--- Its first fact and what ended it, in the order of the chain. `place` is NULL while it waits for
+-- Its first fact and what ended it, in the order of the chain. `seal_offset` is NULL while it waits
+-- for
 -- its seal, `record` where the fact was pruned.
-SELECT e.type, e.event_id, s.position - k.position AS place, f.record, k.position, k.sealed_at,
+SELECT e.type, e.event_id, s.position - k.position AS seal_offset,
+       f.record, k.position, k.sealed_at,
        k.types, k.kinds, k.subjects, k.events, k.digests, k.previous, k.hash
   FROM fact_of_subject($1, $2) AS e
  CROSS JOIN LATERAL (SELECT seal_find($1, $2, e.event_id, e.time) AS position OFFSET 0) AS s

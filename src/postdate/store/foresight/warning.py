@@ -17,11 +17,13 @@ async def tenants(connection: Connection, until: datetime, limit: int) -> list[i
     return [row[0] for row in rows]
 
 
-async def told(
+async def list_warned(
     connection: Connection, tenant_id: int, subjects: Collection[UUID], since: timedelta
 ) -> set[UUID]:
     """Return which of these were told of lately; nobody else tells until the commit."""
     await connection.execute(query("warning_lock"), tenant_id)
     buckets = [bucket_of(subject) for subject in subjects]
-    rows = await connection.fetch(query("warning_told"), tenant_id, buckets, list(subjects), since)
+    rows = await connection.fetch(
+        query("warning_list_warned"), tenant_id, buckets, list(subjects), since
+    )
     return {row["subject"] for row in rows}

@@ -18,7 +18,7 @@ SELECT DISTINCT found.tenant_id
 -- Two nodes that look at once must not both tell.
 SELECT pg_advisory_xact_lock(hashtext('postdate.will_fail'), $1)
 
--- name: warning_told
+-- name: warning_list_warned
 SELECT e.subject
   FROM unnest($2::smallint[], $3::uuid[]) AS wanted (bucket, subject)
   JOIN event e ON e.bucket = wanted.bucket AND e.subject = wanted.subject

@@ -56,8 +56,8 @@ END $$;
 -- Take what the outbox holds of the buckets that nobody else is sealing, the oldest of each first.
 -- The lock comes before the look: a snapshot from before it could miss what the last sealer has
 -- left. `around` goes around rows that a stranger has locked; it is no habit, for it writes each
--- row once more. Whoever holds the bucket's lock is the only one to delete, and nobody changes a row:
--- one is found again by its place in the table, between the times that the index is asked for.
+-- row once more. Whoever holds the bucket's lock is the only one to delete, and nobody changes a
+-- row: it is found again by its place in the table, between the times that the index is asked for.
 CREATE OR REPLACE FUNCTION outbox_take(
     low timestamptz, event_limit integer, row_limit integer, without integer[], around boolean
 ) RETURNS TABLE (tenant_id integer, "time" timestamptz, types text[], subjects uuid[],

@@ -7,17 +7,17 @@ from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
 
-class Recorded(NamedTuple):
+class TrustedClock(NamedTuple):
     """The last trusted time, and how often a person has confirmed the clock."""
 
     at: datetime
     confirmations: int
 
 
-async def read(connection: Connection) -> Recorded:
+async def read(connection: Connection) -> TrustedClock:
     """Read it; the schema begins with the time at which it was made."""
     [row] = await connection.fetch(query("settlement_clock_read"))
-    return Recorded(*row)
+    return TrustedClock(*row)
 
 
 async def record(connection: Connection, trusted: datetime) -> None:

@@ -68,7 +68,7 @@ class FoundLease(NamedTuple):
     claimed_at: datetime
 
 
-class JobEnd(NamedTuple):
+class ReportedEnd(NamedTuple):
     """How a job ended, and by which token its worker reported it; None while it has not."""
 
     token: int | None
@@ -196,10 +196,10 @@ async def find(
 
 async def find_end(
     connection: Connection, bucket: int, tenant_id: int, subject: UUID
-) -> JobEnd | None:
+) -> ReportedEnd | None:
     """Return how a tenant's job ended; None if there is no such job."""
     row = await connection.fetchrow(query("lease_find_end"), bucket, tenant_id, subject)
-    return JobEnd(*row) if row else None
+    return ReportedEnd(*row) if row else None
 
 
 async def lock(connection: Connection, bucket: int, subjects: Sequence[UUID]) -> set[UUID]:

@@ -29,7 +29,7 @@ MAX_TENANTS: Final = 1000
 SETTING: Final = "foresight.warn_hours"
 MAX_HOURS: Final = 8760
 
-Tell = Callable[[int, Sequence[FailingPayment], float], Awaitable[int]]
+RecordWarnings = Callable[[int, Sequence[FailingPayment], float], Awaitable[int]]
 """Record what will fail of a tenant within so many hours; return how much of it is news."""
 
 
@@ -51,12 +51,12 @@ class MoneyWatch:
         database: Database,
         settings: Settings,
         money: MoneyViews,
-        tell: Tell,
+        record: RecordWarnings,
     ) -> None:
         self._database = database
         self._settings = settings
         self._money = money
-        self._tell = tell
+        self._record = record
         self._next = time.monotonic() + FIRST_SECONDS
         self._gauge = will_fail_gauge(registry)
 
@@ -89,6 +89,6 @@ class MoneyWatch:
         found = await self._money.project(tenant_id, now + timedelta(hours=hours))
         if found is None or not found.failing_count:
             return 0
-        if await self._tell(tenant_id, found.failing, hours):
+        if await self._record(tenant_id, found.failing, hours):
             log.warning("payment.will_fail", tenant_id=tenant_id, count=found.failing_count)
         return found.failing_count
