@@ -75,6 +75,7 @@ bench: setup
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group bench --group peers --python $(PYTHON)
 	$(BIN)/postdate bench --all $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(PENDING),--pending $(PENDING)) \
 	  $(if $(PGLEDGER),--pgledger $(PGLEDGER)) $(if $(PAGE),--page $(PAGE))
+	$(if $(PAGE),@PYTHONPATH=tests $(BIN)/python -m tidy.generated)
 
 # MINUTES is how long the fault harness runs (tests/faults/test_chaos.py); the rest takes its time.
 MINUTES ?= 10

@@ -28,7 +28,7 @@ class BenchFacts(NamedTuple):
     commit: str
 
 
-class RunClock:
+class BenchClock:
     """Notes the facts of a run that can only be seen at its beginning."""
 
     def __init__(self, command: str) -> None:
@@ -69,7 +69,7 @@ STYLE: Final = (
 
 def write(path: Path, figures: Mapping[str, Sequence[Measure]], facts: BenchFacts) -> list[Path]:
     """Write the page and, beside it, its charts; return the files."""
-    parts = [f"# Figures\n\n{_machine(facts)}\n", _goals(figures)]
+    parts = [f"# Figures of one run\n\n{_machine(facts)}\n", _goals(figures)]
     files = [path]
     for suite, measures in figures.items():
         parts.append(f"\n## {suite.capitalize()}\n")

@@ -65,7 +65,7 @@ def everything(
         bench_app.help_print()
         return
     from postdate.bench.everything import WholePlan, run
-    from postdate.bench.page import RunClock, write
+    from postdate.bench.page import BenchClock, write
 
     if page is not None and not page.parent.is_dir():
         raise StartError(f"there is no directory {page.parent} for the page")
@@ -73,7 +73,7 @@ def everything(
         if value is not None and value < 1:
             raise StartError(f"--{name} must be at least 1")
     plan = WholePlan(quick=quick, rounds=rounds, pending=pending, pgledger=pgledger)
-    clock = RunClock(plan.command)
+    clock = BenchClock(plan.command)
     figures = _run(run(plan))
     if page is not None:
         write(page, figures, clock.facts())
