@@ -49,7 +49,7 @@ CREATE TABLE account (
     CONSTRAINT account_max_amount_check CHECK ((max_amount > 0)),
     CONSTRAINT account_version_check CHECK ((version >= 0))
 )
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_cost_delay='0');
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='5');
 ALTER TABLE ONLY account FORCE ROW LEVEL SECURITY;
 
 CREATE FUNCTION account_lock(buckets smallint[], tenants integer[], accounts text[]) RETURNS SETOF account
@@ -539,7 +539,7 @@ CREATE FUNCTION payment_completed_data(p payment, transfer_id uuid) RETURNS json
 CREATE FUNCTION payment_digest(p payment) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION payment_leave(buckets smallint[], ids uuid[]) RETURNS integer
+CREATE FUNCTION payment_leave(ids uuid[]) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -555,7 +555,7 @@ CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], 
 CREATE FUNCTION payment_scheduled_data(p payment) RETURNS jsonb
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) RETURNS void
+CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -1051,8 +1051,12 @@ CREATE TABLE outbox (
     CONSTRAINT outbox_subjects_check CHECK ((cardinality(subjects) > 0))
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0', toast_tuple_target='8160');
+ALTER TABLE ONLY outbox ALTER COLUMN types SET STATISTICS 0;
+ALTER TABLE ONLY outbox ALTER COLUMN subjects SET STATISTICS 0;
 ALTER TABLE ONLY outbox ALTER COLUMN subjects SET STORAGE EXTERNAL;
+ALTER TABLE ONLY outbox ALTER COLUMN events SET STATISTICS 0;
 ALTER TABLE ONLY outbox ALTER COLUMN events SET STORAGE EXTERNAL;
+ALTER TABLE ONLY outbox ALTER COLUMN digests SET STATISTICS 0;
 ALTER TABLE ONLY outbox ALTER COLUMN digests SET STORAGE EXTERNAL;
 ALTER TABLE ONLY outbox FORCE ROW LEVEL SECURITY;
 
@@ -2028,12 +2032,12 @@ REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids
 GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) TO postdate_writer;
 GRANT SELECT ON TABLE payment TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE payment TO postdate_writer;
-REVOKE ALL ON FUNCTION payment_leave(buckets smallint[], ids uuid[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_leave(buckets smallint[], ids uuid[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_leave(ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_leave(ids uuid[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) TO postdate_reader;
-REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
 REVOKE ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) FROM PUBLIC;

@@ -135,8 +135,8 @@ async def nobody(_: Any) -> list[Any]:
 async def leave(transaction: TableTransaction, rows: Sequence[Any]) -> None:
     """Stand for settlement_delete_timers."""
     await transaction.database.step("leave")
-    for each in rows:
-        key = ("payment", each.payment_id)
+    for payment_id in rows:
+        key = ("payment", payment_id)
         if transaction.get(key) is None:
             raise RuntimeError("a locked timer is gone")
         await transaction.put(key, None)

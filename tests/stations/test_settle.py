@@ -1,6 +1,7 @@
 import asyncio
+import random
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -207,3 +208,17 @@ async def test_lateness_counts_from_the_first_due_instant(bank: Bank, clock: Clo
     late_seconds = registry.get_sample_value("postdate_payment_lateness_seconds_sum")
     assert late_seconds is not None
     assert late_seconds > 99
+
+
+async def test_an_instant_sent_as_seconds_is_the_same_instant(database: Database) -> None:
+    """A double holds microseconds since 1970 until 2106."""
+    until = datetime(2105, 1, 1, tzinfo=UTC)
+    span = (until - datetime(2020, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    instants = [until - timedelta(microseconds=random.randrange(span)) for _ in range(2000)]
+    changed = await database.writer.fetchval(
+        "SELECT count(*) FROM unnest($1::timestamptz[], $2::float8[]) AS t (instant, seconds) "
+        "WHERE instant <> to_timestamp(seconds)",
+        instants,
+        [each.timestamp() for each in instants],
+    )
+    assert changed == 0

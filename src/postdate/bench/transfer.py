@@ -79,7 +79,7 @@ async def _rows(bank: Bank) -> list[Bare]:
             ready.append(
                 (
                     _columns(_stored(accounts[key]) for key in changed),
-                    _columns(leaving_payments(dues)),
+                    [leaving_payments(dues)],
                     _columns(transfers(dues, done, made)),
                     SettlementBatch(some[0].at, None, SYSTEM),
                 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from datetime import timedelta
+from operator import attrgetter
 from typing import Final, NamedTuple, assert_never
 from uuid import UUID
 
@@ -28,7 +29,6 @@ from postdate.store.event.event import NewEvent
 from postdate.store.payment import settlement as store
 from postdate.store.payment.settlement import (
     FailedAttempt,
-    LeavingPayment,
     LockedPayment,
     LockedTimer,
     Order,
@@ -37,6 +37,7 @@ from postdate.store.payment.settlement import (
 )
 
 SYSTEM: Final = "system"
+_IN_ORDER: Final = attrgetter("due_at", "subject")
 MAX_RETRY_SECONDS: Final = 3600.0
 """The longest wait between two tries of one payment."""
 
@@ -85,7 +86,7 @@ async def settle(
     """Settle payments whose timers are locked, in (due_at, payment_id) order; one decision each."""
     if not payments:
         return []
-    payments = sorted(payments, key=lambda p: (p.due_at, p.subject))
+    payments = sorted(payments, key=_IN_ORDER)
     dues = [due_of(payment) for payment in payments]
     if settling.dues is not None:
         settling.dues.extend(dues)
@@ -220,9 +221,9 @@ def ids(dues: Sequence[DuePayment], unix_ms: int) -> list[UUID]:
     return new_ids([due.payee.bucket for due in dues], unix_ms)
 
 
-def leaving_payments(dues: Sequence[DuePayment]) -> list[LeavingPayment]:
+def leaving_payments(dues: Sequence[DuePayment]) -> list[UUID]:
     """Name the payments that leave the queue."""
-    return [LeavingPayment(due.payer.bucket, due.payment_id) for due in dues]
+    return [due.payment_id for due in dues]
 
 
 def transfers(
@@ -234,14 +235,12 @@ def transfers(
             due.payer.tenant_id,
             due.payment_id,
             due.token,
-            due.due_at,
+            due.due_at.timestamp(),
             one,
             due.amount,
-            due.payer.bucket,
             due.payer.account_id,
             completed.from_balance,
             completed.from_version,
-            due.payee.bucket,
             due.payee.account_id,
             completed.to_balance,
             completed.to_version,

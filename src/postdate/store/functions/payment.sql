@@ -53,14 +53,14 @@ BEGIN
 END $$;
 
 -- Delete the timers of payments that are about to complete. Returns how many there were.
-CREATE OR REPLACE FUNCTION payment_leave(buckets smallint[], ids uuid[]) RETURNS integer
+CREATE OR REPLACE FUNCTION payment_leave(ids uuid[]) RETURNS integer
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     deleted integer;
 BEGIN
     DELETE FROM timer t
-     USING (SELECT unnest(buckets) AS bucket, unnest(ids) AS subject) AS done
-     WHERE t.bucket = done.bucket AND t.subject = done.subject;
+     USING (SELECT unnest(ids) AS subject) AS done
+     WHERE t.bucket = bucket_of(done.subject) AND t.subject = done.subject;
     GET DIAGNOSTICS deleted = ROW_COUNT;
     RETURN deleted;
 END $$;
@@ -70,10 +70,9 @@ END $$;
 -- the select list are walked, in FROM they would be laid down first; a column of one value for all
 -- rows comes as that value.
 CREATE OR REPLACE FUNCTION payment_settle(
-    tenants integer[], ids uuid[], tokens integer[], dues timestamptz[], transfers uuid[],
-    amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[],
-    from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[],
-    to_versions bigint[], started timestamptz, execution text, actor text
+    tenants integer[], ids uuid[], tokens integer[], dues float8[], transfers uuid[],
+    amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[],
+    to_balances bigint[], to_versions bigint[], started timestamptz, execution text, actor text
 ) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     first_tenant integer := tenants[1];
@@ -82,39 +81,40 @@ DECLARE
 BEGIN
     INSERT INTO entry (bucket, tenant_id, account_id, version, transfer_id, amount, balance, type,
                        payment_id, created_at)
-    SELECT bucket, coalesce(tenant, first_tenant), account_id, version, transfer, -amount, balance,
-           'PAYMENT', id, at
-      FROM (SELECT unnest(from_buckets) AS bucket, unnest(tenants) AS tenant,
-                   unnest(payers) AS account_id, unnest(from_versions) AS version,
-                   unnest(transfers) AS transfer, unnest(amounts) AS amount,
-                   unnest(from_balances) AS balance, unnest(ids) AS id) AS leg
+    SELECT bucket_of(id), coalesce(tenant, first_tenant), account_id, version, transfer, -amount,
+           balance, 'PAYMENT', id, at
+      FROM (SELECT unnest(tenants) AS tenant, unnest(payers) AS account_id,
+                   unnest(from_versions) AS version, unnest(transfers) AS transfer,
+                   unnest(amounts) AS amount, unnest(from_balances) AS balance,
+                   unnest(ids) AS id) AS leg
      UNION ALL
-    SELECT bucket, coalesce(tenant, first_tenant), account_id, version, transfer, amount, balance,
-           'PAYMENT', id, at
-      FROM (SELECT unnest(to_buckets) AS bucket, unnest(tenants) AS tenant,
-                   unnest(payees) AS account_id, unnest(to_versions) AS version,
-                   unnest(transfers) AS transfer, unnest(amounts) AS amount,
-                   unnest(to_balances) AS balance, unnest(ids) AS id) AS leg;
+    SELECT bucket_of(transfer), coalesce(tenant, first_tenant), account_id, version, transfer,
+           amount, balance, 'PAYMENT', id, at
+      FROM (SELECT unnest(tenants) AS tenant, unnest(payees) AS account_id,
+                   unnest(to_versions) AS version, unnest(transfers) AS transfer,
+                   unnest(amounts) AS amount, unnest(to_balances) AS balance,
+                   unnest(ids) AS id) AS leg;
     INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
                          finished_at, transfer_id, execution_id, actor, from_version, to_version)
-    SELECT bucket, coalesce(tenant, first_tenant), id, coalesce(token, first_token) + 1,
-           'COMPLETED', due, started, at, transfer, execution, actor, from_version, to_version
-      FROM (SELECT unnest(from_buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
+    SELECT bucket_of(id), coalesce(tenant, first_tenant), id, coalesce(token, first_token) + 1,
+           'COMPLETED', to_timestamp(due), started, at, transfer, execution, actor, from_version,
+           to_version
+      FROM (SELECT unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(tokens) AS token, unnest(dues) AS due, unnest(transfers) AS transfer,
                    unnest(from_versions) AS from_version,
                    unnest(to_versions) AS to_version) AS done;
     INSERT INTO outbox (bucket, tenant_id, types, subjects, events, digests)
     SELECT bucket, tenant_id, '{payment.completed}', array_agg(id ORDER BY transfer),
            array_agg(transfer ORDER BY transfer), string_agg(digest, '' ORDER BY transfer)
-      FROM (SELECT bucket, coalesce(tenant, first_tenant) AS tenant_id, id, transfer,
-                   transfer_digest(
-                       ROW(bucket, coalesce(token, first_token) + 1,
-                           coalesce(tenant, first_tenant), id, 'COMPLETED', due, started, at,
-                           transfer, NULL, execution, NULL, NULL, NULL, NULL, NULL, actor,
-                           from_version, to_version)::outcome,
+      FROM (SELECT bucket_of(id) AS bucket, coalesce(tenant, first_tenant) AS tenant_id, id,
+                   transfer, transfer_digest(
+                       ROW(bucket_of(id), coalesce(token, first_token) + 1,
+                           coalesce(tenant, first_tenant), id, 'COMPLETED', to_timestamp(due),
+                           started, at, transfer, NULL, execution, NULL, NULL, NULL, NULL, NULL,
+                           actor, from_version, to_version)::outcome,
                        -amount, from_balance, at, amount, to_balance, at) AS digest
-              FROM (SELECT unnest(from_buckets) AS bucket, unnest(tenants) AS tenant,
-                           unnest(ids) AS id, unnest(tokens) AS token, unnest(dues) AS due,
+              FROM (SELECT unnest(tenants) AS tenant, unnest(ids) AS id,
+                           unnest(tokens) AS token, unnest(dues) AS due,
                            unnest(transfers) AS transfer, unnest(amounts) AS amount,
                            unnest(from_balances) AS from_balance,
                            unnest(from_versions) AS from_version,

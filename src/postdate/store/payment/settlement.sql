@@ -67,10 +67,10 @@ SELECT DISTINCT ON (asked.tenant_id, asked.account_id)
  ORDER BY asked.tenant_id, asked.account_id, found.due_at, found.subject
 
 -- name: settlement_complete
-SELECT payment_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+SELECT payment_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 
 -- name: settlement_delete_timers
-SELECT payment_leave($1, $2)
+SELECT payment_leave($1)
 
 -- name: settlement_failed
 INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at, finished_at,
