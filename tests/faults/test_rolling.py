@@ -121,6 +121,7 @@ async def test_no_request_fails_while_nodes_are_restarted_and_upgraded(
             async with browser.get(f"{balancer.url}/jobs", allow_redirects=False) as page:
                 assert page.status == 200
     await load.close()
+    print("\n".join(balancer.failed))
     print(f"\n{len(load.acknowledged)} acknowledged, {balancer.served} requests, {before} before")
     assert balancer.failed == []
     assert load.unanswered == 0

@@ -5,6 +5,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from postdate.delivery.breaker import (
     FAILURES,
+    LEARN_SECONDS,
     MAX_OPEN_SECONDS,
     OPEN_SECONDS,
     RAMP,
@@ -175,3 +176,40 @@ def test_a_report_tells_of_an_open_breaker_only() -> None:
     assert report.answers[-1] == f"answer {FAILURES - 1}"
     breakers.forget(place)
     assert breakers.reports(0.8) == {}
+
+
+def test_what_another_process_found_is_held_back_here_until_it_says_no_more() -> None:
+    key, other = (1, "crm"), (1, "erp")
+    here = Breakers()
+    here.adopt({key: 10.0, other: 0.0}, now=0.0)
+    assert (here.admit(key, 0.0), here.admit(other, 0.0)) == (10.0 + LEARN_SECONDS, 0.0)
+    # It goes on probing, and tells so; nobody here needs to.
+    here.adopt({key: 20.0}, now=10.0)
+    assert here.admit(key, 14.0) > 0
+    assert here.reports(14.0) == {}
+    here.adopt({}, now=16.0)
+    assert here.admit(key, 16.0) == 0.0
+
+
+def test_hearsay_that_is_renewed_no_more_is_probed_by_one_call() -> None:
+    key = (1, "crm")
+    here = Breakers()
+    here.adopt({key: 1.0}, now=0.0)
+    here.adopt({key: -1.0}, now=2.0)
+    after = 1.0 + LEARN_SECONDS
+    assert here.admit(key, after) == 0.0
+    assert here.admit(key, after) > 0.0
+    here.record(key, after, after, Health.DOWN)
+    assert key in here.reports(after)
+
+
+def test_what_a_process_has_seen_itself_counts_more_than_what_others_say() -> None:
+    key = (1, "crm")
+    here = Breakers()
+    for _ in range(FAILURES):
+        here.record(key, 0.0, 0.0, Health.DOWN)
+    held = here.admit(key, 0.0)
+    here.adopt({key: 50.0}, now=0.0)
+    assert here.admit(key, 0.0) == held
+    here.adopt({}, now=0.5)
+    assert here.admit(key, 0.5) > 0.0

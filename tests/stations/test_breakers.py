@@ -1,7 +1,13 @@
 """Breakers as deliveries meet them: whose they are, and who goes by them."""
 
-from postdate.delivery.breaker import FAILURES
+import time
+
+from postdate.delivery.breaker import FAILURES, Health
+from postdate.intake.tenant.tenant import Tenants
 from postdate.model.job.outcome import Completed, Failed, Throttled
+from postdate.node.node import Node
+from postdate.node.settings import ProcessSettings
+from postdate.store.connection.database import Database
 from support.hostile_receiver import hostile, status
 from support.webhook import delivery, destination, setup
 
@@ -30,3 +36,23 @@ async def test_a_trial_goes_by_an_open_breaker_and_a_good_one_closes_it() -> Non
         calls.destinations["crm"] = destination(name="crm", url=good.url)
         assert isinstance(await calls.webhook.attempt(named), Completed)
         assert isinstance(await calls.deliver(named), Completed)
+
+
+async def test_a_destination_that_one_node_found_in_trouble_is_spared_by_the_others(
+    database: Database,
+) -> None:
+    settings = ProcessSettings(secret_key="5e" * 32)
+    first, second = (Node(settings=settings, database=database, roles=["worker"]) for _ in "ab")
+    key = (await Tenants(database).create("spared"), "crm")
+    for node in (first, second):
+        assert node.outgoing.webhook.breakers.admit(key, time.monotonic()) == 0
+    for _ in range(FAILURES):
+        now = time.monotonic()
+        first.outgoing.webhook.breakers.record(key, now, now, Health.BUSY, 30)
+    teller = next(loop for loop in first.housekeeping() if loop.name == "troubles")
+    await teller._run_once(1)
+    await second.refresh_settings()
+    assert second.outgoing.webhook.breakers.admit(key, time.monotonic()) > 20
+    assert second.outgoing.webhook.breakers.reports(time.monotonic()) == {}
+    for node in (first, second):
+        await node.close()

@@ -7,6 +7,7 @@ now and then instead of every retry, and one that comes back is not buried by al
 """
 
 from collections import deque
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -22,6 +23,9 @@ RAMP: Final = 64
 REMEMBERED: Final = 10_000
 """Most destinations in trouble that a process remembers; the oldest are forgotten first."""
 
+
+LEARN_SECONDS: Final = 3.0
+"""How long it takes at most until the others know what one process has learned."""
 
 CALLS: Final = 100
 """How many of its latest calls tell of a destination in trouble."""
@@ -74,6 +78,15 @@ class Breaker:
         """Return whether it knows nothing that a new one would not know."""
         return self.closed and not self._failures
 
+    @property
+    def is_hearsay(self) -> bool:
+        """Return whether it is open only because another process has said so."""
+        return not self.closed and not self._recorded
+
+    def hold(self, now: float, seconds: float) -> None:
+        """Open for so long, because another process has found it in trouble."""
+        self._open(now, seconds)
+
     def state(self, now: float) -> str:
         """Return how a destination in trouble stands."""
         if self._open_until is None:
@@ -82,7 +95,7 @@ class Breaker:
 
     def report(self, now: float) -> TroubleReport | None:
         """Tell of a destination that calls are held back from; None if none are."""
-        if self._open_until is None:
+        if self._open_until is None or self.is_hearsay:
             return None
         seconds = sorted(seconds for seconds, _ in self._calls)
         return TroubleReport(
@@ -190,12 +203,30 @@ class Breakers:
         if breaker is None:
             if health in {Health.UP, Health.SILENT}:
                 return
-            if len(self._breakers) >= REMEMBERED:
-                del self._breakers[next(iter(self._breakers))]
-            breaker = self._breakers[key] = Breaker()
+            breaker = self._new(key)
         breaker.record(admitted_at, now, health, seconds, answer)
         if breaker.is_pristine:
             del self._breakers[key]
+
+    def adopt(self, held: Mapping[DestinationKey, float], now: float) -> None:
+        """Hold calls back, too, where another process does; `held` says for how many seconds more.
+
+        That process goes on probing. The others let everything pass when it has closed its breaker,
+        or probe themselves when it is no longer heard.
+        """
+        hearsay = [key for key, breaker in self._breakers.items() if breaker.is_hearsay]
+        for key in set(hearsay) - set(held):
+            del self._breakers[key]
+        for key, seconds in held.items():
+            breaker = self._breakers.get(key)
+            if seconds > 0 and (breaker is None or breaker.closed or breaker.is_hearsay):
+                (breaker or self._new(key)).hold(now, seconds + LEARN_SECONDS)
+
+    def _new(self, key: DestinationKey) -> Breaker:
+        if len(self._breakers) >= REMEMBERED:
+            del self._breakers[next(iter(self._breakers))]
+        self._breakers[key] = Breaker()
+        return self._breakers[key]
 
     def reports(self, now: float) -> dict[DestinationKey, TroubleReport]:
         """Tell of the destinations that calls are held back from."""

@@ -5,7 +5,7 @@ import secrets
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Final
@@ -17,7 +17,7 @@ from postdate.delivery.breaker import Breakers
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.activity import Lateness
 from postdate.model.destination.call import CallReports
-from postdate.model.destination.trouble import DestinationKey, TroubleReport, Troubles
+from postdate.model.destination.trouble import DestinationKey, Trouble, TroubleReport, Troubles
 from postdate.model.durability import CommitSafety
 from postdate.model.job.outcome import Handler
 from postdate.model.job.tally import Tally
@@ -181,9 +181,17 @@ class Node:
         self.runtime.replace(settings)
         self.halts.replace(halts)
         self.troubles.replace(troubles)
+        self._hold_back(troubles)
         self.safety.replace(safety)
         self.database.replicated = bool(safety.synchronous_standby_names)
         return 0
+
+    def _hold_back(self, troubles: Sequence[Trouble]) -> None:
+        """Spare the destinations, too, that other processes have found in trouble."""
+        now = self.database.unix_ms() / 1000
+        held = {(one.tenant_id, one.label): one.held_until.timestamp() - now for one in troubles}
+        for breakers in self.breakers:
+            breakers.adopt(held, time.monotonic())
 
     async def beat(self, _: int = 1) -> int:
         """Record a heartbeat, and how late work began since the last one."""
