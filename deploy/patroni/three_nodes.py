@@ -72,9 +72,17 @@ class DatabaseNode:
             return int((self.home / "postgres/postmaster.pid").read_text().splitlines()[0])
         return None
 
+    def kill_patroni(self) -> None:
+        """End Patroni alone; PostgreSQL goes on."""
+        _kill(self.patroni)
+
+    def kill_etcd(self) -> None:
+        """End etcd alone."""
+        _kill(self.etcd)
+
     def kill_database(self) -> None:
         """End Patroni, then PostgreSQL, as a power cut would; etcd goes on."""
-        _kill(self.patroni)
+        self.kill_patroni()
         postmaster = self.postmaster
         if postmaster is not None:
             with suppress(ProcessLookupError):
@@ -83,7 +91,7 @@ class DatabaseNode:
     def kill(self) -> None:
         """End all of this node as a power cut would."""
         self.kill_database()
-        _kill(self.etcd)
+        self.kill_etcd()
 
     def stop(self) -> None:
         """Let Patroni stop PostgreSQL, then end etcd."""

@@ -104,6 +104,16 @@ async def test_while_the_replica_is_away_the_primary_is_read(both: Pair) -> None
         assert not await connection.fetchval("SELECT pg_is_in_recovery()")
 
 
+async def test_of_several_hosts_a_standby_is_read(both: Pair) -> None:
+    parts = urlsplit(both.app)
+    login, primary_socket = parts.netloc.rpartition("@")[0], parse_qs(parts.query)["host"][0]
+    hosts = f"host={primary_socket},{both.standby_socket}"
+    address = f"postgresql://{login}@/postdate?{hosts}&target_session_attrs=prefer-standby"
+    async with opened(both.app, address) as database:
+        assert database.spares.replica is not None
+        assert await database.spares.replica.fetchval("SELECT pg_is_in_recovery()")
+
+
 @pytest.mark.parametrize("form", ["one", "several", "several, wish", "sockets", "sockets, wish"])
 async def test_every_form_of_address_in_the_docs_starts_reads_and_writes(
     both: Pair, form: str

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -49,6 +50,8 @@ class Deployment:
             node.env |= GRACE if command else {}
             await node.start()
             await node.ready(120)
+            # As a rolling update does: the next one goes when this one is in again.
+            await eventually(partial(self.balancer.sees_ready, node.url), 60)
 
 
 @pytest.fixture(scope="module")

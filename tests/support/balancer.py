@@ -51,6 +51,10 @@ class Balancer:
         await self._runner.cleanup()
         await self._session.close()
 
+    async def sees_ready(self, node: str) -> bool:
+        """Say whether requests are sent to a node."""
+        return node in self._ready
+
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(PROBE_SECONDS)

@@ -24,9 +24,10 @@ class Acknowledged:
 
     kind: str
     subject: str
-    at: float
+    sent_at: float
     doubted: bool
     replayed: bool
+    at: float = field(default_factory=time.monotonic)
 
 
 @dataclass
@@ -86,11 +87,14 @@ class SteadyLoad:
             number = next(self._numbers)
             key, doubted = f"one-{number}", False
             while True:
+                sent_at = time.monotonic()
                 found = await self._call(
                     "POST", "/payments/schedule", _order(number), {"Idempotency-Key": key}
                 )
                 if found is not None and found[0] == 201:
-                    self._note(key, "payment", found[1]["payment_id"], doubted, found[2])
+                    _, body, replayed = found
+                    made = Acknowledged("payment", body["payment_id"], sent_at, doubted, replayed)
+                    self._note(key, made)
                     break
                 doubted |= self._judge(key, found)
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -103,6 +107,7 @@ class SteadyLoad:
             while wanted:
                 made = {key: self._item(kind, key, number) for key, number in wanted.items()}
                 body = {f"{kind}s": list(made.values())}
+                sent_at = time.monotonic()
                 found = await self._call("POST", f"/{kind}s/batch", body)
                 if found is None or found[0] >= 500:
                     self._judge("", found)
@@ -113,7 +118,8 @@ class SteadyLoad:
                     if each["status"] == 201:
                         subject = each[kind][f"{kind}_id"]
                         replayed = each.get("replayed", False)
-                        self._note(key, kind, subject, key in doubted, replayed)
+                        done = Acknowledged(kind, subject, sent_at, key in doubted, replayed)
+                        self._note(key, done)
                         del wanted[key]
                     elif self._judge(key, (each["status"], each["problem"], False)):
                         doubted.add(key)
@@ -149,9 +155,9 @@ class SteadyLoad:
         self.refused.append(f"{key}: {found[0]} {found[1]}")
         raise AssertionError(self.refused[-1])
 
-    def _note(self, key: str, kind: str, subject: str, doubted: bool, replayed: bool) -> None:  # noqa: FBT001
+    def _note(self, key: str, made: Acknowledged) -> None:
         assert key not in self.acknowledged
-        self.acknowledged[key] = Acknowledged(kind, subject, time.monotonic(), doubted, replayed)
+        self.acknowledged[key] = made
 
     async def _status(self, method: str, path: str, body: Any, key: str = "") -> int:
         found = await self._call(method, path, body, {"Idempotency-Key": key} if key else None)
