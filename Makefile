@@ -73,7 +73,7 @@ docs: setup
 
 bench: setup
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group bench --group peers --python $(PYTHON)
-	$(BIN)/postdate bench --all $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(PENDING),--pending $(PENDING)) \
+	$(BIN)/postdate bench --all $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(PENDING),--pending $(PENDING)) \
 	  $(if $(PGLEDGER),--pgledger $(PGLEDGER)) $(if $(PAGE),--page $(PAGE))
 	$(if $(PAGE),@PYTHONPATH=tests $(BIN)/python -m tidy.generated)
 

@@ -8,8 +8,20 @@ from typing import Any
 
 import pytest
 
-from postdate.bench import arm, event, job, limit, payment, payment_plan, pending, schedule, testbed
+from postdate.bench import (
+    arm,
+    event,
+    everything,
+    job,
+    limit,
+    payment,
+    payment_plan,
+    pending,
+    schedule,
+    testbed,
+)
 from postdate.bench.loader import Order, requests
+from postdate.bench.payment_plan import PaymentPlan
 from postdate.bench.testbed import percentile
 from postdate.bench.transfer import pairs, pgledger_scripts
 from postdate.model.error import StartError
@@ -136,6 +148,16 @@ async def test_an_arm_that_fails_is_a_missed_goal_and_the_others_go_on() -> None
     assert (failed.arm, failed.held) == ("broken", False)
     assert "of 3 payments 2 are stored" in failed.what
     assert figure.arm == "fine"
+
+
+def test_a_scaled_run_measures_fewer_items_in_as_many_rounds() -> None:
+    plan = everything.WholePlan(scale=0.2, pending=5000)
+    suites = {name: suite.args[0] for name, suite in everything.plan_suites(plan).items()}
+    assert (suites["jobs"].count, suites["jobs"].rounds) == (8000, 3)
+    assert (suites["payments"].settled, suites["payments"].rate) == (8000, 1000)
+    assert suites["payments"].accounts == PaymentPlan().accounts
+    assert suites["pending"].timers == 5000
+    assert plan.command == "postdate bench --all --scale 0.2 --pending 5000"
 
 
 async def test_an_unknown_arm_is_named() -> None:

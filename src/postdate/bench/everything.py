@@ -1,13 +1,24 @@
 """`postdate bench --all`: every arm in one run, one suite after the other."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Coroutine
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from postdate.bench import event, job, payment, payment_plan, pending, schedule
 from postdate.bench.arm import show_progress
+from postdate.bench.event import EventPlan
+from postdate.bench.job import JobPlan
+from postdate.bench.payment_plan import PaymentPlan
+from postdate.bench.pending import PendingPlan
+from postdate.bench.schedule import SchedulePlan
 from postdate.bench.testbed import Measure
+
+Sizes = TypeVar("Sizes", JobPlan, PaymentPlan, PendingPlan, SchedulePlan, EventPlan)
+
+UNSCALED: Final = frozenset({"rounds", "accounts", "batches", "rate"})
+"""What is the same however many items are measured."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -15,6 +26,9 @@ class WholePlan:
     """How much of everything to measure; what is None is left to the suites."""
 
     quick: bool = False
+    scale: float = 1.0
+    """So much of the items of each arm, with as many rounds."""
+
     rounds: int | None = None
     pending: int | None = None
     pgledger: Path | None = None
@@ -24,6 +38,7 @@ class WholePlan:
         """Return the command that measures as much."""
         words = ["postdate bench --all"]
         words += ["--quick"] if self.quick else []
+        words += [f"--scale {self.scale:g}"] if self.scale != 1 else []
         words += [f"--rounds {self.rounds}"] if self.rounds else []
         words += [f"--pending {self.pending}"] if self.pending else []
         words += ["--pgledger …"] if self.pgledger else []
@@ -33,19 +48,39 @@ class WholePlan:
 async def run(plan: WholePlan) -> dict[str, list[Measure]]:
     """Measure jobs, payments, pending timers, schedules and events; return the figures by suite."""
     found = {}
-    for name, suite in _suites(plan).items():
+    for name, suite in plan_suites(plan).items():
         show_progress(f"== {name}")
         found[name] = await suite()
     return found
 
 
-def _suites(plan: WholePlan) -> dict[str, Callable[[], Awaitable[list[Measure]]]]:
+def _scaled(sizes: Sizes, scale: float) -> Sizes:
+    """Return a plan with so much of its items, of each one at least."""
+    found = {each.name: getattr(sizes, each.name) for each in fields(sizes)}
+    scaled: dict[str, Any] = {
+        name: max(1, round(size * scale))
+        for name, size in found.items()
+        if isinstance(size, int) and name not in UNSCALED
+    }
+    return replace(sizes, **scaled)
+
+
+def plan_suites(plan: WholePlan) -> dict[str, partial[Coroutine[Any, Any, list[Measure]]]]:
+    """Return each suite with its plan, ready to be run."""
     quick = plan.quick
     jobs = job.QUICK if quick else job.JobPlan()
     payments = payment_plan.QUICK if quick else payment_plan.PaymentPlan()
     timers = pending.QUICK if quick else pending.PendingPlan()
     schedules = schedule.QUICK if quick else schedule.SchedulePlan()
     events = event.QUICK if quick else event.EventPlan()
+    if plan.scale != 1:
+        jobs, payments, timers, schedules, events = (
+            _scaled(jobs, plan.scale),
+            _scaled(payments, plan.scale),
+            _scaled(timers, plan.scale),
+            _scaled(schedules, plan.scale),
+            _scaled(events, plan.scale),
+        )
     if plan.rounds is not None:
         jobs, payments, timers, events = (
             replace(jobs, rounds=plan.rounds),

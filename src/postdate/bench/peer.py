@@ -41,6 +41,7 @@ PEERS: Final = {
 }
 """The slow ones get few jobs: their rate does not depend on the number, and time is short."""
 
+MIN_JOBS: Final = 50
 REQUIRED: Final = ("pgqueuer", "procrastinate")
 
 
@@ -68,6 +69,12 @@ async def measure(at: Testbed, name: str, count: int) -> PeerRates | None:
         return None
 
 
+def _jobs(name: str, count: int) -> int:
+    """Return how many jobs a peer gets where the quickest gets so many."""
+    quickest = max(peer.max_jobs for peer in PEERS.values())
+    return max(MIN_JOBS, min(count, quickest) * PEERS[name].max_jobs // quickest)
+
+
 def _seconds(name: str) -> float:
     return REQUIRED_SECONDS if name in REQUIRED else OPTIONAL_SECONDS
 
@@ -76,7 +83,7 @@ async def _measure(at: Testbed, name: str, count: int) -> PeerRates:
     """Run jobs in an empty database; return the rates."""
     dsn = await at.database(f"{name}_{next(_numbers)}")
     with TemporaryDirectory(prefix="pdp") as directory:
-        order = PeerOrder(dsn=dsn, count=min(count, PEERS[name].max_jobs), directory=directory)
+        order = PeerOrder(dsn=dsn, count=_jobs(name, count), directory=directory)
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "postdate.bench.peers", name,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,

@@ -38,6 +38,7 @@ def everything(
     *,
     all_: Annotated[bool, cyclopts.Parameter(name="--all", negative=())] = False,
     quick: bool = False,
+    scale: float = 1.0,
     rounds: int | None = None,
     pending: int | None = None,
     pgledger: Path | None = None,
@@ -51,6 +52,8 @@ def everything(
         Run every arm: jobs, payments, pending, schedules, events.
     quick
         Small numbers: shows that everything runs, not how fast.
+    scale
+        So much of the items of each arm: 0.2 takes about twelve minutes on two quiet cores.
     rounds
         How often each side of a comparison takes its turn (3).
     pending
@@ -72,7 +75,9 @@ def everything(
     for name, value in (("rounds", rounds), ("pending", pending)):
         if value is not None and value < 1:
             raise StartError(f"--{name} must be at least 1")
-    plan = WholePlan(quick=quick, rounds=rounds, pending=pending, pgledger=pgledger)
+    if not 0 < scale <= 1:
+        raise StartError("--scale lies between 0 and 1")
+    plan = WholePlan(quick=quick, scale=scale, rounds=rounds, pending=pending, pgledger=pgledger)
     clock = BenchClock(plan.command)
     figures = _run(run(plan))
     if page is not None:
