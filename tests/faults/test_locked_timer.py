@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from uuid import UUID, uuid4
 
-from conftest import eventually
+from conftest import Clock, eventually
 from faults.pg_proxy import wait_a_moment
 from postdate.intake.lease.lease import NOT_RUN
 from postdate.intake.lease.release import LeaseReturns
+from postdate.model.ids import bucket_of
 from postdate.model.job.retry import RetryPolicies
 from postdate.model.limit import Limit
 from postdate.model.setting.setting import Settings
@@ -17,10 +19,13 @@ from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.job import execution
 from postdate.store.job.execution import ClaimedExecution, Recorded
+from postdate.store.operate import node as node_store
+from postdate.store.operate.node import LIVE_SECONDS
 from postdate.store.timer import permit
 from postdate.store.timer.lane import Lane
 from postdate.store.timer.permit import lane_limits
 from postdate.store.timer.timer import LONG_AGO
+from postdate.worker.lane_bucket import VAIN_SECONDS
 from postdate.worker.permit import HeldPermits, Permits
 from postdate.worker.worker import JobWorker
 from support.worker import Handled, add_jobs, make_lane, make_worker, one
@@ -190,3 +195,53 @@ async def test_slots_go_back_whose_grant_commits_after_it_was_given_up(
         "SELECT coalesce(sum(slots), 0) FROM permit WHERE holder = $1", node_id
     )
     assert slots == 0
+
+
+async def test_a_limit_holds_though_a_stranger_keeps_its_slots_from_being_renewed(
+    database: Database, clock: Clock, tenant_id: int
+) -> None:
+    """Slots run out after 30 s; those of a node that lives and runs its jobs count all the same."""
+    limit = Limit(f"lane:{tenant_id}/held", max_running=2)
+    busy, other, gone = uuid4(), uuid4(), uuid4()
+    permits = Permits(database, busy)
+    await permits.acquire(HeldPermits(), [limit], 2)
+    async with database.connection() as stranger, stranger.transaction():
+        await stranger.execute("SELECT FROM permit WHERE holder = $1 FOR UPDATE", busy)
+        await clock.advance(31)
+        async with database.write() as connection:
+            await node_store.beat(connection, busy, "n", ["worker"], "1")
+            await permit.sweep(connection, limit.scope)  # waits for nobody
+            grant = await permit.acquire(connection, limit, other, 0, 1, 30.0)
+    assert grant.starts == 0, "two run already"
+    await clock.advance(LIVE_SECONDS + 1)
+    async with database.write() as connection:
+        await permit.sweep(connection, limit.scope)
+        assert (await permit.acquire(connection, limit, gone, 0, 1, 30.0)).starts == 1
+
+
+async def test_a_timer_that_a_stranger_holds_is_left_alone_for_longer_and_longer(
+    database: Database, tenant_id: int
+) -> None:
+    """A claim in vain was repeated at once: hundreds of statements a second for one row."""
+    lane = await make_lane(database, tenant_id, width=1)
+    [job] = await add_jobs(database, lane)
+    handler = Handled()
+    worker = await make_worker(database, handler, tenant_id)
+    lane_bucket = next(
+        each for each in worker.claimer.lane_buckets if each.bucket == bucket_of(job)
+    )
+    rests = []
+    async with locked(database, job):
+        for _ in range(4):
+            began = time.monotonic()
+            worker.claimer.lane_buckets.plan(lane_bucket, began)
+            assert await worker.run_once(1) == 0
+            rests.append(lane_bucket.rest_seconds())
+            assert lane_bucket.look_at >= began + rests[-1]
+    assert rests == [0.0, VAIN_SECONDS, 2 * VAIN_SECONDS, 4 * VAIN_SECONDS]
+    await eventually(partial(_ran, worker, handler))
+
+
+async def _ran(worker: JobWorker, handler: Handled) -> bool:
+    await worker.run_once(1)
+    return len(handler.deliveries) == 1

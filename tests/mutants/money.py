@@ -197,6 +197,12 @@ MUTANTS = (
         GROUP,
     ),
     mutant(
+        "seal_older_than_its_events", SEALER,
+        "unix_ms = int(now.timestamp() * 1000)",
+        "unix_ms = int(now.timestamp() * 1000) - 3 * 86_400_000",
+        f"{PUBLISHER}::test_a_seal_is_found_though_the_clock_leapt_before_its_node_noticed",
+    ),
+    mutant(
         "seal_forgets_the_one_before", SEALER,
         "digest = seal_hash(previous, content)", "digest = seal_hash(bytes(32), content)",
         PUBLISHER, "faults/test_verify.py",

@@ -10,6 +10,7 @@ MARK = "runtime/low_water.py"
 TOKENS = "stations/test_worker_tokens.py"
 WORKER = "stations/test_worker.py"
 FAULTS = "stations/test_worker_faults.py"
+LOCKED_TIMER = "faults/test_locked_timer.py"
 LIMITS = "stations/test_worker_limits.py"
 CLAIMS = "stations/test_claims.py"
 MARKS = "test_a_mark_trails_a_little_and_once_a_second_as_far_as_a_transaction_lasts"
@@ -102,12 +103,27 @@ free""",
     ),
     mutant(
         "others_permits_not_counted", "store/timer/permit.sql",
-        "AND holder <> $3 AND expires_at > clock()", "AND holder = $3 AND expires_at > clock()",
+        "AND p.scope = $2 AND p.holder <> $3\n", "AND p.scope = $2 AND p.holder = $3\n",
         f"{LIMITS}::test_a_lanes_limit_holds_across_workers",
     ),
     mutant(
+        "slots_of_the_living_run_out", "store/timer/permit.sql",
+        "AND (p.expires_at > clock() OR EXISTS", "AND (p.expires_at > clock() AND EXISTS",
+        f"{LOCKED_TIMER}::test_a_limit_holds_though_a_stranger_keeps_its_slots_from_being_renewed",
+    ),
+    mutant(
+        "sweep_waits_for_a_stranger", "store/timer/permit.sql",
+        "       FOR UPDATE SKIP LOCKED)", "       FOR UPDATE)",
+        f"{LOCKED_TIMER}::test_a_limit_holds_though_a_stranger_keeps_its_slots_from_being_renewed",
+    ),
+    mutant(
+        "claim_in_vain_repeated_at_once", CLAIMER,
+        "now + lane_bucket.rest_seconds()", "now",
+        f"{LOCKED_TIMER}::test_a_timer_that_a_stranger_holds_is_left_alone_for_longer_and_longer",
+    ),
+    mutant(
         "dead_permits_count", "store/timer/permit.sql",
-        "AND holder <> $3 AND expires_at > clock()", "AND holder <> $3",
+        "AND (p.expires_at > clock() OR EXISTS", "AND (true OR EXISTS",
         f"{LIMITS}::test_the_permits_of_the_dead_run_out",
     ),
     mutant(

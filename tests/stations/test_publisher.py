@@ -6,9 +6,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from conftest import admin
+from conftest import Clock, admin
 from postdate.model.ids import new_id
 from postdate.publisher import sealer as module
+from postdate.publisher.verify import verify
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
 from postdate.store.embedded import Embedded
@@ -240,3 +241,14 @@ async def test_what_came_after_a_locked_row_waits_through_a_third(
     found = await check_chains(database)
     assert of_subject(found, held) == ["job.accepted", "job.completed"]
     assert of_subject(found, between) == ["job.accepted", "job.completed"]
+
+
+async def test_a_seal_is_found_though_the_clock_leapt_before_its_node_noticed(
+    database: Database, tenant_id: int, clock: Clock
+) -> None:
+    """Its id was days older than what it sealed, and `events verify` called that unsealed."""
+    await seal_all(database)
+    await clock.advance(3 * 86_400)  # nobody synchronizes: a node does so once a second
+    await emit(database, *(new_event(database, tenant_id, each) for each in subjects(database, 3)))
+    assert await seal_all(database) == 3
+    assert (await verify(database, {})).findings == []

@@ -108,7 +108,7 @@ class Sealer:
                     tenants |= {row.tenant_id for row in taken}
                     if taken:
                         reach("seal.taken")
-                        await _write(connection, taken, now, self._database.unix_ms())
+                        await _write(connection, taken, now)
             except LockNotAvailableError:
                 if not tenants and not around:
                     log.warning("seal.outbox_held")
@@ -167,9 +167,7 @@ def _once(unsealed: UnsealedEvents) -> UnsealedEvents:
     return UnsealedEvents(types, subjects, events, b"".join(known.values()))
 
 
-async def _write(
-    connection: Connection, taken: Sequence[Waiting], now: datetime, unix_ms: int
-) -> None:
+async def _write(connection: Connection, taken: Sequence[Waiting], now: datetime) -> None:
     rows: dict[int, list[Waiting]] = defaultdict(list)
     for row in taken:
         rows[row.tenant_id].append(row)
@@ -177,6 +175,9 @@ async def _write(
     counts = {tenant_id: len(unsealed.subjects) for tenant_id, unsealed in by_tenant.items()}
     chains = await seal.advance(connection, counts)
     sealed_at = max(now, taken[-1].time)
+    # Not what this node makes of the time: after a leap of the clock the ids of seals would be older
+    # than their events, and nobody would look for them there.
+    unix_ms = int(now.timestamp() * 1000)
     seals = [
         each
         for tenant_id, unsealed in by_tenant.items()

@@ -254,6 +254,7 @@ class Claimer:
         claim.trim()
         lane_bucket, now, taken = claim.lane_bucket, time.monotonic(), claim.executions
         self.ready.spend(claim.lane, len(taken))
+        lane_bucket.vain = lane_bucket.vain + 1 if claim.wanted and not taken else 0
         if taken:
             lane_bucket.mark.learn_empty_below(
                 max(each.ready_at for each in taken), taken[0].claimed_at
@@ -263,7 +264,7 @@ class Claimer:
         if full and lane_bucket.bucket in self.mine and self.lane_buckets.is_current(lane_bucket):
             self.ready.add(lane_bucket)
         else:
-            self.lane_buckets.plan(lane_bucket, now)
+            self.lane_buckets.plan(lane_bucket, now + lane_bucket.rest_seconds())
         if taken:
             self.hand_over(claim)
 

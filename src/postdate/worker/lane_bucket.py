@@ -24,6 +24,10 @@ OTHERS_SECONDS: Final = 0.3
 INSTANT_SECONDS: Final = 0.001
 """Instants as near as this are one: a sleep until a tick may end a rounding before it."""
 
+VAIN_SECONDS: Final = 0.01
+MAX_VAIN_SECONDS: Final = 0.32
+"""The first and the longest rest after claims in vain: whoever holds a timer may hold it long."""
+
 NEVER: Final = float("inf")
 
 
@@ -38,6 +42,15 @@ class LaneBucket:
     active_until: float = 0.0
     ready: bool = False
     busy: bool = False
+    # Claims in a row that found nothing although something was due: somebody else is at it.
+    vain: int = 0
+
+    def rest_seconds(self) -> float:
+        """Return how long to leave alone what somebody else holds, longer each time.
+
+        The first claim in vain says little: a look tells whether anything is still due.
+        """
+        return min(VAIN_SECONDS * 2 ** (self.vain - 2), MAX_VAIN_SECONDS) if self.vain > 1 else 0.0
 
 
 class LaneBuckets:

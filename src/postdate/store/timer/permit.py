@@ -10,6 +10,7 @@ from postdate.model.limit import Limit
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
+from postdate.store.operate.node import LIVE_SECONDS
 from postdate.store.timer.lane import Lane
 
 
@@ -40,7 +41,7 @@ async def lock_room(
     rate = limit.rate_per_second
     starts = wanted
     if limit.max_running is not None:
-        others = await connection.fetchval(query("permit_others"), *key, holder)
+        others = await connection.fetchval(query("permit_others"), *key, holder, LIVE_SECONDS)
         starts = min(starts, limit.max_running - others - held)
     if rate is not None:
         starts = min(starts, math.floor(tokens))
@@ -103,7 +104,7 @@ async def extend(
 
 async def sweep(connection: Connection, scope: str) -> None:
     """Remove what dead holders left."""
-    await connection.execute(query("permit_sweep"), _bucket(scope), scope)
+    await connection.execute(query("permit_sweep"), _bucket(scope), scope, LIVE_SECONDS)
 
 
 def lane_limits(lane: Lane, settings: Settings) -> list[Limit]:

@@ -6,8 +6,12 @@
 SELECT permit_lock($1, $2, $3, $4)
 
 -- name: permit_others
-SELECT coalesce(sum(slots), 0)::integer FROM permit
- WHERE bucket = $1 AND scope = $2 AND holder <> $3 AND expires_at > clock()
+-- Slots that have run out count as long as their holder is a node that lives: it could not renew
+-- them, because somebody holds the row, and runs what it has started.
+SELECT coalesce(sum(p.slots), 0)::integer FROM permit p
+ WHERE p.bucket = $1 AND p.scope = $2 AND p.holder <> $3
+   AND (p.expires_at > clock() OR EXISTS (SELECT FROM node n WHERE n.node_id = p.holder
+            AND n.seen_at > clock() - make_interval(secs => $4)))
 
 -- name: permit_spend
 UPDATE permit_scope SET tokens = greatest(0, tokens - $3::integer) WHERE bucket = $1 AND scope = $2
@@ -28,5 +32,11 @@ DO UPDATE SET slots = excluded.slots, expires_at = excluded.expires_at
 DELETE FROM permit WHERE bucket = $1 AND scope = $2 AND holder = ANY($3::uuid[])
 
 -- name: permit_sweep
--- Those whose holders died; they count no more, and need not lie about.
-DELETE FROM permit WHERE bucket = $1 AND scope = $2 AND expires_at <= clock()
+-- Those whose holders died; they count no more, and need not lie about. One that somebody holds is
+-- left: whoever waited here would not renew its own.
+DELETE FROM permit WHERE bucket = $1 AND scope = $2 AND holder IN (
+    SELECT p.holder FROM permit p
+     WHERE p.bucket = $1 AND p.scope = $2 AND p.expires_at <= clock()
+       AND NOT EXISTS (SELECT FROM node n WHERE n.node_id = p.holder
+            AND n.seen_at > clock() - make_interval(secs => $3))
+       FOR UPDATE SKIP LOCKED)
