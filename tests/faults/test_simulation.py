@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from postdate.delivery.breaker import Breaker, Health
 from postdate.publisher import sealer
 from postdate.runtime.low_water import LowWaterMark
 from postdate.settlement.clock_guard import ClockGuard
 from postdate.settlement.stop import STOPPED, SettlementStop
 from postdate.store.tenant import setting as setting_store
+from sim.breaker import BreakerHistory, simulated_calls
 from sim.loop import simulate
 from sim.seal import SealHistory, simulated_sealing
 from sim.settle import SettleHistory, simulated_settlement
@@ -46,6 +48,10 @@ async def _seal(_: int) -> SealHistory:
     return await SealHistory().run()
 
 
+async def _break(_: int) -> BreakerHistory:
+    return await BreakerHistory().run()
+
+
 STAGES = {
     "worker": Stage(
         _work, simulated_store, 60, frozenset({"take", "end", "permit", "heads", "commit late"})
@@ -54,7 +60,21 @@ STAGES = {
         _settle, simulated_settlement, 30, frozenset({"lock", "transfer", "peek", "commit never"})
     ),
     "seal": Stage(_seal, simulated_sealing, 40, frozenset({"take", "insert", "commit done"})),
+    "breaker": Stage(
+        _break, simulated_calls, 40, frozenset({"down", "busy", "silent", "probe", "given up"})
+    ),
 }
+
+
+def _faults(history: Any) -> Iterable[str]:
+    match history:
+        case BreakerHistory():
+            return history.faults
+        case History():
+            return history.world.faults
+        case _:
+            found: Iterable[str] = history.tables.faults
+            return found
 
 
 def broken(stage: Stage, first: int, count: int, met: set[str]) -> list[str]:
@@ -63,7 +83,7 @@ def broken(stage: Stage, first: int, count: int, met: set[str]) -> list[str]:
     with stage.store():
         for seed in range(first, first + count):
             history: Any = simulate(seed, stage.play(seed))
-            met.update((history.world if stage.play is _work else history.tables).faults)
+            met.update(_faults(history))
             if history.problems:
                 found.append(f"seed {seed}: {'; '.join(history.problems)}")
     return found
@@ -81,6 +101,11 @@ def test_every_history_ends_well(name: str) -> None:
 def test_a_lane_that_opens_a_rounding_from_now_is_open() -> None:
     """A lane opened 1e-13 s after a sleep had ended, and the loop stood on that spot."""
     assert broken(STAGES["worker"], 50146, 1, set()) == []
+
+
+def test_a_claim_under_way_is_no_leak() -> None:
+    """Each look at a node fell into the moment at which it asked for a permit, as every 0.1 s."""
+    assert broken(STAGES["worker"], 2_200_041, 1, set()) == []
 
 
 def test_a_killed_node_leaves_no_lock_behind() -> None:
@@ -122,9 +147,20 @@ def test_it_sees_money_that_leaves_early(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_it_sees_events_that_are_never_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LowWaterMark, "_behind", lambda mark, _: mark.lowest)
+    monkeypatch.setattr(LowWaterMark, "_trailing", lambda mark, _: mark.lowest)
     monkeypatch.setattr(sealer, "WHOLE_SECONDS", 1e9)
     assert any("sealed" in each for each in broken(STAGES["seal"], 0, 20, set()))
+
+
+def test_it_sees_a_probe_that_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = Breaker.record
+
+    def keep(breaker: Breaker, admitted_at: float, now: float, health: Health, *more: Any) -> None:
+        if health is not Health.SILENT:
+            record(breaker, admitted_at, now, health, *more)
+
+    monkeypatch.setattr(Breaker, "record", keep)
+    assert broken(STAGES["breaker"], 0, 40, set())
 
 
 @pytest.mark.soak

@@ -4,9 +4,11 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
@@ -14,6 +16,7 @@ from uuid import UUID
 import pytest
 
 from conftest import app_dsn, eventually, owner_dsn
+from faults.pg_proxy import wait_a_moment
 from postdate.model.setting.setting import Stored
 from postdate.store import migrate
 from postdate.store.connection import opening
@@ -26,6 +29,7 @@ from support.worker import add_jobs, make_lane
 
 PROGRAM = Path(__file__).parents[1] / "support/worker_process.py"
 LEASE_SECONDS = 1.5
+KILLS = 20
 
 
 class Line(NamedTuple):
@@ -118,6 +122,33 @@ async def test_a_killed_worker_loses_nothing(
     assert {job_id for job_id, count in starts.items() if count == 2} <= again
 
 
+@pytest.mark.soak
+async def test_a_killed_workers_job_runs_again_within_its_lease_and_a_second(
+    database: Database, tenant_id: int, dsn: str, tmp_path: Path
+) -> None:
+    """Kill at any moment of a lease that is renewed all the time; how long is printed."""
+    lane = await make_lane(database, tenant_id)
+    waits = []
+    for number in range(KILLS):
+        first, second = tmp_path / f"first-{number}", tmp_path / f"second-{number}"
+        await add_jobs(database, lane)
+        async with working(dsn, first, "--seconds", "60") as doomed:
+            await eventually(partial(_started, first))
+            async with working(dsn, second):
+                await wait_a_moment(LEASE_SECONDS * number / KILLS)
+                killed_at = time.monotonic()
+                doomed.kill()
+                await eventually(partial(_started, second))
+        waits.append(read(second)[0].at - killed_at)
+    waits.sort()
+    print(f"{KILLS} kills: p50 {waits[KILLS // 2]:.2f} s, most {waits[-1]:.2f} s after the kill")
+    assert waits[-1] <= LEASE_SECONDS + 1.0
+
+
+async def _started(log: Path) -> bool:
+    return bool(read(log))
+
+
 async def test_a_worker_stopped_beyond_its_lease_changes_nothing_afterwards(
     database: Database, tenant_id: int, dsn: str, tmp_path: Path
 ) -> None:
@@ -125,11 +156,7 @@ async def test_a_worker_stopped_beyond_its_lease_changes_nothing_afterwards(
     lane = await make_lane(database, tenant_id)
     [job_id] = await add_jobs(database, lane)
     async with working(dsn, first, "--seconds", "0.5") as zombie:
-
-        async def started() -> bool:
-            return bool(read(first))
-
-        await eventually(started)
+        await eventually(partial(_started, first))
         os.kill(zombie.pid, signal.SIGSTOP)
         try:
             async with working(dsn, second):

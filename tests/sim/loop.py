@@ -65,5 +65,6 @@ def _end(loop: VirtualLoop) -> None:
     left = asyncio.all_tasks(loop)
     for each in left:
         each.cancel()
-    loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    if left:
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
     loop.close()

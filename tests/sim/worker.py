@@ -81,8 +81,9 @@ class Node:
         worker = self.worker
         if len(worker.runner):
             return f"{len(worker.runner)} flights"
-        if worker.claimer.capacity.running:
-            return f"{worker.claimer.capacity.running} in the window"
+        asking = sum(claim.room.count for claim in worker.claimer.under_way())
+        if worker.claimer.capacity.running > asking:
+            return f"{worker.claimer.capacity.running - asking} in the window"
         if worker.permits.used(scope):
             return f"{worker.permits.used(scope)} permits"
         return ""

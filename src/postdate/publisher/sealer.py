@@ -175,8 +175,8 @@ async def _write(connection: Connection, taken: Sequence[Waiting], now: datetime
     counts = {tenant_id: len(unsealed.subjects) for tenant_id, unsealed in by_tenant.items()}
     chains = await seal.advance(connection, counts)
     sealed_at = max(now, taken[-1].time)
-    # Not what this node makes of the time: after a leap of the clock the ids of seals would be older
-    # than their events, and nobody would look for them there.
+    # Not what this node makes of the time: after a leap of the clock the ids of seals would be
+    # older than their events, and nobody would look for them there.
     unix_ms = int(now.timestamp() * 1000)
     seals = [
         each
