@@ -32,6 +32,7 @@ from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.tenant import tenant as tenant_store
 from postdate.views.authentication.identity import Identities
+from support import citus
 from support.receiver import Receiver
 
 # A busy machine must not fail a test: a deadline would only measure its neighbours.
@@ -53,18 +54,20 @@ FAST = {
     "scram_iterations": "1",  # 4,096 cost each new connection 10 ms of our side
 }
 
+CLOCK_SHIFT = """
+CREATE TABLE postdate.clock_shift (shift interval NOT NULL);
+INSERT INTO postdate.clock_shift VALUES ('0');
+GRANT SELECT, UPDATE ON postdate.clock_shift TO postdate_writer;
+GRANT SELECT ON postdate.clock_shift TO postdate_reader;
+"""
 SHIFTED_CLOCK = """
-INSERT INTO setting (tenant_id, name, value, operator, changed_by)
+INSERT INTO postdate.setting (tenant_id, name, value, operator, changed_by)
     VALUES (0, 'payment.unsafe_commits', '"accept"', true, 'tests');
-CREATE TABLE clock_shift (shift interval NOT NULL);
-INSERT INTO clock_shift VALUES ('0');
-GRANT SELECT, UPDATE ON clock_shift TO postdate_writer;
-GRANT SELECT ON clock_shift TO postdate_reader;
-CREATE OR REPLACE FUNCTION server_clock() RETURNS timestamptz LANGUAGE sql STABLE AS
+CREATE OR REPLACE FUNCTION postdate.server_clock() RETURNS timestamptz LANGUAGE sql STABLE AS
     'SELECT statement_timestamp() + shift FROM postdate.clock_shift';
-CREATE OR REPLACE FUNCTION clock() RETURNS timestamptz LANGUAGE sql STABLE AS
+CREATE OR REPLACE FUNCTION postdate.clock() RETURNS timestamptz LANGUAGE sql STABLE AS
     $$SELECT CASE WHEN current_setting('postdate.clock', true) <> ''
-                  THEN current_setting('postdate.clock')::timestamptz
+                  THEN nullif(current_setting('postdate.clock', true), '')::timestamptz
                   ELSE postdate.server_clock() END$$;
 """
 
@@ -96,19 +99,24 @@ def scratch() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-async def server() -> AsyncIterator[Embedded]:
+async def server() -> AsyncIterator[Embedded | citus.CitusCluster]:
+    """An embedded server, or a Citus cluster where POSTDATE_TEST_ON_CITUS asks for one."""
     with scratch() as directory:
+        if citus.SUITES:
+            async with citus.cluster(directory) as formed:
+                yield formed
+            return
         embedded = Embedded(directory, settings=FAST)
         await embedded.start()
         yield embedded
         await embedded.stop()
 
 
-def owner_dsn(server: Embedded, name: str) -> str:
+def owner_dsn(server: Embedded | citus.CitusCluster, name: str) -> str:
     return server.credentials.login.owner_dsn().replace("/postdate?", f"/{name}?")
 
 
-def app_dsn(server: Embedded, name: str) -> str:
+def app_dsn(server: Embedded | citus.CitusCluster, name: str) -> str:
     return server.credentials.login.app_dsn().replace("/postdate?", f"/{name}?")
 
 
@@ -121,19 +129,31 @@ async def admin(server: Embedded, statement: str, database: str = "postgres") ->
 
 
 @pytest.fixture(scope="session")
-async def template(server: Embedded) -> str:
+async def template(server: Embedded | citus.CitusCluster) -> str:
     """Migrate once; every module copies it."""
+    if isinstance(server, citus.CitusCluster):
+        await server.make_database(TEMPLATE)
+        # A table of its own on every node: whoever asks for the time must ask no other node.
+        await server.run(CLOCK_SHIFT, TEMPLATE)
+        await server.run_as_owner(SHIFTED_CLOCK, TEMPLATE)
+        await server.close_template(TEMPLATE)
+        return TEMPLATE
     await admin(server, f"CREATE DATABASE {TEMPLATE} OWNER postdate_owner")
     await migrate.migrate(owner_dsn(server, TEMPLATE))
     connection = await asyncpg.connect(owner_dsn(server, TEMPLATE))
-    await connection.execute("SET search_path = postdate;" + SHIFTED_CLOCK)
+    await connection.execute(CLOCK_SHIFT + SHIFTED_CLOCK)
     await connection.close()
     return TEMPLATE
 
 
 @pytest.fixture(scope="module")
-async def database_name(server: Embedded, template: str) -> AsyncIterator[str]:
+async def database_name(server: Embedded | citus.CitusCluster, template: str) -> AsyncIterator[str]:
     name = f"test_{os.getpid()}_{next(_numbers)}"
+    if isinstance(server, citus.CitusCluster):
+        await server.copy_database(template, name)
+        yield name
+        await server.drop_database(name)
+        return
     await admin(
         server,
         f"CREATE DATABASE {name} TEMPLATE {template} OWNER postdate_owner STRATEGY file_copy",
@@ -167,9 +187,11 @@ class Clock:
 
     async def set(self, seconds: float) -> None:
         self.seconds = seconds
-        await self.database.writer.execute(
-            "UPDATE clock_shift SET shift = make_interval(secs => $1)", seconds
-        )
+        statement = f"UPDATE postdate.clock_shift SET shift = make_interval(secs => {seconds})"
+        if self.database.sharded:
+            await self.database.writer.execute("SELECT run_command_on_all_nodes($1)", statement)
+        else:
+            await self.database.writer.execute(statement)
 
     async def advance(self, seconds: float) -> None:
         await self.set(self.seconds + seconds)

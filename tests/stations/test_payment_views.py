@@ -24,9 +24,9 @@ class CountedReads(Database):
         super().__init__(database.writer, database.reader)
         self.reads = 0
 
-    async def read_statement(self, read: Callable[[Connection], Awaitable[T]]) -> T:
+    async def read_statement(self, tenant_id: int, read: Callable[[Connection], Awaitable[T]]) -> T:
         self.reads += 1
-        return await super().read_statement(read)
+        return await super().read_statement(tenant_id, read)
 
 
 async def _pay(database: Database, tenant_id: int) -> UUID:

@@ -63,7 +63,7 @@ made AS (
       JOIN place AS payer ON payer.number = pick.payer
       JOIN place AS payee ON payee.number = pick.payee
     RETURNING bucket, tenant_id, payment_id, from_account, amount, due_at, hold,
-              payment_digest(payment) AS digest),
+              payment_digest(ROW(payment.*)::payment) AS digest),
 timers AS (
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
     SELECT bucket, tenant_id, $8, payment_id, due_at FROM made),

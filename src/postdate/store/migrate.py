@@ -30,6 +30,7 @@ from postdate.store.connection.database import (
 )
 from postdate.store.connection.error import PermissionDeniedError
 from postdate.store.connection.session import DatabaseSession, connect_alone
+from postdate.store.shard import shard
 
 log = Log()
 
@@ -164,10 +165,15 @@ def _order(release: str) -> list[int]:
 
 
 async def migrate(
-    dsn: str, *, dry_run: bool = False, step: Callable[[str], None] = lambda _: None
+    dsn: str,
+    *,
+    dry_run: bool = False,
+    citus: bool = False,
+    step: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
     """Apply what is pending as the owner and return the names; with `dry_run` only say them.
 
+    With `citus` the tables are distributed over a Citus cluster, now and after every later call.
     `step` is called with each name.
     """
     connection = await connect_alone(dsn, CONNECT_SECONDS, {})
@@ -179,20 +185,23 @@ async def migrate(
                 "the database is read-only: point POSTDATE_DATABASE_URL at the primary "
                 "(several hosts may be given; the writable one is found)"
             )
-        return await _migrate(connection, dry_run=dry_run, step=step)
+        if citus:
+            await shard.require_coordinator(connection)
+        citus = citus or await shard.is_spread(connection)
+        return await _migrate(connection, dry_run=dry_run, citus=citus, step=step)
     finally:
         await connection.close(timeout=CONNECT_SECONDS)
 
 
 async def _migrate(
-    connection: DatabaseSession, *, dry_run: bool, step: Callable[[str], None]
+    connection: DatabaseSession, *, dry_run: bool, citus: bool, step: Callable[[str], None]
 ) -> list[str]:
     if dry_run:
         todo = pending(await _applied(connection), known())
         changed = changed_functions(await _remembered(connection), known_functions(), release())
         return [*(m.name for m in todo), *(f.name for f in changed)]
     await connection.execute("SELECT pg_advisory_lock($1)", LOCK)
-    await _ensure_roles(connection)
+    await _become_owner(connection, citus=citus)
     await connection.execute(
         f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}; SET search_path = {SCHEMA}, pg_temp;"
         f"GRANT USAGE ON SCHEMA {SCHEMA} TO {WRITER}, {READER};"
@@ -205,6 +214,8 @@ async def _migrate(
     done = await _upgrade(connection)
     for name in done:
         step(name)
+    if citus:
+        done += await shard.spread(connection, step)
     await connection.execute("SELECT partition_create_ahead($1)", PARTITION_WEEKS)
     if await connection.fetchval("SELECT birthplace_moved()"):
         log.warning("restore.quarantine", reason="the database was restored from a dump")
@@ -298,18 +309,12 @@ async def is_older(connection: DatabaseSession | Connection) -> bool:
     return any(_order(each.release) > _order(release()) for each in remembered.values())
 
 
-async def _ensure_roles(connection: DatabaseSession) -> None:
+async def _become_owner(connection: DatabaseSession, *, citus: bool) -> None:
     """Make the missing roles and let this login act as each; if it may not, tell what to run."""
-    existing = {r["rolname"] for r in await connection.fetch("SELECT rolname FROM pg_roles")}
     try:
-        for role in (OWNER, WRITER, READER, CLIENT):
-            if role not in existing:
-                await connection.execute(f"CREATE ROLE {role} NOLOGIN")
-                await connection.execute(f"GRANT {role} TO CURRENT_USER")
-        if CLIENT not in existing:
-            # So that `postdate tenant bind-role` can let login roles in.
-            await connection.execute(f"GRANT {CLIENT} TO {OWNER} WITH ADMIN OPTION")
-        await _let_owner_create(connection)
+        await _ensure_roles(connection)
+        if citus and not await shard.is_spread(connection):
+            await shard.admit_nodes(connection)
         await connection.execute(f"SET ROLE {OWNER}")
     except PermissionDeniedError as error:
         raise StartError(
@@ -319,6 +324,18 @@ async def _ensure_roles(connection: DatabaseSession) -> None:
             f"GRANT {OWNER}, {WRITER}, {READER} TO the login; "
             f"GRANT CREATE ON DATABASE the database TO {OWNER};"
         ) from error
+
+
+async def _ensure_roles(connection: DatabaseSession) -> None:
+    existing = {r["rolname"] for r in await connection.fetch("SELECT rolname FROM pg_roles")}
+    for role in (OWNER, WRITER, READER, CLIENT):
+        if role not in existing:
+            await connection.execute(f"CREATE ROLE {role} NOLOGIN")
+            await connection.execute(f"GRANT {role} TO CURRENT_USER")
+    if CLIENT not in existing:
+        # So that `postdate tenant bind-role` can let login roles in.
+        await connection.execute(f"GRANT {CLIENT} TO {OWNER} WITH ADMIN OPTION")
+    await _let_owner_create(connection)
 
 
 async def _let_owner_create(connection: DatabaseSession) -> None:

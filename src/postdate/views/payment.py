@@ -153,7 +153,7 @@ class PaymentViews:
         """Read payments, and return whether a replica answered."""
         with origin.apart() as reading:
             rows = await self._database.read_statement(
-                lambda connection: payment_store.load(connection, tenant_id, ids)
+                tenant_id, lambda connection: payment_store.load(connection, tenant_id, ids)
             )
         found = {row.payment_id: row for row in rows}
         return [found.get(payment_id) for payment_id in ids], reading.stale

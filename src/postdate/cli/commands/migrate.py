@@ -8,8 +8,11 @@ from postdate.node import database_address
 from postdate.store import migrate as migrations
 
 
-def migrate(*, dry_run: bool = False) -> None:
-    """Bring the schema up to date; with --dry-run only say what would be applied."""
+def migrate(*, dry_run: bool = False, citus: bool = False) -> None:
+    """Bring the schema up to date; with --dry-run only say what would be applied.
+
+    --citus also distributes the tables over a Citus cluster; it is run on the coordinator.
+    """
 
     async def run() -> list[str]:
         address = await database_address.running(settings)
@@ -20,7 +23,7 @@ def migrate(*, dry_run: bool = False) -> None:
 
     async def apply(owner: str) -> list[str]:
         with progress("migrating", None) as step:
-            return await migrations.migrate(owner, dry_run=dry_run, step=step)
+            return await migrations.migrate(owner, dry_run=dry_run, citus=citus, step=step)
 
     settings = configured()
     names = uvloop.run(run())

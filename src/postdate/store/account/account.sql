@@ -36,7 +36,7 @@ SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount,
 
 -- name: account_list
 -- Each bucket gives its first ones; their merge is the page.
-SELECT a.* FROM generate_series(0, 63) AS buckets (bucket)
+SELECT a.* FROM outbox_lock AS buckets
  CROSS JOIN LATERAL (
        SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
               closed_at, created_at, updated_at, note, currency
@@ -48,8 +48,8 @@ SELECT a.* FROM generate_series(0, 63) AS buckets (bucket)
 -- name: account_change
 -- Of a locked row: everything about an account but its money.
 UPDATE account SET floor = $4, max_amount = $5, note = $6, updated_at = clock(),
-       frozen_at = CASE WHEN $7::boolean THEN coalesce(frozen_at, clock()) END,
-       closed_at = CASE WHEN $8::boolean THEN coalesce(closed_at, clock()) END
+       frozen_at = CASE WHEN $7::boolean THEN coalesce(frozen_at, (SELECT clock())) END,
+       closed_at = CASE WHEN $8::boolean THEN coalesce(closed_at, (SELECT clock())) END
  WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3
 RETURNING bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
           closed_at, created_at, updated_at, note, currency

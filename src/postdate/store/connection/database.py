@@ -72,6 +72,8 @@ class Database:
         """Whether the server ends each of our transactions after TRANSACTION_SECONDS."""
         self.replicated = False
         """Whether commits wait for a standby, as this node last learned."""
+        self.sharded = False
+        """Whether the tables are distributed over the nodes of a Citus cluster."""
         self.on_commit: list[Callable[[], None]] = []
         """Called after each transaction of this process that wrote: hints, never relied upon."""
         self._epoch = 0.0
@@ -205,7 +207,8 @@ class Database:
 
         A request that changes nothing may be served by a replica that knows what it has seen.
         """
-        async with self._reading(lambda held: _start_reading(held, tenant_id)) as connection:
+        start = _start_reading_apart if self.sharded else _start_reading
+        async with self._reading(lambda held: start(held, tenant_id)) as connection:
             try:
                 with translated:
                     yield connection
@@ -216,17 +219,18 @@ class Database:
         """Return what reads for one tenant without a transaction: one round trip a statement."""
         return TenantReader(self, tenant_id)
 
-    async def read_statement(self, read: Callable[[Connection], Awaitable[T]]) -> T:
+    async def read_statement(self, tenant_id: int, read: Callable[[Connection], Awaitable[T]]) -> T:
         """Run one statement that sets its tenant itself, with no transaction around it.
 
         One round trip instead of three. Where the connection turns out to be lost it is run again.
+        A test clock, and the other nodes of a sharded database, are told in a transaction.
         """
         found: list[T] = []
 
         async def run(held: Connection) -> None:
             found[:] = [await read(held)]
 
-        if (tenant_id := test_clock.current_tenant()) is not None:
+        if self.sharded or test_clock.current_tenant() is not None:
             async with self.read(tenant_id) as connection:
                 return await read(connection)
         with translated:
@@ -276,25 +280,30 @@ async def _start(connection: Connection) -> Transaction:
     transaction = connection.transaction()
     # Entered, not started: what is cancelled in between is then rolled back without a complaint.
     await transaction.__aenter__()
-    if (tenant_id := test_clock.current_tenant()) is not None:
-        await connection.execute(_follow_clock(tenant_id))
+    await _follow_clock(connection)
     return transaction
 
 
 async def _start_reading(connection: Connection, tenant_id: int) -> None:
     # An integer formatted by us, never text from outside: SET takes no parameters.
-    statement = f"BEGIN READ ONLY; SET LOCAL postdate.tenant_id = {tenant_id:d}"
-    if test_clock.current_tenant() is not None:
-        statement += ";" + _follow_clock(tenant_id)
-    await _begin(connection, statement)
+    await _begin(connection, f"BEGIN READ ONLY; SET LOCAL postdate.tenant_id = {tenant_id:d}")
+    await _follow_clock(connection)
 
 
-def _follow_clock(tenant_id: int) -> str:
-    """Write the statement by which a transaction follows the clock of a tenant in test mode."""
-    return (
-        "SELECT set_config('postdate.clock', at::text, true) FROM test_clock "  # noqa: S608
-        f"WHERE tenant_id = {tenant_id:d}"
-    )
+async def _start_reading_apart(connection: Connection, tenant_id: int) -> None:
+    """Begin with two statements: Citus tells the other nodes all that came along with a SET."""
+    await _begin(connection, "BEGIN READ ONLY")
+    await _begin(connection, f"SET LOCAL postdate.tenant_id = {tenant_id:d}")
+    await _follow_clock(connection)
+
+
+async def _follow_clock(connection: Connection) -> None:
+    """Let a transaction follow the clock of a tenant in test mode, on every node it reaches."""
+    if (tenant_id := test_clock.current_tenant()) is None:
+        return
+    at = await connection.fetchval("SELECT at FROM test_clock WHERE tenant_id = $1", tenant_id)
+    if at is not None:
+        await connection.execute(f"SET LOCAL postdate.clock = '{at.isoformat()}'")
 
 
 async def _start_looking(connection: Connection) -> None:

@@ -22,6 +22,7 @@ from postdate.store.connection.database import (
 from postdate.store.connection.error import PermissionDeniedError, translated
 from postdate.store.connection.pool import Spares
 from postdate.store.connection.session import DatabaseSession, refuse_strong_role, reset
+from postdate.store.shard import shard
 
 # A node that is gone without a word (a lost network, a stopped machine) must not keep its locks:
 # the server notices within 15 s that nobody answers (TCP), or that nothing is asked (idle). The
@@ -70,8 +71,11 @@ _TRANSACTION_TIMEOUT_VERSION: Final = (17,)
 
 
 async def _prepare(connection: asyncpg.Connection) -> None:
-    if connection.get_server_version() >= _TRANSACTION_TIMEOUT_VERSION:
+    if _bounds_transactions(connection):
         await connection.execute(f"SET transaction_timeout = '{TRANSACTION_SECONDS}s'")
+    if await shard.is_spread(connection):
+        # Citus plans a statement for the values at hand: they decide which shards it asks.
+        await connection.execute("SET plan_cache_mode = 'auto'")
     await connection.set_type_codec(
         "jsonb",
         schema="pg_catalog",
@@ -143,7 +147,9 @@ async def connect(
                 async with each.acquire(timeout=ACQUIRE_SECONDS) as connection:
                     await refuse_strong_role(connection)
             await database.synchronize()
-            database.bounds_transactions = await _bounds_transactions(writer)
+            async with writer.acquire(timeout=ACQUIRE_SECONDS) as connection:
+                database.bounds_transactions = _bounds_transactions(connection)
+                database.sharded = await shard.is_spread(connection)
     except BaseException:
         for each in opened:
             each.terminate()
@@ -173,6 +179,7 @@ async def _open_fallbacks(
     return Spares(reader, look_up)
 
 
-async def _bounds_transactions(pool: asyncpg.Pool) -> bool:
-    async with pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
-        return bool(connection.get_server_version() >= _TRANSACTION_TIMEOUT_VERSION)
+def _bounds_transactions(
+    connection: asyncpg.pool.PoolConnectionProxy | asyncpg.Connection,
+) -> bool:
+    return bool(connection.get_server_version() >= _TRANSACTION_TIMEOUT_VERSION)

@@ -85,9 +85,15 @@ async def reset(connection: asyncpg.Connection) -> None:
 async def refuse_strong_role(
     connection: asyncpg.pool.PoolConnectionProxy | asyncpg.Connection,
 ) -> None:
-    """Refuse to work with a role that could see or change more than it should."""
+    """Refuse to work with a role that could see or change more than it should.
+
+    On a Citus cluster the writer bypasses policies that would admit it everywhere: see
+    `shard.admit_nodes`.
+    """
     row = await connection.fetchrow(
-        """SELECT rolname, rolsuper, rolbypassrls,
+        """SELECT rolname, rolsuper,
+                  rolbypassrls AND (rolname <> 'postdate_writer' OR NOT EXISTS (
+                      SELECT FROM pg_extension WHERE extname = 'citus')) AS rolbypassrls,
                   EXISTS (SELECT FROM pg_class WHERE relowner = r.oid) AS owns
              FROM pg_roles r WHERE rolname = current_user"""
     )

@@ -18,8 +18,11 @@ _PARAMETER: Final = re.compile(r"\$(\d+)")
 class StatementSource(Protocol):
     """What runs one statement as the reader, on a connection that answers."""
 
-    async def read_statement(self, read: Callable[[Connection], Awaitable[T]]) -> T:
-        """Run one statement, with no transaction around it."""
+    sharded: bool
+    """Whether a transaction tells the tenant to every node: then no statement binds it."""
+
+    async def read_statement(self, tenant_id: int, read: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run one statement on behalf of a tenant."""
         ...
 
 
@@ -32,24 +35,29 @@ class TenantReader:
 
     async def fetch(self, query: str, *args: Any, timeout: float | None = None) -> Any:
         """Read rows."""
-        text = bound(query)
+        text, given = self._bind(query, args)
         return await self._source.read_statement(
-            lambda held: held.fetch(text, *args, self._tenant_id, timeout=timeout)
+            self._tenant_id, lambda held: held.fetch(text, *given, timeout=timeout)
         )
 
     async def fetchrow(self, query: str, *args: Any, timeout: float | None = None) -> Any:
         """Read the first row, or None."""
-        text = bound(query)
+        text, given = self._bind(query, args)
         return await self._source.read_statement(
-            lambda held: held.fetchrow(text, *args, self._tenant_id, timeout=timeout)
+            self._tenant_id, lambda held: held.fetchrow(text, *given, timeout=timeout)
         )
 
     async def fetchval(self, query: str, *args: Any, timeout: float | None = None) -> Any:
         """Read the first value of the first row, or None."""
-        text = bound(query)
+        text, given = self._bind(query, args)
         return await self._source.read_statement(
-            lambda held: held.fetchval(text, *args, self._tenant_id, timeout=timeout)
+            self._tenant_id, lambda held: held.fetchval(text, *given, timeout=timeout)
         )
+
+    def _bind(self, query: str, args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+        if self._source.sharded:
+            return query, args
+        return bound(query), (*args, self._tenant_id)
 
 
 @lru_cache(MAX_TEXTS)

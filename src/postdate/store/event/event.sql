@@ -5,7 +5,8 @@ WITH recorded AS (
     INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data)
     SELECT * FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::uuid[], $5::text[],
                          $6::text[], $7::jsonb[])
-    RETURNING bucket, tenant_id, subject, event_id, type, event_digest(event) AS digest)
+    RETURNING bucket, tenant_id, subject, event_id, type,
+              event_digest(ROW(event.*)::event) AS digest)
 INSERT INTO outbox (bucket, tenant_id, types, subjects, events, digests)
 SELECT bucket, tenant_id, outbox_types(array_agg(type ORDER BY event_id)),
        array_agg(subject ORDER BY event_id), array_agg(event_id ORDER BY event_id),
@@ -21,7 +22,8 @@ WITH recorded AS (
            state_now(type, tenant_id, subject, data)
       FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::uuid[], $5::text[], $6::text[],
                   $7::jsonb[]) AS new (bucket, tenant_id, subject, event_id, type, actor, data)
-    RETURNING bucket, tenant_id, subject, event_id, type, event_digest(event) AS digest)
+    RETURNING bucket, tenant_id, subject, event_id, type,
+              event_digest(ROW(event.*)::event) AS digest)
 INSERT INTO outbox (bucket, tenant_id, types, subjects, events, digests)
 SELECT bucket, tenant_id, outbox_types(array_agg(type ORDER BY event_id)),
        array_agg(subject ORDER BY event_id), array_agg(event_id ORDER BY event_id),
@@ -36,10 +38,8 @@ SELECT event_id, type, time, actor, data FROM fact_of_subject($1, $2)
 
 -- name: event_last_actors
 -- Who last did a thing of this type to each subject.
-SELECT wanted.subject, newest.actor
+SELECT DISTINCT ON (e.subject) e.subject, e.actor
   FROM unnest($1::smallint[], $3::uuid[]) AS wanted (bucket, subject)
- CROSS JOIN LATERAL (
-       SELECT e.actor FROM event e
-        WHERE e.bucket = wanted.bucket AND e.tenant_id = $2 AND e.subject = wanted.subject
-          AND e.type = $4
-        ORDER BY e.event_id DESC LIMIT 1) AS newest
+  JOIN event e ON e.bucket = wanted.bucket AND e.tenant_id = $2 AND e.subject = wanted.subject
+   AND e.type = $4
+ WHERE e.bucket = ANY ($1) ORDER BY e.subject, e.event_id DESC

@@ -2,7 +2,7 @@
 
 -- name: seal_waiting
 -- Whether there is anything to seal: one probe for each bucket, above the dead rows.
-SELECT EXISTS (SELECT FROM outbox_lock l
+SELECT EXISTS (SELECT 1 FROM outbox_lock l
                 WHERE EXISTS (SELECT FROM outbox o WHERE o.bucket = l.bucket AND o.time >= $1)),
        clock()
 
@@ -71,45 +71,21 @@ SELECT tenant_id, position FROM chain
 -- as soon as it has statistics, for it does not see that the first few positions are enough. What
 -- was pruned has left its position and its digest.
 WITH s AS MATERIALIZED (
-    SELECT s.position + one.place - 1 AS position, s.types[one.kind] AS type, one.subject,
-           coalesce(one.event_id, one.subject) AS event_id, s.sealed_at
-      FROM seal s
-     CROSS JOIN LATERAL unnest(s.kinds, s.subjects, s.events)
-                WITH ORDINALITY AS one (kind, subject, event_id, place)
-     WHERE s.bucket = tenant_bucket($1) AND s.tenant_id = $1 AND s.position <= $3
-       AND s.position >= coalesce((
-           SELECT first.position FROM seal first
-            WHERE first.bucket = tenant_bucket($1) AND first.tenant_id = $1
-              AND first.position <= $2 + 1 ORDER BY first.position DESC LIMIT 1), 0)
-       AND s.position + one.place - 1 > $2 AND s.position + one.place - 1 <= $3
-       AND s.types[one.kind] LIKE ANY ($4::text[])
-     ORDER BY s.position, one.place LIMIT CASE WHEN $5::text[] IS NULL THEN $6::bigint END)
+    SELECT * FROM seal_walk($1, $2, $3, $4, CASE WHEN $5::text[] IS NULL THEN $6::bigint END))
 SELECT s.position, s.event_id, s.subject, s.type, coalesce(e.time, s.sealed_at) AS time, e.actor,
        CASE WHEN e.time IS NULL THEN '{"pruned": true}' ELSE e.data::text END AS data
   FROM s LEFT JOIN LATERAL (
        SELECT f.time, f.actor, f.data FROM fact_find($1, s.type, s.subject, s.event_id) AS f
        OFFSET 0) AS e ON true
- WHERE $5 IS NULL OR e.data ->> 'account_id' = ANY ($5) OR EXISTS (
-       SELECT FROM payment p
-        WHERE p.bucket = bucket_of(s.subject) AND p.tenant_id = $1 AND p.payment_id = s.subject
-          AND (p.from_account = ANY ($5) OR p.to_account = ANY ($5)))
+ WHERE $5 IS NULL OR e.data ->> 'account_id' = ANY ($5) OR payment_touches($1, s.subject, $5)
  ORDER BY s.position LIMIT $6
 
 -- name: seal_page_decided
 -- Decisions before a position, the newest first: an index knows the seals that hold any.
-WITH s AS MATERIALIZED (
-    SELECT s.position + one.place - 1 AS position, s.types[one.kind] AS type, one.subject,
-           coalesce(one.event_id, one.subject) AS event_id
-      FROM seal s
-     CROSS JOIN LATERAL unnest(s.kinds, s.subjects, s.events)
-                WITH ORDINALITY AS one (kind, subject, event_id, place)
-     WHERE s.bucket = tenant_bucket($1) AND s.tenant_id = $1 AND s.decision AND s.position < $2
-       AND s.position + one.place - 1 < $2 AND s.types[one.kind] LIKE ANY ($3::text[])
-     ORDER BY s.position DESC, one.place DESC LIMIT $4)
+WITH s AS MATERIALIZED (SELECT * FROM seal_decided($1, $2, $3, $4))
 SELECT s.position, s.event_id, s.subject, s.type, e.time, e.actor, e.data::text AS data
   FROM s CROSS JOIN LATERAL (
-       SELECT e.time, e.actor, e.data FROM event e
-        WHERE e.bucket = bucket_of(s.subject) AND e.subject = s.subject AND e.event_id = s.event_id
+       SELECT e.time, e.actor, e.data FROM event_find(s.subject, s.event_id) AS e
        OFFSET 0) AS e
  ORDER BY s.position DESC
 
@@ -119,10 +95,8 @@ SELECT s.position, e.event_id, $7::uuid AS subject, e.type, e.time, e.actor, e.d
   FROM fact_of_subject($1, $7) AS e
  CROSS JOIN LATERAL (SELECT seal_find($1, $7, e.event_id, e.time) AS position OFFSET 0) AS s
  WHERE s.position > $2 AND s.position <= $3 AND e.type LIKE ANY ($4::text[])
-   AND ($5::text[] IS NULL OR e.data ->> 'account_id' = ANY ($5) OR EXISTS (
-        SELECT FROM payment p
-         WHERE p.bucket = bucket_of($7) AND p.tenant_id = $1 AND p.payment_id = $7
-           AND (p.from_account = ANY ($5) OR p.to_account = ANY ($5))))
+   AND ($5::text[] IS NULL OR e.data ->> 'account_id' = ANY ($5)
+        OR payment_touches($1, $7, $5))
  ORDER BY s.position LIMIT $6
 
 -- name: seal_traceparents
@@ -139,8 +113,7 @@ SELECT wanted.subject, coalesce(j.traceparent, p.traceparent) AS traceparent
 -- where an event is gone.
 SELECT s.position, s.sealed_at, s.types, s.kinds, s.subjects, s.events, s.digests, s.previous,
        s.hash, s.decision, now.digests AS now
-  FROM (SELECT * FROM seal WHERE bucket = tenant_bucket($1) AND tenant_id = $1 AND position > $2
-         ORDER BY position LIMIT $3) AS s
+  FROM seal_after($1, $2, $3) AS s
  CROSS JOIN LATERAL (
        SELECT array_agg(sha256(f.record) ORDER BY one.place) AS digests
          FROM unnest(s.kinds, s.subjects, s.events)

@@ -67,11 +67,12 @@ SELECT s.tenant_id, t.name AS tenant, s.destination, s.patterns, s.accounts, s.p
 -- timer counts its tokens from the beginning, so a late comer is also known by its old position.
 UPDATE subscription s
    SET position = $6, error = CASE WHEN $9::boolean THEN $7::text ELSE s.error END,
-       delivered_at = CASE WHEN $8::boolean THEN clock() ELSE s.delivered_at END,
+       delivered_at = CASE WHEN $8::boolean THEN (SELECT clock()) ELSE s.delivered_at END,
        failures = CASE WHEN NOT $9 THEN s.failures WHEN $7 IS NULL THEN 0
                        ELSE s.failures + 1 END,
        failing_since = CASE WHEN NOT $9 THEN s.failing_since
-                            WHEN $7 IS NOT NULL THEN coalesce(s.failing_since, clock()) END
+                            WHEN $7 IS NOT NULL THEN coalesce(s.failing_since, (SELECT clock()))
+                       END
   FROM timer t
  WHERE s.bucket = $1 AND s.tenant_id = $2 AND s.subscription_id = $3 AND s.version = $5
    AND s.position <= $6 AND t.bucket = $1 AND t.subject = $3
@@ -86,24 +87,21 @@ SELECT subscription_release_if_idle($1, $2, $3, $4, $5)
 -- One without a timer has nothing left to send.
 SELECT s.subscription_id, s.destination, s.types, s.accounts, s.position,
        s.created_at, s.delivered_at, s.paused_at, s.paused_note, s.failures, s.error,
-       CASE WHEN t.subject IS NULL AND s.paused_at IS NULL THEN 0
-            ELSE coalesce(p.position, 0) - s.position END AS lag_events,
-       CASE WHEN t.subject IS NOT NULL OR s.paused_at IS NOT NULL
-            THEN extract(epoch FROM clock() - next.time)::float8 END AS lag_seconds,
-       CASE WHEN s.failures > 0 AND t.claimed_at IS NULL THEN t.due_at END AS retry_at
-  FROM subscription s
-  LEFT JOIN chain p ON p.bucket = tenant_bucket(s.tenant_id) AND p.tenant_id = s.tenant_id
-  LEFT JOIN timer t ON t.bucket = s.bucket AND t.subject = s.subscription_id
-  LEFT JOIN LATERAL (
-       SELECT e.time
-         FROM (SELECT k.types, k.kinds, k.subjects, k.events, s.position + 2 - k.position AS place
-                 FROM seal k
-                WHERE k.bucket = tenant_bucket(s.tenant_id) AND k.tenant_id = s.tenant_id
-                  AND k.position <= s.position + 1 ORDER BY k.position DESC LIMIT 1) AS k
-        CROSS JOIN LATERAL fact_find(s.tenant_id, k.types[k.kinds[k.place]], k.subjects[k.place],
-                   coalesce(k.events[k.place], k.subjects[k.place])) AS e) AS next ON true
- WHERE s.tenant_id = $1 AND s.subscription_id > $2 AND ($4::uuid IS NULL OR s.subscription_id = $4)
- ORDER BY s.subscription_id LIMIT $3
+       CASE WHEN NOT s.behind AND s.paused_at IS NULL THEN 0
+            ELSE coalesce(s.sealed, 0) - s.position END AS lag_events,
+       CASE WHEN s.behind OR s.paused_at IS NOT NULL
+            THEN extract(epoch FROM clock() - seal_time($1, s.position + 1))::float8
+            END AS lag_seconds, s.retry_at
+  FROM (SELECT s.*, p.position AS sealed, t.subject IS NOT NULL AS behind,
+               CASE WHEN s.failures > 0 AND t.claimed_at IS NULL THEN t.due_at END AS retry_at
+          FROM subscription s
+          LEFT JOIN (SELECT * FROM chain c WHERE c.bucket = tenant_bucket($1) AND c.tenant_id = $1
+                     OFFSET 0) AS p ON true
+          LEFT JOIN timer t ON t.bucket = s.bucket AND t.subject = s.subscription_id
+         WHERE s.tenant_id = $1 AND s.subscription_id > $2
+           AND ($4::uuid IS NULL OR s.subscription_id = $4)
+         ORDER BY s.subscription_id LIMIT $3) AS s
+ ORDER BY s.subscription_id
 
 -- name: subscription_lag
 -- How far the subscriptions of all tenants are behind that have something to send.
@@ -111,5 +109,5 @@ SELECT count(*) FILTER (WHERE s.paused_at IS NOT NULL) AS paused,
        count(*) FILTER (WHERE s.failures > 0 AND s.paused_at IS NULL) AS failing,
        coalesce(max(p.position - s.position) FILTER (WHERE t.subject IS NOT NULL), 0) AS events
   FROM subscription s
-  LEFT JOIN chain p ON p.bucket = tenant_bucket(s.tenant_id) AND p.tenant_id = s.tenant_id
+  LEFT JOIN (SELECT tenant_id, position FROM chain OFFSET 0) AS p ON p.tenant_id = s.tenant_id
   LEFT JOIN timer t ON t.bucket = s.bucket AND t.subject = s.subscription_id

@@ -7,12 +7,9 @@ SELECT lane_id, place, minutes, counts, walked, known
 -- name: due_by_destination
 -- The same for jobs, by where they go; only timers of the tenant's own lanes are walked.
 WITH walked AS MATERIALIZED (
-    SELECT wanted.place, head.bucket, head.subject, head.due_at, head.claimed_at
-      FROM unnest($2::smallint[], $3::integer[]) WITH ORDINALITY AS wanted (bucket, lane_id, place)
-     CROSS JOIN LATERAL (
-           SELECT t.bucket, t.subject, t.due_at, t.claimed_at FROM timer t
-            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.due_at < $5
-            ORDER BY t.due_at LIMIT $6) AS head
+    SELECT head.place, head.bucket, head.subject, head.due_at, head.claimed_at
+      FROM timer_walk($2, $3, ARRAY['-infinity'::timestamptz], '00000000-0000-0000-0000-000000000000',
+                      $5::timestamptz - interval '1 microsecond', NULL, $6) AS head
      LIMIT $7),
 cut AS (SELECT max(due_at) AS at FROM walked GROUP BY place HAVING count(*) = $6),
 seen AS MATERIALIZED (
@@ -36,13 +33,10 @@ SELECT NULL, '{}', '{}', seen.walked, seen.known FROM seen
 -- name: due_by_tenant
 -- The same over all tenants, for the operator: payments and jobs of each.
 WITH walked AS MATERIALIZED (
-    SELECT wanted.place, wanted.lane_id = 0 AS payments, head.tenant_id, head.due_at,
+    SELECT head.place, head.lane_id = 0 AS payments, head.tenant_id, head.due_at,
            head.claimed_at
-      FROM unnest($1::smallint[], $2::integer[]) WITH ORDINALITY AS wanted (bucket, lane_id, place)
-     CROSS JOIN LATERAL (
-           SELECT t.tenant_id, t.due_at, t.claimed_at FROM timer t
-            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.due_at < $4
-            ORDER BY t.due_at LIMIT $5) AS head
+      FROM timer_walk($1, $2, ARRAY['-infinity'::timestamptz], '00000000-0000-0000-0000-000000000000',
+                      $4::timestamptz - interval '1 microsecond', NULL, $5) AS head
      LIMIT $6),
 cut AS (SELECT max(due_at) AS at FROM walked GROUP BY place HAVING count(*) = $5),
 seen AS MATERIALIZED (

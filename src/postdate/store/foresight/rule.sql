@@ -2,9 +2,10 @@
 
 -- name: rule_fingerprint
 -- Changes whenever a rule, a pause or a calendar does; not with each occurrence.
-SELECT count(*), max(s.changed_at), count(*) FILTER (WHERE s.ended_at IS NULL),
-       (SELECT max(c.changed_at) FROM calendar c WHERE c.tenant_id = $1 OR $1 IS NULL)
-  FROM schedule s WHERE (s.tenant_id = $1 OR $1 IS NULL) AND s.deleted_at IS NULL
+SELECT s.*, (SELECT max(c.changed_at) FROM calendar c WHERE c.tenant_id = $1 OR $1 IS NULL)
+  FROM (SELECT count(*), max(s.changed_at), count(*) FILTER (WHERE s.ended_at IS NULL)
+          FROM schedule s
+         WHERE (s.tenant_id = $1 OR $1 IS NULL) AND s.deleted_at IS NULL OFFSET 0) AS s
 
 -- name: rule_list
 -- Those that go on. A template is json: only what names lane, destination and accounts is read.

@@ -20,14 +20,12 @@ CREATE OR REPLACE FUNCTION due_by_minute(
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT
     SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 WITH walked AS MATERIALIZED (
-    SELECT wanted.place::integer, wanted.lane_id, head.counts, head.due_at,
+    SELECT head.place::integer, head.lane_id,
+           head.tenant_id = of_tenant AND head.claimed_at IS NULL AS counts, head.due_at,
            greatest(-1, floor(date_part('epoch', head.due_at - begin_at) / 60))::integer AS minute
-      FROM unnest(buckets, lanes) WITH ORDINALITY AS wanted (bucket, lane_id, place)
-     CROSS JOIN LATERAL (
-           SELECT t.due_at, t.tenant_id = of_tenant AND t.claimed_at IS NULL AS counts
-             FROM timer t
-            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.due_at < until_at
-            ORDER BY t.due_at LIMIT place_limit) AS head
+      FROM timer_walk(buckets, lanes, ARRAY['-infinity'::timestamptz],
+                      '00000000-0000-0000-0000-000000000000',
+                      until_at - interval '1 microsecond', NULL, place_limit) AS head
      LIMIT walk_limit),
 cut AS (
     SELECT max(due_at) AS at FROM walked GROUP BY place HAVING count(*) = place_limit),

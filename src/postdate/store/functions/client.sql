@@ -362,19 +362,21 @@ CREATE OR REPLACE FUNCTION client_bind(
     by_actor text) RETURNS text LANGUAGE plpgsql
     SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
-    INSERT INTO client_role (role_name, tenant_id, scopes, accounts, max_amount, bound_by)
-    VALUES (of_role, of_tenant, of_scopes, of_accounts, of_max, by_actor)
+    INSERT INTO client_role (role_name, tenant_id, scopes, accounts, max_amount, bound_by,
+                             bound_at)
+    VALUES (of_role, of_tenant, of_scopes, of_accounts, of_max, by_actor, clock())
     ON CONFLICT (role_name) DO UPDATE SET tenant_id = excluded.tenant_id,
         scopes = excluded.scopes, accounts = excluded.accounts, max_amount = excluded.max_amount,
-        bound_at = clock(), bound_by = excluded.bound_by;
+        bound_at = excluded.bound_at, bound_by = excluded.bound_by;
     EXECUTE format('GRANT postdate_client TO %I', of_role);
     RETURN NULL;
 EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation THEN
-    INSERT INTO client_role (role_name, tenant_id, scopes, accounts, max_amount, bound_by)
-    VALUES (of_role, of_tenant, of_scopes, of_accounts, of_max, by_actor)
+    INSERT INTO client_role (role_name, tenant_id, scopes, accounts, max_amount, bound_by,
+                             bound_at)
+    VALUES (of_role, of_tenant, of_scopes, of_accounts, of_max, by_actor, clock())
     ON CONFLICT (role_name) DO UPDATE SET tenant_id = excluded.tenant_id,
         scopes = excluded.scopes, accounts = excluded.accounts, max_amount = excluded.max_amount,
-        bound_at = clock(), bound_by = excluded.bound_by;
+        bound_at = excluded.bound_at, bound_by = excluded.bound_by;
     RETURN format('GRANT postdate_client TO %I', of_role);
 END $$;
 

@@ -3,11 +3,12 @@
 -- Every comparison with the present goes through this one function. The planner inlines it, so it
 -- costs next to nothing; the tests replace it to travel in time. A transaction on behalf of a
 -- tenant in test mode says which instant the tenant's clock shows (docs/concepts/time.md). CASE,
--- not COALESCE: under row-level security the planner takes that for leaky, and uses no index.
+-- not COALESCE: under row-level security the planner takes that for leaky, and uses no index. Citus
+-- evaluates both branches, so that neither may fail.
 CREATE OR REPLACE FUNCTION clock() RETURNS timestamptz
     LANGUAGE sql STABLE PARALLEL SAFE AS
     $$SELECT CASE WHEN current_setting('postdate.clock', true) <> ''
-                  THEN current_setting('postdate.clock')::timestamptz
+                  THEN nullif(current_setting('postdate.clock', true), '')::timestamptz
                   ELSE statement_timestamp() END$$;
 
 -- The server's own time, whatever a tenant's clock shows: for what nodes tell each other.

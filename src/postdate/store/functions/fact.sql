@@ -5,7 +5,8 @@
 -- column of its fact. It is taken of the binary form of the values, which is the same whatever the
 -- settings of a session are (our connections all speak UTF-8), and it names the columns: one that
 -- a later migration adds is no part of the digests that were sealed before. STABLE lets the
--- planner inline these functions.
+-- planner inline these functions. Callers name the type of the row: on a shard, a row of the table
+-- has the type of the shard.
 
 -- job.accepted: the job as it was asked for.
 CREATE OR REPLACE FUNCTION job_record(j job) RETURNS bytea
@@ -129,19 +130,21 @@ CREATE OR REPLACE FUNCTION fact_find(
     of_tenant integer, of_type text, of_subject uuid, of_event uuid)
     RETURNS TABLE ("time" timestamptz, actor text, data jsonb, record bytea)
     LANGUAGE sql STABLE AS $$
-    SELECT j.created_at, j.actor, job_accepted_data(j), job_record(j)
+    SELECT j.created_at, j.actor, job_accepted_data(ROW(j.*)::job),
+           job_record(ROW(j.*)::job)
       FROM job j
      WHERE of_type = 'job.accepted' AND of_event = of_subject
        AND j.bucket = bucket_of(of_subject) AND j.tenant_id = of_tenant AND j.job_id = of_subject
      UNION ALL
-    SELECT p.created_at, p.actor, payment_scheduled_data(p), payment_record(p)
+    SELECT p.created_at, p.actor, payment_scheduled_data(ROW(p.*)::payment),
+           payment_record(ROW(p.*)::payment)
       FROM payment p
      WHERE of_type = 'payment.scheduled' AND of_event = of_subject
        AND p.bucket = bucket_of(of_subject) AND p.tenant_id = of_tenant
        AND p.payment_id = of_subject
      UNION ALL
-    SELECT o.finished_at, o.actor, payment_completed_data(p, o.transfer_id),
-           transfer_record(o, debit.amount, debit.balance, debit.created_at,
+    SELECT o.finished_at, o.actor, payment_completed_data(ROW(p.*)::payment, o.transfer_id),
+           transfer_record(ROW(o.*)::outcome, debit.amount, debit.balance, debit.created_at,
                            credit.amount, credit.balance, credit.created_at)
       FROM outcome o
       LEFT JOIN payment p ON p.bucket = o.bucket AND p.tenant_id = o.tenant_id
@@ -161,12 +164,13 @@ CREATE OR REPLACE FUNCTION fact_find(
      WHERE of_type = 'payment.completed' AND o.bucket = bucket_of(of_subject)
        AND o.subject = of_subject AND o.tenant_id = of_tenant AND o.transfer_id = of_event
      UNION ALL
-    SELECT o.finished_at, o.actor, job_ended_data(o), outcome_record(o)
+    SELECT o.finished_at, o.actor, job_ended_data(ROW(o.*)::outcome),
+           outcome_record(ROW(o.*)::outcome)
       FROM outcome o
      WHERE of_type IN ('job.completed', 'job.failed') AND o.bucket = bucket_of(of_subject)
        AND o.subject = of_subject AND o.tenant_id = of_tenant AND o.actor IS NOT NULL
      UNION ALL
-    SELECT e.time, e.actor, e.data, event_record(e)
+    SELECT e.time, e.actor, e.data, event_record(ROW(e.*)::event)
       FROM event e
      WHERE e.bucket = bucket_of(of_subject) AND e.tenant_id = of_tenant
        AND e.subject = of_subject AND e.event_id = of_event AND of_event <> of_subject
@@ -176,17 +180,19 @@ $$;
 CREATE OR REPLACE FUNCTION fact_of_subject(of_tenant integer, of_subject uuid)
     RETURNS TABLE (event_id uuid, type text, "time" timestamptz, actor text, data jsonb)
     LANGUAGE sql STABLE AS $$
-    SELECT j.job_id, 'job.accepted', j.created_at, j.actor, job_accepted_data(j)
+    SELECT j.job_id, 'job.accepted', j.created_at, j.actor,
+           job_accepted_data(ROW(j.*)::job)
       FROM job j
      WHERE j.bucket = bucket_of(of_subject) AND j.tenant_id = of_tenant AND j.job_id = of_subject
      UNION ALL
-    SELECT p.payment_id, 'payment.scheduled', p.created_at, p.actor, payment_scheduled_data(p)
+    SELECT p.payment_id, 'payment.scheduled', p.created_at, p.actor,
+           payment_scheduled_data(ROW(p.*)::payment)
       FROM payment p
      WHERE p.bucket = bucket_of(of_subject) AND p.tenant_id = of_tenant
        AND p.payment_id = of_subject
      UNION ALL
     SELECT o.transfer_id, 'payment.completed', o.finished_at, o.actor,
-           payment_completed_data(p, o.transfer_id)
+           payment_completed_data(ROW(p.*)::payment, o.transfer_id)
       FROM outcome o JOIN payment p ON p.bucket = o.bucket AND p.tenant_id = o.tenant_id
        AND p.payment_id = o.subject
      WHERE o.bucket = bucket_of(of_subject) AND o.subject = of_subject
@@ -194,7 +200,7 @@ CREATE OR REPLACE FUNCTION fact_of_subject(of_tenant integer, of_subject uuid)
      UNION ALL
     SELECT outcome_event_id(o.subject, o.finished_at),
            CASE o.status WHEN 'COMPLETED' THEN 'job.completed' ELSE 'job.failed' END,
-           o.finished_at, o.actor, job_ended_data(o)
+           o.finished_at, o.actor, job_ended_data(ROW(o.*)::outcome)
       FROM outcome o
      WHERE o.bucket = bucket_of(of_subject) AND o.subject = of_subject
        AND o.tenant_id = of_tenant AND o.actor IS NOT NULL AND o.transfer_id IS NULL
@@ -203,3 +209,20 @@ CREATE OR REPLACE FUNCTION fact_of_subject(of_tenant integer, of_subject uuid)
       FROM event e
      WHERE e.bucket = bucket_of(of_subject) AND e.tenant_id = of_tenant AND e.subject = of_subject
 $$;
+
+-- An event by its subject and id. The planner inlines this function.
+CREATE OR REPLACE FUNCTION event_find(of_subject uuid, of_event uuid)
+    RETURNS TABLE ("time" timestamptz, actor text, data jsonb) LANGUAGE sql STABLE AS $$
+    SELECT e.time, e.actor, e.data FROM event e
+     WHERE e.bucket = bucket_of(of_subject) AND e.subject = of_subject AND e.event_id = of_event
+$$;
+
+-- Whether a payment pays one of these accounts, or is paid from one.
+CREATE OR REPLACE FUNCTION payment_touches(of_tenant integer, of_subject uuid, accounts text[])
+    RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM payment p
+                    WHERE p.bucket = bucket_of(of_subject) AND p.tenant_id = of_tenant
+                      AND p.payment_id = of_subject
+                      AND (p.from_account = ANY (accounts) OR p.to_account = ANY (accounts)));
+END $$;

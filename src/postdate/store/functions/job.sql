@@ -75,14 +75,14 @@ CREATE OR REPLACE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids
 DECLARE
     removed integer;
 BEGIN
-    PERFORM set_config('postdate.prune', 'on', true);
+    SET LOCAL postdate.prune = 'on';
     DELETE FROM attempt WHERE bucket = in_bucket AND subject = ANY(ids) AND tenant_id = in_tenant;
     DELETE FROM job_revision
         WHERE bucket = in_bucket AND job_id = ANY(ids) AND tenant_id = in_tenant;
     DELETE FROM outcome WHERE bucket = in_bucket AND subject = ANY(ids) AND tenant_id = in_tenant;
     DELETE FROM job WHERE bucket = in_bucket AND tenant_id = in_tenant AND job_id = ANY(ids);
     GET DIAGNOSTICS removed = ROW_COUNT;
-    PERFORM set_config('postdate.prune', 'off', true);
+    SET LOCAL postdate.prune = 'off';
     RETURN removed;
 END $$;
 
@@ -166,9 +166,10 @@ BEGIN
       FROM unnest(buckets, ids) AS wanted (bucket, job_id)
       JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.job_id
            AND t.attempt = 0 AND t.revision = 0
-      JOIN job j ON j.bucket = wanted.bucket AND j.tenant_id = of_tenant
-           AND j.job_id = wanted.job_id AND j.job_id BETWEEN first_id AND last_id
-      JOIN lane l ON l.lane_id = j.lane_id;
+      JOIN job j ON j.bucket = t.bucket AND j.tenant_id = of_tenant
+           AND j.job_id = t.subject AND j.job_id BETWEEN first_id AND last_id
+      JOIN lane l ON l.lane_id = j.lane_id
+     WHERE t.bucket = ANY (buckets);
     GET DIAGNOSTICS found = ROW_COUNT;
     IF found = cardinality(ids) THEN
         RETURN;
@@ -201,22 +202,22 @@ BEGIN
       JOIN job j ON j.bucket = wanted.bucket AND j.tenant_id = of_tenant
            AND j.job_id = wanted.job_id AND j.job_id BETWEEN first_id AND last_id
       JOIN lane l ON l.lane_id = j.lane_id
-      LEFT JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.job_id
-      LEFT JOIN outcome o ON o.bucket = wanted.bucket AND o.subject = wanted.job_id
+      LEFT JOIN timer t ON t.bucket = j.bucket AND t.subject = j.job_id
+      LEFT JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id
            AND o.subject BETWEEN first_id AND last_id
       LEFT JOIN LATERAL (
            SELECT x.code, x.error, x.http_status, x.node_id FROM attempt x
-            WHERE x.bucket = wanted.bucket AND x.subject = wanted.job_id
+            WHERE x.bucket = j.bucket AND x.subject = j.job_id
               AND x.subject BETWEEN first_id AND last_id AND t.attempt > 0
             ORDER BY x.attempt DESC LIMIT 1) AS a ON true
       LEFT JOIN LATERAL (
            SELECT v.* FROM job_revision v
-            WHERE v.bucket = wanted.bucket AND v.job_id = wanted.job_id
+            WHERE v.bucket = j.bucket AND v.job_id = j.job_id
               AND v.job_id BETWEEN first_id AND last_id
             ORDER BY v.revision DESC LIMIT 1) AS r ON true
-      LEFT JOIN job_revision p ON p.bucket = wanted.bucket AND p.job_id = wanted.job_id
+      LEFT JOIN job_revision p ON p.bucket = j.bucket AND p.job_id = j.job_id
            AND p.job_id BETWEEN first_id AND last_id AND p.revision = r.payload_revision
-     WHERE t.subject IS NULL OR t.attempt > 0 OR t.revision > 0;
+     WHERE (t.subject IS NULL OR t.attempt > 0 OR t.revision > 0) AND j.bucket = ANY (buckets);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION job_read FROM PUBLIC;

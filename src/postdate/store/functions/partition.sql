@@ -100,12 +100,12 @@ BEGIN
     END IF;
     EXECUTE format('CREATE TABLE %I (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS '
                    'INCLUDING STORAGE)', child, target.name);
-    PERFORM set_config('postdate.prune', 'on', true);
+    SET LOCAL postdate.prune = 'on';
     EXECUTE format('WITH moved AS (DELETE FROM %s WHERE %I >= %L AND %I < %L RETURNING *) '
                    'INSERT INTO %I SELECT * FROM moved',
                    target.name, target.key, low, target.key, high, child);
     GET DIAGNOSTICS moved = ROW_COUNT;
-    PERFORM set_config('postdate.prune', 'off', true);
+    SET LOCAL postdate.prune = 'off';
     EXECUTE format('ALTER TABLE %s ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)',
                    target.name, child, low, high);
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', child);

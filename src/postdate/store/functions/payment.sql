@@ -163,10 +163,11 @@ BEGIN
            v.note
       FROM unnest(buckets, ids) AS wanted (bucket, payment_id)
       JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.payment_id AND t.token = 0
-      JOIN payment p ON p.bucket = wanted.bucket AND p.tenant_id = of_tenant
-           AND p.payment_id = wanted.payment_id AND p.payment_id BETWEEN first_id AND last_id
-      LEFT JOIN payment_approval v ON v.bucket = wanted.bucket AND v.tenant_id = of_tenant
-           AND v.payment_id = wanted.payment_id;
+      JOIN payment p ON p.bucket = t.bucket AND p.tenant_id = of_tenant
+           AND p.payment_id = t.subject AND p.payment_id BETWEEN first_id AND last_id
+      LEFT JOIN payment_approval v ON v.bucket = p.bucket AND v.tenant_id = of_tenant
+           AND v.payment_id = p.payment_id
+     WHERE t.bucket = ANY (buckets);
     GET DIAGNOSTICS found = ROW_COUNT;
     missing := missing - found;
     IF missing = 0 THEN
@@ -183,10 +184,11 @@ BEGIN
       FROM unnest(buckets, ids) AS wanted (bucket, payment_id)
       JOIN outcome o ON o.bucket = wanted.bucket AND o.subject = wanted.payment_id
            AND o.subject BETWEEN first_id AND last_id AND o.attempt <= 1
-      JOIN payment p ON p.bucket = wanted.bucket AND p.tenant_id = of_tenant
-           AND p.payment_id = wanted.payment_id AND p.payment_id BETWEEN first_id AND last_id
-      LEFT JOIN payment_approval v ON v.bucket = wanted.bucket AND v.tenant_id = of_tenant
-           AND v.payment_id = wanted.payment_id;
+      JOIN payment p ON p.bucket = o.bucket AND p.tenant_id = of_tenant
+           AND p.payment_id = o.subject AND p.payment_id BETWEEN first_id AND last_id
+      LEFT JOIN payment_approval v ON v.bucket = p.bucket AND v.tenant_id = of_tenant
+           AND v.payment_id = p.payment_id
+     WHERE o.bucket = ANY (buckets);
     GET DIAGNOSTICS found = ROW_COUNT;
     missing := missing - found;
     IF missing = 0 THEN
@@ -205,23 +207,24 @@ BEGIN
       FROM unnest(buckets, ids) AS wanted (bucket, payment_id)
       JOIN payment p ON p.bucket = wanted.bucket AND p.tenant_id = of_tenant
            AND p.payment_id = wanted.payment_id AND p.payment_id BETWEEN first_id AND last_id
-      LEFT JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.payment_id
-      LEFT JOIN outcome o ON o.bucket = wanted.bucket AND o.subject = wanted.payment_id
+      LEFT JOIN timer t ON t.bucket = p.bucket AND t.subject = p.payment_id
+      LEFT JOIN outcome o ON o.bucket = p.bucket AND o.subject = p.payment_id
            AND o.subject BETWEEN first_id AND last_id
       LEFT JOIN LATERAL (
            SELECT code, error, due_at, attempt, finished_at FROM attempt
-            WHERE attempt.bucket = wanted.bucket AND attempt.subject = wanted.payment_id
+            WHERE attempt.bucket = p.bucket AND attempt.subject = p.payment_id
               AND attempt.subject BETWEEN first_id AND last_id AND t.token > 0
             ORDER BY attempt DESC LIMIT 1) AS a ON true
       LEFT JOIN LATERAL (
            SELECT due_at FROM attempt
-            WHERE attempt.bucket = wanted.bucket AND attempt.subject = wanted.payment_id
+            WHERE attempt.bucket = p.bucket AND attempt.subject = p.payment_id
               AND attempt.subject BETWEEN first_id AND last_id
               AND (t.token > 0 OR o.attempt > 1)
             ORDER BY attempt LIMIT 1) AS begun ON true
-      LEFT JOIN payment_approval v ON v.bucket = wanted.bucket AND v.tenant_id = of_tenant
-           AND v.payment_id = wanted.payment_id
-     WHERE t.token IS DISTINCT FROM 0 AND (o.attempt IS NULL OR o.attempt > 1);
+      LEFT JOIN payment_approval v ON v.bucket = p.bucket AND v.tenant_id = of_tenant
+           AND v.payment_id = p.payment_id
+     WHERE t.token IS DISTINCT FROM 0 AND (o.attempt IS NULL OR o.attempt > 1)
+       AND p.bucket = ANY (buckets);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION payment_read FROM PUBLIC;

@@ -72,7 +72,10 @@ DECLARE
 BEGIN
     FOR one IN SELECT l.bucket FROM outbox_lock l
                 WHERE EXISTS (SELECT FROM outbox o WHERE o.bucket = l.bucket AND o.time >= low)
-                ORDER BY l.bucket FOR NO KEY UPDATE SKIP LOCKED LOOP
+                ORDER BY l.bucket LOOP
+        -- One bucket at a time: a sharded PostgreSQL locks no rows of several.
+        PERFORM FROM outbox_lock l WHERE l.bucket = one FOR NO KEY UPDATE SKIP LOCKED;
+        CONTINUE WHEN NOT FOUND;
         IF around THEN
             SELECT array_agg(head.place), min(head.time), max(head.time)
               INTO places, since, until
@@ -109,7 +112,70 @@ CREATE OR REPLACE FUNCTION seal_find(
      LIMIT 1
 $$;
 
-REVOKE EXECUTE ON FUNCTION outbox_types, outbox_head, outbox_free, outbox_take, seal_find
-    FROM PUBLIC;
+-- A tenant's events after a position and up to another, by type. Functions, so that a sharded
+-- PostgreSQL looks for the seals first and then for what they seal; others inline them.
+CREATE OR REPLACE FUNCTION seal_walk(
+    of_tenant integer, after bigint, until bigint, patterns text[], most bigint)
+    RETURNS TABLE ("position" bigint, type text, subject uuid, event_id uuid,
+                   sealed_at timestamptz)
+    LANGUAGE sql STABLE AS $$
+    SELECT s.position + one.place - 1, s.types[one.kind], one.subject,
+           coalesce(one.event_id, one.subject), s.sealed_at
+      FROM seal s
+     CROSS JOIN LATERAL unnest(s.kinds, s.subjects, s.events)
+                WITH ORDINALITY AS one (kind, subject, event_id, place)
+     WHERE s.bucket = tenant_bucket(of_tenant) AND s.tenant_id = of_tenant
+       AND s.position <= until
+       AND s.position >= coalesce((
+           SELECT first.position FROM seal first
+            WHERE first.bucket = tenant_bucket(of_tenant) AND first.tenant_id = of_tenant
+              AND first.position <= after + 1 ORDER BY first.position DESC LIMIT 1), 0)
+       AND s.position + one.place - 1 > after AND s.position + one.place - 1 <= until
+       AND s.types[one.kind] LIKE ANY (patterns)
+     ORDER BY s.position, one.place LIMIT most
+$$;
+
+-- Decisions before a position, the newest first: an index knows the seals that hold any.
+CREATE OR REPLACE FUNCTION seal_decided(
+    of_tenant integer, before bigint, patterns text[], most bigint)
+    RETURNS TABLE ("position" bigint, type text, subject uuid, event_id uuid)
+    LANGUAGE sql STABLE AS $$
+    SELECT s.position + one.place - 1, s.types[one.kind], one.subject,
+           coalesce(one.event_id, one.subject)
+      FROM seal s
+     CROSS JOIN LATERAL unnest(s.kinds, s.subjects, s.events)
+                WITH ORDINALITY AS one (kind, subject, event_id, place)
+     WHERE s.bucket = tenant_bucket(of_tenant) AND s.tenant_id = of_tenant AND s.decision
+       AND s.position < before AND s.position + one.place - 1 < before
+       AND s.types[one.kind] LIKE ANY (patterns)
+     ORDER BY s.position DESC, one.place DESC LIMIT most
+$$;
+
+-- The seals of a tenant after a position.
+CREATE OR REPLACE FUNCTION seal_after(of_tenant integer, after bigint, most bigint)
+    RETURNS SETOF seal LANGUAGE sql STABLE AS $$
+    SELECT * FROM seal s
+     WHERE s.bucket = tenant_bucket(of_tenant) AND s.tenant_id = of_tenant AND s.position > after
+     ORDER BY s.position LIMIT most
+$$;
+
+-- When that happened which stands at a position of a tenant's chain; NULL where nothing does yet.
+CREATE OR REPLACE FUNCTION seal_time(of_tenant integer, at_position bigint) RETURNS timestamptz
+    LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+DECLARE
+    one record;
+BEGIN
+    SELECT s.types[s.kinds[place]] AS type, s.subjects[place] AS subject,
+           coalesce(s.events[place], s.subjects[place]) AS event_id INTO one
+      FROM (SELECT k.types, k.kinds, k.subjects, k.events,
+                   (at_position + 1 - k.position)::integer AS place
+              FROM seal k
+             WHERE k.bucket = tenant_bucket(of_tenant) AND k.tenant_id = of_tenant
+               AND k.position <= at_position ORDER BY k.position DESC LIMIT 1) AS s;
+    RETURN (SELECT f.time FROM fact_find(of_tenant, one.type, one.subject, one.event_id) AS f);
+END $$;
+
+REVOKE EXECUTE ON FUNCTION outbox_types, outbox_head, outbox_free, outbox_take, seal_find,
+    seal_time FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION outbox_types, outbox_head, outbox_free, outbox_take TO postdate_writer;
-GRANT EXECUTE ON FUNCTION seal_find TO postdate_reader, postdate_writer;
+GRANT EXECUTE ON FUNCTION seal_find, seal_time TO postdate_reader, postdate_writer;

@@ -61,6 +61,22 @@ BEGIN
     RETURN NEXT;
 END $$;
 
+-- The first due timers of each bucket, unlocked; see settlement_peek. The planner inlines this
+-- function.
+CREATE OR REPLACE FUNCTION settlement_due(
+    buckets smallint[], lows timestamptz[], graces float8[], lane integer, depth integer,
+    without uuid[])
+    RETURNS TABLE (due_at timestamptz, subject uuid, bucket smallint) LANGUAGE sql STABLE AS $$
+    SELECT found.due_at, found.subject, wanted.bucket
+      FROM unnest(buckets, lows, graces) AS wanted (bucket, low, grace)
+     CROSS JOIN LATERAL (
+           SELECT t.due_at, t.subject FROM timer t
+            WHERE t.bucket = wanted.bucket AND t.lane_id = lane AND t.due_at >= wanted.low
+              AND t.due_at <= clock() - make_interval(secs => wanted.grace)
+              AND t.subject NOT IN (SELECT unnest(without))
+            ORDER BY t.due_at, t.subject LIMIT depth) AS found
+$$;
+
 -- The time is the one that was judged: the clock may have been set since. Nobody waits for the row:
 -- whoever holds it records the time, too.
 CREATE OR REPLACE FUNCTION settlement_clock_record(trusted timestamptz) RETURNS void

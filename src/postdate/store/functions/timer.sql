@@ -12,3 +12,38 @@ CREATE OR REPLACE FUNCTION lane_purpose(lane_id integer) RETURNS integer
 CREATE OR REPLACE FUNCTION claim_token(random_bits integer) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE AS
     $$SELECT (date_part('epoch', clock()) * 1000 - 1577836800000)::bigint * 4096 + random_bits$$;
+
+-- The first timer of each place (a bucket and, beside it, a lane), not before a low-water mark. The
+-- planner inlines this function.
+CREATE OR REPLACE FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamptz[])
+    RETURNS TABLE (bucket smallint, lane_id integer, due_at timestamptz)
+    LANGUAGE sql STABLE AS $$
+    SELECT wanted.bucket, wanted.lane_id, head.due_at
+      FROM unnest(buckets, lanes, lows) AS wanted (bucket, lane_id, low)
+     CROSS JOIN LATERAL (
+           SELECT t.due_at FROM timer t
+            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
+              AND t.due_at >= wanted.low
+            ORDER BY t.due_at LIMIT 1) AS head
+$$;
+
+-- Walk the timers of each place in their order: after an instant (one for each place, or one for
+-- all) and a subject, up to an instant, of one tenant or (NULL) of all, at most so many of each. The
+-- planner inlines this function.
+CREATE OR REPLACE FUNCTION timer_walk(
+    buckets smallint[], lanes integer[], lows timestamptz[], after uuid, until_at timestamptz,
+    of_tenant integer, most integer)
+    RETURNS TABLE (place bigint, bucket smallint, lane_id integer, tenant_id integer, subject uuid,
+                   token bigint, due_at timestamptz, claimed_at timestamptz, claimed_by uuid)
+    LANGUAGE sql STABLE AS $$
+    SELECT wanted.place, wanted.bucket, wanted.lane_id, head.tenant_id, head.subject, head.token,
+           head.due_at, head.claimed_at, head.claimed_by
+      FROM unnest(buckets, lanes, lows) WITH ORDINALITY AS wanted (bucket, lane_id, low, place)
+     CROSS JOIN LATERAL (
+           SELECT t.tenant_id, t.subject, t.token, t.due_at, t.claimed_at, t.claimed_by
+             FROM timer t
+            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
+              AND (t.due_at, t.subject) > (coalesce(wanted.low, lows[1]), after)
+              AND t.due_at <= until_at AND (of_tenant IS NULL OR t.tenant_id = of_tenant)
+            ORDER BY t.due_at, t.subject LIMIT most) AS head
+$$;

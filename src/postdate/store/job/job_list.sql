@@ -16,16 +16,10 @@ WITH bound AS (
       FROM (SELECT CASE $4 WHEN 'READY' THEN '-infinity' WHEN 'UNKNOWN' THEN 'infinity'
                            ELSE clock() END::timestamptz AS soonest) AS status),
 scanned AS (
-    SELECT wanted.bucket, wanted.lane_id, found.*
-      FROM unnest($2::smallint[], $3::integer[]) AS wanted (bucket, lane_id)
-     CROSS JOIN LATERAL (
-           SELECT t.subject, t.due_at, t.claimed_at FROM timer t
-            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
-              AND (t.due_at, t.subject) > ((SELECT due_at FROM bound), (SELECT subject FROM bound))
-              AND t.due_at <= least($6::text::timestamptz,
-                  CASE $4 WHEN 'READY' THEN clock() ELSE 'infinity' END)
-              AND t.tenant_id = $1
-            ORDER BY t.due_at, t.subject LIMIT $9) AS found),
+    SELECT found.bucket, found.lane_id, found.subject, found.due_at, found.claimed_at
+      FROM bound CROSS JOIN LATERAL timer_walk($2, $3, ARRAY[bound.due_at], bound.subject,
+               least($6::text::timestamptz, CASE $4 WHEN 'READY' THEN clock() ELSE 'infinity' END),
+               $1, $9) AS found),
 edge AS (
     SELECT due_at, subject FROM (
         SELECT DISTINCT ON (bucket, lane_id) due_at, subject,
@@ -52,12 +46,13 @@ SELECT subject, due_at::text, true FROM edge
 -- one, until the page is full.
 WITH scanned AS (
     SELECT wanted.bucket, found.*
-      FROM unnest($2::smallint[]) AS wanted (bucket)
+      FROM outbox_lock AS wanted
      CROSS JOIN LATERAL (
            SELECT o.subject FROM outcome o
             WHERE o.bucket = wanted.bucket AND o.tenant_id = $1 AND o.status = $4
               AND o.status <> 'COMPLETED' AND o.subject < $7
-            ORDER BY o.subject DESC LIMIT $8) AS found),
+            ORDER BY o.subject DESC LIMIT $8) AS found
+     WHERE wanted.bucket = ANY ($2::smallint[])),
 edge AS (
     SELECT subject FROM (
         SELECT DISTINCT ON (bucket) subject, count(*) OVER (PARTITION BY bucket) AS walked
@@ -68,17 +63,13 @@ shown AS (
       FROM (SELECT s.bucket, s.subject FROM scanned s
              WHERE NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
              ORDER BY s.subject DESC OFFSET 0) AS near
-     CROSS JOIN LATERAL (
-           SELECT text_finds($11, j.job_id, j.description, j.metadata) AS named FROM job j
-            WHERE j.bucket = near.bucket AND j.tenant_id = $1 AND j.job_id = near.subject
-              AND ($3::integer[] IS NULL OR j.lane_id = ANY($3)) OFFSET 0) AS known
-     CROSS JOIN LATERAL (
-           SELECT FROM outcome o
-            WHERE o.bucket = near.bucket AND o.subject = near.subject
-              AND o.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
-              AND ($10::text IS NULL OR o.code = $10)
-              AND ($11::text IS NULL OR known.named OR o.code = $11)
-           OFFSET 0) AS timely
+      JOIN job j ON j.bucket = near.bucket AND j.tenant_id = $1 AND j.job_id = near.subject
+       AND ($3::integer[] IS NULL OR j.lane_id = ANY($3))
+      JOIN outcome o ON o.bucket = j.bucket AND o.subject = near.subject
+       AND o.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
+       AND ($10::text IS NULL OR o.code = $10)
+       AND ($11::text IS NULL OR text_finds($11, j.job_id, j.description, j.metadata)
+            OR o.code = $11)
      ORDER BY near.subject DESC LIMIT $9)
 SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM edge
 
@@ -86,12 +77,17 @@ SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM 
 -- All jobs, or the completed ones, the newest first.
 WITH scanned AS (
     SELECT wanted.bucket, found.*
-      FROM unnest($2::smallint[]) AS wanted (bucket)
+      FROM outbox_lock AS wanted
      CROSS JOIN LATERAL (
            SELECT j.job_id AS subject, j.due_at, j.lane_id, $10::text IS NULL
-                  OR text_finds($10, j.job_id, j.description, j.metadata) AS named FROM job j
+                  OR text_finds($10, j.job_id, j.description, j.metadata) AS named,
+                  CASE WHEN $4::text IS NOT NULL THEN (
+                       SELECT o.status FROM outcome o
+                        WHERE o.bucket = j.bucket AND o.subject = j.job_id) END AS status
+             FROM job j
             WHERE j.bucket = wanted.bucket AND j.tenant_id = $1 AND j.job_id < $7
-            ORDER BY j.job_id DESC LIMIT $8) AS found),
+            ORDER BY j.job_id DESC LIMIT $8) AS found
+     WHERE wanted.bucket = ANY ($2::smallint[])),
 edge AS (
     SELECT subject FROM (
         SELECT DISTINCT ON (bucket) subject, count(*) OVER (PARTITION BY bucket) AS walked
@@ -102,9 +98,7 @@ shown AS (
      WHERE ($3::integer[] IS NULL OR s.lane_id = ANY($3)) AND s.named
        AND s.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
        AND NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
-       AND ($4::text IS NULL OR EXISTS (
-            SELECT FROM outcome o WHERE o.bucket = s.bucket AND o.subject = s.subject
-               AND o.status = $4))
+       AND ($4::text IS NULL OR s.status = $4)
      ORDER BY s.subject DESC LIMIT $9)
 SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM edge
 
@@ -112,13 +106,14 @@ SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM 
 -- The jobs of one schedule, the newest first, in any status.
 WITH scanned AS (
     SELECT wanted.bucket, found.*
-      FROM unnest($2::smallint[]) AS wanted (bucket)
+      FROM outbox_lock AS wanted
      CROSS JOIN LATERAL (
            SELECT j.job_id AS subject, j.due_at, j.lane_id, $12::text IS NULL
                   OR text_finds($12, j.job_id, j.description, j.metadata) AS named FROM job j
             WHERE j.bucket = wanted.bucket AND j.schedule_id = $10 AND j.job_id < $7
               AND j.tenant_id = $1
-            ORDER BY j.job_id DESC LIMIT $8) AS found),
+            ORDER BY j.job_id DESC LIMIT $8) AS found
+     WHERE wanted.bucket = ANY ($2::smallint[])),
 edge AS (
     SELECT subject FROM (
         SELECT DISTINCT ON (bucket) subject, count(*) OVER (PARTITION BY bucket) AS walked
@@ -141,21 +136,22 @@ SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM 
 -- name: job_list_count
 -- How many jobs of each lane are ready, pending, running or in doubt, counted only so far: from the
 -- soonest on, at most so many in a bucket. Those in doubt lie at infinity and are counted apart.
-SELECT wanted.lane_id, sum(head.ready)::integer AS ready, sum(head.pending)::integer AS pending,
-       sum(head.running)::integer AS running, sum(doubt.jobs)::integer AS in_doubt,
-       bool_or(head.walked >= $3 OR doubt.jobs >= $3) AS capped
-  FROM unnest($1::smallint[], $2::integer[]) AS wanted (bucket, lane_id)
- CROSS JOIN LATERAL (
-       SELECT count(*) AS walked, count(*) FILTER (WHERE due_at <= clock()) AS ready,
-              count(*) FILTER (WHERE due_at > clock() AND claimed_at IS NULL) AS pending,
-              count(*) FILTER (WHERE due_at > clock() AND claimed_at IS NOT NULL) AS running
-         FROM (SELECT t.due_at, t.claimed_at FROM timer t
-                WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
-                  AND t.due_at < 'infinity'
-                ORDER BY t.due_at LIMIT $3) AS soonest) AS head
- CROSS JOIN LATERAL (
-       SELECT count(*) AS jobs
-         FROM (SELECT FROM timer t
-                WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
-                  AND t.due_at = 'infinity' LIMIT $3) AS parked) AS doubt
- GROUP BY wanted.lane_id
+SELECT lane_id, sum(walked[2])::integer AS ready, sum(walked[3])::integer AS pending,
+       sum(walked[4])::integer AS running, sum(in_doubt)::integer AS in_doubt,
+       bool_or(walked[1] >= $3 OR in_doubt >= $3) AS capped
+  FROM (SELECT wanted.lane_id,
+               (SELECT ARRAY[count(*), count(*) FILTER (WHERE due_at <= clock()),
+                             count(*) FILTER (WHERE due_at > clock() AND claimed_at IS NULL),
+                             count(*) FILTER (WHERE due_at > clock() AND claimed_at IS NOT NULL)]
+                  FROM (SELECT t.due_at, t.claimed_at FROM timer t
+                         WHERE t.bucket = place.bucket AND t.lane_id = wanted.lane_id
+                           AND t.due_at < 'infinity'
+                         ORDER BY t.due_at LIMIT $3) AS soonest) AS walked,
+               (SELECT count(*)
+                  FROM (SELECT 1 FROM timer t
+                         WHERE t.bucket = place.bucket AND t.lane_id = wanted.lane_id
+                           AND t.due_at = 'infinity' LIMIT $3) AS parked) AS in_doubt
+          FROM outbox_lock AS place
+          JOIN unnest($1::smallint[], $2::integer[]) AS wanted (bucket, lane_id)
+            ON wanted.bucket = place.bucket) AS counted
+ GROUP BY lane_id

@@ -1,8 +1,8 @@
 -- Nodes that said they are alive.
 
 -- name: node_beat
-INSERT INTO node (node_id, name, roles, version) VALUES ($1, $2, $3, $4)
-ON CONFLICT (node_id) DO UPDATE SET seen_at = clock()
+INSERT INTO node (node_id, name, roles, version, seen_at) VALUES ($1, $2, $3, $4, clock())
+ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at
 
 -- name: node_list_live
 SELECT node_id, name, roles, version, started_at, seen_at FROM node

@@ -5,30 +5,30 @@
 
 -- name: overview_backlog
 -- For each lane what is due but not done, since when, and what waits for a person.
-SELECT wanted.lane_id, sum(late.many)::integer AS overdue, min(late.oldest) AS oldest,
-       sum(parked.many)::integer AS parked
-  FROM unnest($2::smallint[], $3::integer[]) AS wanted (bucket, lane_id)
- CROSS JOIN LATERAL (
-       SELECT count(*) AS many, min(head.due_at) AS oldest FROM (
-           SELECT t.due_at FROM timer t
-            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.tenant_id = $1
-              AND t.due_at <= clock()
-            ORDER BY t.due_at LIMIT $4) AS head) AS late
- CROSS JOIN LATERAL (
-       SELECT count(*) AS many FROM (
-           SELECT FROM timer t
-            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.tenant_id = $1
-              AND t.due_at = 'infinity'
-            LIMIT $4) AS head) AS parked
- GROUP BY wanted.lane_id
+SELECT lane_id, sum(cardinality(late))::integer AS overdue, min(late[1]) AS oldest,
+       sum(parked)::integer AS parked
+  FROM (SELECT wanted.lane_id,
+               ARRAY(SELECT t.due_at FROM timer t
+                      WHERE t.bucket = place.bucket AND t.lane_id = wanted.lane_id
+                        AND t.tenant_id = $1 AND t.due_at <= clock()
+                      ORDER BY t.due_at LIMIT $4) AS late,
+               (SELECT count(*) FROM (
+                    SELECT 1 FROM timer t
+                     WHERE t.bucket = place.bucket AND t.lane_id = wanted.lane_id
+                       AND t.tenant_id = $1 AND t.due_at = 'infinity'
+                     LIMIT $4) AS head) AS parked
+          FROM outbox_lock AS place
+          JOIN unnest($2::smallint[], $3::integer[]) AS wanted (bucket, lane_id)
+            ON wanted.bucket = place.bucket) AS found
+ GROUP BY lane_id
 
 -- name: overview_failed
 -- Jobs and payments accepted since $2 that failed for good.
 SELECT count(*) FILTER (WHERE found.job)::integer AS jobs,
        count(*) FILTER (WHERE NOT found.job)::integer AS payments
-  FROM generate_series(0, 63) AS buckets (bucket)
+  FROM outbox_lock AS buckets
  CROSS JOIN LATERAL (
-       SELECT EXISTS (SELECT FROM job j WHERE j.bucket = buckets.bucket AND j.tenant_id = $1
+       SELECT EXISTS (SELECT FROM job j WHERE j.bucket = o.bucket AND j.tenant_id = $1
                          AND j.job_id = o.subject) AS job
          FROM outcome o
         WHERE o.bucket = buckets.bucket AND o.tenant_id = $1 AND o.status = 'FAILED'
@@ -44,7 +44,8 @@ SELECT name, disabled_at, disabled_reason FROM destination
 SELECT s.subscription_id, s.destination, s.failures, s.failing_since, s.error, s.paused_at,
        s.paused_note, greatest(coalesce(p.position, 0) - s.position, 0)::bigint
   FROM subscription s
-  LEFT JOIN chain p ON p.bucket = tenant_bucket(s.tenant_id) AND p.tenant_id = s.tenant_id
+  LEFT JOIN (SELECT * FROM chain c WHERE c.bucket = tenant_bucket($1) AND c.tenant_id = $1
+             OFFSET 0) AS p ON true
   LEFT JOIN timer t ON t.bucket = s.bucket AND t.subject = s.subscription_id
  WHERE s.tenant_id = $1
    AND (s.paused_at IS NOT NULL OR s.failures > 0

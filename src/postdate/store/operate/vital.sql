@@ -4,33 +4,35 @@
 -- name: vital_backlog
 -- What is due but not done at each place, counted up to $4, from a low-water mark on, and what
 -- waits there for a person.
-SELECT wanted.bucket, wanted.lane_id, late.many::integer AS overdue,
-       extract(epoch FROM clock() - late.oldest)::float8 AS seconds, late.oldest,
-       parked.many::integer AS parked
-  FROM unnest($1::smallint[], $2::integer[], $3::timestamptz[]) AS wanted (bucket, lane_id, low)
- CROSS JOIN LATERAL (
-       SELECT count(*) AS many, min(head.due_at) AS oldest FROM (
-           SELECT t.due_at FROM timer t
-            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
-              AND t.due_at >= wanted.low AND t.due_at <= clock()
-            ORDER BY t.due_at LIMIT $4) AS head) AS late
- CROSS JOIN LATERAL (
-       SELECT count(*) AS many FROM (
-           SELECT FROM timer t
-            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
-              AND t.due_at = 'infinity' LIMIT $4) AS head) AS parked
+SELECT bucket, lane_id, cardinality(late) AS overdue,
+       extract(epoch FROM clock() - late[1])::float8 AS seconds, late[1] AS oldest,
+       parked::integer AS parked
+  FROM (SELECT place.bucket, wanted.lane_id,
+               ARRAY(SELECT t.due_at FROM timer t
+                      WHERE t.bucket = place.bucket AND t.lane_id = wanted.lane_id
+                        AND t.due_at >= wanted.low AND t.due_at <= clock()
+                      ORDER BY t.due_at LIMIT $4) AS late,
+               (SELECT count(*) FROM (
+                    SELECT 1 FROM timer t
+                     WHERE t.bucket = place.bucket AND t.lane_id = wanted.lane_id
+                       AND t.due_at = 'infinity' LIMIT $4) AS head) AS parked
+          FROM outbox_lock AS place
+          JOIN unnest($1::smallint[], $2::integer[], $3::timestamptz[])
+               AS wanted (bucket, lane_id, low) ON wanted.bucket = place.bucket) AS found
 
 -- name: vital_pending
 -- What lies ahead at each place, from an instant on, counted up to $4, and how much of it is
 -- claimed: leases end soon, so that they stand first.
-SELECT wanted.bucket, wanted.lane_id, head.many::integer, head.running::integer
-  FROM unnest($1::smallint[], $2::integer[], $3::timestamptz[]) AS wanted (bucket, lane_id, low)
- CROSS JOIN LATERAL (
-       SELECT count(*) AS many, count(ahead.claimed_at) AS running FROM (
-           SELECT t.claimed_at FROM timer t
-            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
-              AND t.due_at > wanted.low AND t.due_at < 'infinity'
-            ORDER BY t.due_at LIMIT $4) AS ahead) AS head
+SELECT bucket, lane_id, counts[1]::integer AS many, counts[2]::integer AS running
+  FROM (SELECT place.bucket, wanted.lane_id,
+               (SELECT ARRAY[count(*), count(ahead.claimed_at)] FROM (
+                    SELECT t.claimed_at FROM timer t
+                     WHERE t.bucket = place.bucket AND t.lane_id = wanted.lane_id
+                       AND t.due_at > wanted.low AND t.due_at < 'infinity'
+                     ORDER BY t.due_at LIMIT $4) AS ahead) AS counts
+          FROM outbox_lock AS place
+          JOIN unnest($1::smallint[], $2::integer[], $3::timestamptz[])
+               AS wanted (bucket, lane_id, low) ON wanted.bucket = place.bucket) AS found
 
 -- name: vital_pending_estimate
 -- How many timers of these lanes the planner expects after an instant; nothing is read but its
@@ -45,27 +47,25 @@ SELECT tenant_id, name FROM tenant WHERE tenant_id = ANY ($1::integer[])
 -- name: vital_overdue_heads
 -- The first timer of each place, where it has been due for longer than $4 seconds: what is claimed
 -- first should long have moved. What belongs to a tenant that was halted owes nothing.
-SELECT wanted.bucket, wanted.lane_id, head.tenant_id, head.subject, head.token,
-       extract(epoch FROM clock() - head.due_at)::float8 AS seconds, head.due_at
-  FROM unnest($1::smallint[], $2::integer[], $3::timestamptz[]) AS wanted (bucket, lane_id, low)
- CROSS JOIN LATERAL (
-       SELECT t.tenant_id, t.subject, t.token, t.due_at FROM timer t
-        WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.due_at >= wanted.low
-          AND t.due_at <= clock() - make_interval(secs => $4)
-          AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[])
-        ORDER BY t.due_at LIMIT 1) AS head
+SELECT t.bucket, t.lane_id, t.tenant_id, t.subject, t.token,
+       extract(epoch FROM clock() - t.due_at)::float8 AS seconds, t.due_at
+  FROM (SELECT place.bucket,
+               (SELECT t.subject FROM timer t
+                 WHERE t.bucket = place.bucket AND t.lane_id = wanted.lane_id
+                   AND t.due_at >= wanted.low AND t.due_at <= clock() - make_interval(secs => $4)
+                   AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[])
+                 ORDER BY t.due_at LIMIT 1) AS subject
+          FROM outbox_lock AS place
+          JOIN unnest($1::smallint[], $2::integer[], $3::timestamptz[])
+               AS wanted (bucket, lane_id, low) ON wanted.bucket = place.bucket) AS head
+  JOIN timer t ON t.bucket = head.bucket AND t.subject = head.subject
 
 -- name: vital_leased
 -- The places among these with a living lease: the first $3 timers of the next minute are looked at.
-SELECT wanted.bucket, wanted.lane_id
-  FROM unnest($1::smallint[], $2::integer[]) AS wanted (bucket, lane_id)
- WHERE EXISTS (
-       SELECT FROM (
-           SELECT t.claimed_at FROM timer t
-            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.due_at > clock()
-              AND t.due_at < clock() + interval '1 minute'
-            ORDER BY t.due_at LIMIT $3) AS head
-        WHERE head.claimed_at IS NOT NULL)
+SELECT DISTINCT bucket, lane_id
+  FROM timer_walk($1, $2, ARRAY[clock()], 'ffffffff-ffff-ffff-ffff-ffffffffffff',
+                  clock() + interval '1 minute', NULL, $3)
+ WHERE claimed_at IS NOT NULL
 
 -- name: vital_overlong_leases
 -- Leases of one node that live longer than their handlers may: $5 seconds beyond the job's timeout
@@ -73,28 +73,26 @@ SELECT wanted.bucket, wanted.lane_id
 -- timers of that minute are looked at.
 SELECT head.bucket, head.lane_id, head.tenant_id, head.subject, head.token,
        extract(epoch FROM clock() - head.claimed_at)::float8 AS seconds
-  FROM unnest($1::smallint[], $2::integer[], $3::float8[]) AS wanted (bucket, lane_id, timeout)
- CROSS JOIN LATERAL (
-       SELECT t.* FROM timer t
-        WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.due_at > clock()
-          AND t.due_at < clock() + interval '1 minute'
-        ORDER BY t.due_at LIMIT $6) AS head
-  LEFT JOIN job j ON j.bucket = wanted.bucket AND j.tenant_id = head.tenant_id
+  FROM timer_walk($1, $2, ARRAY[clock()], 'ffffffff-ffff-ffff-ffff-ffffffffffff',
+                  clock() + interval '1 minute', NULL, $6) AS head
+  LEFT JOIN job j ON j.bucket = head.bucket AND j.tenant_id = head.tenant_id
                  AND j.job_id = head.subject
  WHERE head.claimed_by = $4
    AND head.claimed_at < clock() - make_interval(secs => $5 +
-           coalesce((j.policy ->> 'timeout_seconds')::float8, wanted.timeout))
+           coalesce((j.policy ->> 'timeout_seconds')::float8, ($3::float8[])[head.place]))
 
 -- name: vital_due_until
 -- How much of each lane was due up to an instant, counted up to $4 a bucket.
-SELECT wanted.lane_id, sum(head.many)::integer
-  FROM unnest($1::smallint[], $2::integer[]) AS wanted (bucket, lane_id)
- CROSS JOIN LATERAL (
-       SELECT count(*) AS many FROM (
-           SELECT FROM timer t
-            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.due_at <= $3
-            LIMIT $4) AS early) AS head
- GROUP BY wanted.lane_id
+SELECT lane_id, sum(many)::integer
+  FROM (SELECT wanted.lane_id,
+               (SELECT count(*) FROM (
+                    SELECT 1 FROM timer t
+                     WHERE t.bucket = place.bucket AND t.lane_id = wanted.lane_id
+                       AND t.due_at <= $3 LIMIT $4) AS early) AS many
+          FROM outbox_lock AS place
+          JOIN unnest($1::smallint[], $2::integer[]) AS wanted (bucket, lane_id)
+            ON wanted.bucket = place.bucket) AS head
+ GROUP BY lane_id
 
 -- name: vital_now
 SELECT clock()
@@ -158,6 +156,6 @@ SELECT role, count(*)::integer FROM node CROSS JOIN LATERAL unnest(roles) AS rol
 SELECT name, extract(epoch FROM clock() - finished_at)::float8 AS seconds, findings FROM audit_run
 
 -- name: vital_audited
-INSERT INTO audit_run AS known (name, seconds, findings) VALUES ($1, $2, $3)
+INSERT INTO audit_run AS known (name, seconds, findings, finished_at) VALUES ($1, $2, $3, clock())
 ON CONFLICT (name) DO UPDATE
-   SET finished_at = clock(), seconds = excluded.seconds, findings = excluded.findings
+   SET finished_at = excluded.finished_at, seconds = excluded.seconds, findings = excluded.findings

@@ -22,12 +22,10 @@ UPDATE timer t SET lane_id = $3
  WHERE t.bucket = waiting.bucket AND t.subject = waiting.subject
 
 -- name: approval_requested
-SELECT found.payment_id
+SELECT a.payment_id
   FROM unnest($1::smallint[], $2::integer[], $3::uuid[]) AS wanted (bucket, tenant_id, payment_id)
- CROSS JOIN LATERAL (
-       SELECT a.payment_id FROM payment_approval a
-        WHERE a.bucket = wanted.bucket AND a.tenant_id = wanted.tenant_id
-          AND a.payment_id = wanted.payment_id OFFSET 0) AS found
+  JOIN payment_approval a ON a.bucket = wanted.bucket AND a.tenant_id = wanted.tenant_id
+   AND a.payment_id = wanted.payment_id
 
 -- name: approval_find
 SELECT requested_by, requested_at, expires_at, decision, decided_by, decided_at, note,

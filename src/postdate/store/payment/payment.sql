@@ -29,7 +29,7 @@ SELECT * FROM payment_read($1, $2, $3, $4, $5)
 
 -- name: payment_newest
 -- Each bucket gives its newest ones; their merge is the page. The lower bound spares partitions.
-SELECT found.payment_id FROM generate_series(0, 63) AS buckets (bucket)
+SELECT found.payment_id FROM outbox_lock AS buckets
  CROSS JOIN LATERAL (
        SELECT payment_id FROM payment p
         WHERE p.bucket = buckets.bucket AND p.tenant_id = $1 AND p.payment_id >= $4
@@ -45,7 +45,7 @@ SELECT found.payment_id FROM (
         AND p.payment_id >= $4 AND p.payment_id < $2
       ORDER BY p.payment_id DESC LIMIT $3)
     UNION ALL
-    SELECT incoming.payment_id FROM generate_series(0, 63) AS buckets (bucket)
+    SELECT incoming.payment_id FROM outbox_lock AS buckets
      CROSS JOIN LATERAL (
            SELECT p.payment_id FROM payment p
             WHERE p.bucket = buckets.bucket AND p.tenant_id = $1 AND p.to_account = $6
@@ -57,10 +57,11 @@ SELECT found.payment_id FROM (
 -- Looks at the newest $7 of each bucket, and from there on at none: `edge` is where the next look
 -- begins. An index would find any amount, and every payment would pay for it.
 WITH scanned AS (
-    SELECT found.* FROM generate_series(0, 63) AS buckets (bucket)
+    SELECT found.* FROM outbox_lock AS buckets
      CROSS JOIN LATERAL (
            SELECT p.payment_id, p.amount,
-                  row_number() OVER (ORDER BY p.payment_id DESC) AS walked
+                  row_number() OVER (PARTITION BY p.bucket
+                                     ORDER BY p.payment_id DESC) AS walked
              FROM payment p
             WHERE p.bucket = buckets.bucket AND p.tenant_id = $1 AND p.payment_id >= $4
               AND p.payment_id < $2
@@ -76,16 +77,18 @@ edge AS (SELECT payment_id FROM scanned WHERE walked = $7 ORDER BY payment_id DE
 -- The same among what an account pays and is paid.
 WITH scanned AS (
     SELECT own.* FROM (
-        SELECT p.payment_id, p.amount, row_number() OVER (ORDER BY p.payment_id DESC) AS walked
+        SELECT p.payment_id, p.amount, row_number() OVER (PARTITION BY p.bucket
+                                     ORDER BY p.payment_id DESC) AS walked
           FROM payment p
          WHERE p.bucket = $8 AND p.tenant_id = $1 AND p.from_account = $9
            AND p.payment_id >= $4 AND p.payment_id < $2
          ORDER BY p.payment_id DESC LIMIT $7) AS own
     UNION ALL
-    SELECT incoming.* FROM generate_series(0, 63) AS buckets (bucket)
+    SELECT incoming.* FROM outbox_lock AS buckets
      CROSS JOIN LATERAL (
            SELECT p.payment_id, p.amount,
-                  row_number() OVER (ORDER BY p.payment_id DESC) AS walked
+                  row_number() OVER (PARTITION BY p.bucket
+                                     ORDER BY p.payment_id DESC) AS walked
              FROM payment p
             WHERE p.bucket = buckets.bucket AND p.tenant_id = $1 AND p.to_account = $9
               AND p.payment_id >= $4 AND p.payment_id < $2
@@ -102,7 +105,7 @@ edge AS (SELECT payment_id FROM scanned WHERE walked = $7 ORDER BY payment_id DE
 -- of the list until it is full. Looks at the newest $6 of each bucket: `edge` is where the next
 -- look begins.
 WITH scanned AS (
-    SELECT buckets.bucket, found.subject FROM generate_series(0, 63) AS buckets (bucket)
+    SELECT buckets.bucket, found.subject FROM outbox_lock AS buckets
      CROSS JOIN LATERAL (
            SELECT o.subject FROM outcome o
             WHERE o.bucket = buckets.bucket AND o.tenant_id = $1 AND o.status = $5
@@ -117,16 +120,13 @@ edge AS (
    FROM (SELECT s.bucket, s.subject FROM scanned s
           WHERE NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
           ORDER BY s.subject DESC OFFSET 0) AS near
-  CROSS JOIN LATERAL (
-        SELECT FROM payment p
-         WHERE p.bucket = near.bucket AND p.tenant_id = $1 AND p.payment_id = near.subject
-        OFFSET 0) AS known
+   JOIN payment p ON p.bucket = near.bucket AND p.tenant_id = $1 AND p.payment_id = near.subject
   ORDER BY near.subject DESC LIMIT $3)
  UNION ALL SELECT subject, true FROM edge
 
 -- name: payment_parked
 -- Dead letters: payments whose timer waits for a person.
-SELECT t.subject FROM generate_series(0, 63) AS buckets (bucket)
+SELECT t.subject FROM outbox_lock AS buckets
   JOIN timer t ON t.bucket = buckets.bucket AND t.lane_id = $5 AND t.due_at = 'infinity'
    AND t.tenant_id = $1 AND t.subject >= $4 AND t.subject < $2
  ORDER BY t.subject DESC LIMIT $3

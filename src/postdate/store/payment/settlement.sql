@@ -6,14 +6,8 @@
 -- bucket that another one prefers. Below the low-water mark only dead rows remain. Left out are
 -- those of accounts that somebody holds ($7).
 SELECT due_at, subject, bucket, at FROM (
-    (SELECT found.due_at, found.subject, wanted.bucket, NULL::timestamptz AS at
-       FROM unnest($1::smallint[], $2::timestamptz[], $3::float8[]) AS wanted (bucket, low, grace)
-      CROSS JOIN LATERAL (
-            SELECT t.due_at, t.subject FROM timer t
-             WHERE t.bucket = wanted.bucket AND t.lane_id = $4 AND t.due_at >= wanted.low
-               AND t.due_at <= clock() - make_interval(secs => wanted.grace)
-               AND t.subject NOT IN (SELECT unnest($7::uuid[]))
-             ORDER BY t.due_at, t.subject LIMIT $5) AS found
+    (SELECT found.due_at, found.subject, found.bucket, NULL::timestamptz AS at
+       FROM settlement_due($1, $2, $3, $4, $5, $7) AS found
       ORDER BY found.due_at, found.subject LIMIT $6)
      UNION ALL
     SELECT NULL, NULL, NULL, clock()) AS seen
@@ -25,12 +19,10 @@ SELECT bucket, tenant_id, subject, due_at, token, from_account, to_account, amou
   FROM settlement_lock($1, $2, $3)
 
 -- name: settlement_first_due
-SELECT wanted.subject, first.due_at
+SELECT DISTINCT ON (a.subject) a.subject, a.due_at
   FROM unnest($1::smallint[], $2::uuid[]) AS wanted (bucket, subject)
- CROSS JOIN LATERAL (
-       SELECT a.due_at FROM attempt a
-        WHERE a.bucket = wanted.bucket AND a.subject = wanted.subject
-        ORDER BY a.attempt LIMIT 1) AS first
+  JOIN attempt a ON a.bucket = wanted.bucket AND a.subject = wanted.subject
+ WHERE a.bucket = ANY ($1) ORDER BY a.subject, a.attempt
 
 -- name: settlement_terms
 SELECT from_account, to_account, amount, hold, retry_until, traceparent
@@ -40,27 +32,22 @@ SELECT from_account, to_account, amount, hold, retry_until, traceparent
 -- Whether a payment of these tenants ($7) that is not among ours ($6) is open before a place in the
 -- order of settling ($4, $5).
 SELECT EXISTS (
-    SELECT FROM unnest($1::smallint[], $2::timestamptz[]) AS wanted (bucket, low)
-     CROSS JOIN LATERAL (
-           SELECT FROM timer t
-            WHERE t.bucket = wanted.bucket AND t.lane_id = $3 AND t.due_at >= wanted.low
-              AND (t.due_at, t.subject) < ($4, $5) AND t.tenant_id = ANY ($7::integer[])
-              AND t.subject NOT IN (SELECT unnest($6::uuid[]))
-            LIMIT 1) AS found)
+    SELECT 1 FROM unnest($1::smallint[], $2::timestamptz[]) AS wanted (bucket, low)
+      JOIN timer t ON t.bucket = wanted.bucket AND t.lane_id = $3 AND t.due_at >= wanted.low
+       AND (t.due_at, t.subject) < ($4, $5) AND t.tenant_id = ANY ($7::integer[])
+     WHERE t.subject <> ALL ($6::uuid[]))
 
 -- name: settlement_earliest
 -- As above; the first such payment of each account ($7, $8) that it touches.
 SELECT DISTINCT ON (asked.tenant_id, asked.account_id)
        asked.tenant_id, asked.account_id, found.due_at, found.subject
-  FROM unnest($1::smallint[], $2::timestamptz[]) AS wanted (bucket, low)
- CROSS JOIN LATERAL (
-       SELECT t.tenant_id, t.due_at, t.subject, p.from_account, p.to_account
-         FROM timer t
-         JOIN payment p ON p.bucket = wanted.bucket AND p.tenant_id = t.tenant_id
-          AND p.payment_id = t.subject
-        WHERE t.bucket = wanted.bucket AND t.lane_id = $3 AND t.due_at >= wanted.low
-          AND (t.due_at, t.subject) < ($4, $5) AND t.tenant_id = ANY ($7::integer[])
-          AND t.subject NOT IN (SELECT unnest($6::uuid[]))) AS found
+  FROM (SELECT t.tenant_id, t.due_at, t.subject, p.from_account, p.to_account
+          FROM unnest($1::smallint[], $2::timestamptz[]) AS wanted (bucket, low)
+          JOIN timer t ON t.bucket = wanted.bucket AND t.lane_id = $3 AND t.due_at >= wanted.low
+           AND (t.due_at, t.subject) < ($4, $5) AND t.tenant_id = ANY ($7::integer[])
+          JOIN payment p ON p.bucket = t.bucket AND p.tenant_id = t.tenant_id
+           AND p.payment_id = t.subject
+         WHERE t.subject NOT IN (SELECT unnest($6::uuid[]))) AS found
   JOIN unnest($7::integer[], $8::text[]) AS asked (tenant_id, account_id)
     ON asked.tenant_id = found.tenant_id
    AND asked.account_id IN (found.from_account, found.to_account)

@@ -3,10 +3,10 @@
 -- name: proof_take
 -- Take the next bucket if the pause since the last one is over; no row while it is not.
 UPDATE proof_round SET bucket = (bucket + 1) % 64, taken_at = clock(),
-       began_at = CASE WHEN (bucket + 1) % 64 = 0 THEN clock() ELSE began_at END,
+       began_at = CASE WHEN (bucket + 1) % 64 = 0 THEN (SELECT clock()) ELSE began_at END,
        round = round + ((bucket + 1) % 64 = 0)::integer
  WHERE one AND taken_at <= clock() - make_interval(secs => $1::float8)
-RETURNING bucket, extract(epoch FROM clock() - began_at)::float8 AS seconds, round
+RETURNING bucket, extract(epoch FROM taken_at - began_at)::float8 AS seconds, round
 
 -- name: proof_chains
 -- The chains of some buckets, with how far each is proved.

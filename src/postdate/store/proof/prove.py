@@ -16,6 +16,7 @@ from postdate.store.connection.error import (
     TransientError,
 )
 from postdate.store.connection.query import query
+from postdate.store.shard.gathered import gathered
 
 CHECKS: Final = (
     "transfer_sums_to_zero",
@@ -210,10 +211,12 @@ class Range(msgspec.Struct, frozen=True):
 async def snapshot(database: Database) -> AsyncIterator[Connection]:
     """Open one view of the whole database, which nothing that happens meanwhile changes."""
     async with database.connection() as connection:
-        await connection.execute(query("prove_begin"))
+        begin = "prove_begin_gathered" if database.sharded else "prove_begin"
+        await connection.execute(query(begin))
+        await connection.execute(query("prove_freely"))
         await lift_time_limits(connection)
         try:
-            yield connection
+            yield await gathered(connection) if database.sharded else connection
         finally:
             if not connection.is_closed():
                 await connection.execute("ROLLBACK")

@@ -6,7 +6,13 @@
 
 -- name: prove_begin
 -- One snapshot for all proofs. The hot path forbids what is right for reading everything.
-BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY
+
+-- name: prove_begin_gathered
+-- The same where a proof first copies what it reads.
+BEGIN ISOLATION LEVEL REPEATABLE READ
+
+-- name: prove_freely
 SET LOCAL enable_seqscan = on;
 SET LOCAL enable_bitmapscan = on;
 SET LOCAL plan_cache_mode = force_custom_plan;

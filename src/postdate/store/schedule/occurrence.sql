@@ -45,13 +45,5 @@ SELECT occurrence_id, scheduled_for, nominal_local, due_at, status, cause, versi
 
 -- name: occurrence_recent
 -- The newest of several schedules, so many of each: what a strip of runs shows.
-SELECT wanted.schedule_id, newest.*
-  FROM unnest($1::smallint[], $2::integer[], $3::uuid[]) AS wanted (bucket, tenant_id, schedule_id)
- CROSS JOIN LATERAL (
-       SELECT o.occurrence_id, o.scheduled_for, o.nominal_local, o.due_at, o.status, o.cause,
-              o.version, o.kind, o.subject, o.code, o.notes, o.created_at
-         FROM occurrence o
-        WHERE o.bucket = wanted.bucket AND o.tenant_id = wanted.tenant_id
-          AND o.schedule_id = wanted.schedule_id
-        ORDER BY o.occurrence_id DESC LIMIT $4) AS newest
- ORDER BY wanted.schedule_id, newest.occurrence_id
+SELECT newest.* FROM occurrence_recent($1, $2, $3, $4) AS newest
+ ORDER BY newest.schedule_id, newest.occurrence_id

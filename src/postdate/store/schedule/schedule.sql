@@ -60,16 +60,7 @@ SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buf
 
 -- name: schedule_versions
 -- The newest versions of several schedules, the oldest of each first.
-SELECT held.* FROM unnest($1::smallint[], $2::integer[], $3::uuid[])
-       AS wanted (bucket, tenant_id, schedule_id)
- CROSS JOIN LATERAL (
-       SELECT v.schedule_id, v.version, v.since, v.previous_until, v.name, v.rule::text,
-              v.policies::text, v.template::text
-         FROM schedule_version v
-        WHERE v.bucket = wanted.bucket AND v.tenant_id = wanted.tenant_id
-          AND v.schedule_id = wanted.schedule_id
-        ORDER BY v.version DESC LIMIT $4) AS held
- ORDER BY held.schedule_id, held.version
+SELECT held.* FROM schedule_newest($1, $2, $3, $4) AS held ORDER BY held.schedule_id, held.version
 
 -- name: schedule_running
 -- Which jobs and payments have not ended: those that still have their timer.
@@ -125,7 +116,7 @@ UPDATE schedule SET set_aside_at = NULL, set_aside_error = NULL, changed_at = cl
 
 -- name: schedule_count_set_aside
 SELECT count(*)::integer FROM (
-    SELECT FROM schedule
+    SELECT 1 FROM schedule
      WHERE tenant_id = $1 AND set_aside_at IS NOT NULL AND deleted_at IS NULL LIMIT $2) AS found
 
 -- name: schedule_delete
@@ -156,5 +147,5 @@ SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buf
 SELECT version FROM schedule_tzdata
 
 -- name: schedule_put_tzdata
-INSERT INTO schedule_tzdata (version) VALUES ($1)
-ON CONFLICT (one) DO UPDATE SET version = excluded.version, changed_at = clock()
+INSERT INTO schedule_tzdata (version, changed_at) VALUES ($1, clock())
+ON CONFLICT (one) DO UPDATE SET version = excluded.version, changed_at = excluded.changed_at

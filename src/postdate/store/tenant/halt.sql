@@ -35,12 +35,13 @@ SELECT unnest(tenants_held())
 
 -- name: halt_put
 -- A window without a beginning begins now; one that is over gives no row.
-INSERT INTO tenant_halt (tenant_id, kind, mode, from_at, until_at, note, set_by)
-SELECT $1, $2, $3, coalesce($4::timestamptz, clock()), $5::timestamptz, $6, $7
+INSERT INTO tenant_halt (tenant_id, kind, mode, from_at, until_at, note, set_by, set_at)
+SELECT $1, $2, $3, coalesce($4::timestamptz, clock()), $5::timestamptz, $6, $7, clock()
  WHERE $5 IS NULL OR $5 > greatest($4, clock())
 ON CONFLICT (tenant_id, kind) DO UPDATE
    SET mode = excluded.mode, from_at = excluded.from_at, until_at = excluded.until_at,
-       note = excluded.note, set_by = excluded.set_by, set_at = clock(), lifted_at = NULL
+       note = excluded.note, set_by = excluded.set_by, set_at = excluded.set_at,
+       lifted_at = NULL
 RETURNING from_at
 
 -- name: halt_find

@@ -31,7 +31,7 @@ SELECT key_id, hint, note, scopes, accounts, max_amount, created_at, expires_at,
   FROM api_key WHERE tenant_id = $1 AND key_id > $2 ORDER BY key_id LIMIT $3
 
 -- name: key_revoke
-UPDATE api_key SET revoked_at = coalesce(revoked_at, server_clock())
+UPDATE api_key SET revoked_at = coalesce(revoked_at, (SELECT server_clock()))
  WHERE tenant_id = $1 AND key_id = $2 RETURNING revoked_at
 
 -- name: key_find

@@ -20,11 +20,11 @@ SELECT tenant_id FROM tenant
 
 -- name: quota_accounts
 SELECT count(*) FROM (
-    SELECT FROM generate_series(0, 63) AS buckets (bucket)
+    SELECT 1 FROM outbox_lock AS buckets
       JOIN account a ON a.bucket = buckets.bucket AND a.tenant_id = $1 AND a.closed_at IS NULL
      LIMIT $2) AS found
 
 -- name: quota_schedules
 SELECT count(*) FROM (
-    SELECT FROM schedule WHERE tenant_id = $1 AND deleted_at IS NULL AND ended_at IS NULL
+    SELECT 1 FROM schedule WHERE tenant_id = $1 AND deleted_at IS NULL AND ended_at IS NULL
      LIMIT $2) AS found

@@ -8,9 +8,10 @@ SELECT tenant_id, name, value, operator, changed_at, changed_by FROM setting
  WHERE tenant_id = $1 ORDER BY name, operator
 
 -- name: setting_put
-INSERT INTO setting (tenant_id, name, value, operator, changed_by) VALUES ($1, $2, $3, $4, $5)
+INSERT INTO setting (tenant_id, name, value, operator, changed_by, changed_at)
+VALUES ($1, $2, $3, $4, $5, clock())
 ON CONFLICT (tenant_id, name, operator) DO UPDATE SET value = excluded.value,
-    changed_at = clock(), changed_by = excluded.changed_by
+    changed_at = excluded.changed_at, changed_by = excluded.changed_by
 
 -- name: setting_put_unset
 -- Set a value for all tenants unless somebody has set one meanwhile; an empty one is none.

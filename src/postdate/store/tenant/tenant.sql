@@ -10,7 +10,7 @@ SELECT tenant_id FROM tenant WHERE name = $1
 SELECT tenant_id, test FROM tenant WHERE name = $1 AND disabled_at IS NULL
 
 -- name: tenant_disable
-UPDATE tenant SET disabled_at = CASE WHEN $2 THEN coalesce(disabled_at, clock()) END
+UPDATE tenant SET disabled_at = CASE WHEN $2 THEN coalesce(disabled_at, (SELECT clock())) END
  WHERE tenant_id = $1
 
 -- name: tenant_list

@@ -90,7 +90,8 @@ async def lock(connection: Connection, tenant_id: int) -> LockedClock | None:
 
 async def begin(connection: Connection, tenant_id: int, target: datetime, key: str | None) -> None:
     """Note how far the clock is to be advanced."""
-    await connection.execute(query("test_clock_begin"), tenant_id, target, key)
+    position = await connection.fetchval(query("seal_position"), tenant_id)
+    await connection.execute(query("test_clock_begin"), tenant_id, target, key, position or 0)
 
 
 async def take(connection: Connection, tenant_id: int, holder: UUID, seconds: float) -> None:

@@ -12,14 +12,12 @@ SELECT at, advance, target, advance_key, entries, position FROM test_clock WHERE
 -- Locks by a change that changes nothing; with whether somebody is at work with it.
 UPDATE test_clock SET entries = entries WHERE tenant_id = $1
 RETURNING at, advance, target, advance_key, entries, position,
-          coalesce(held_until > server_clock(), false) AS held
+          coalesce(held_until > (SELECT server_clock()), false) AS held
 
 -- name: test_clock_begin
 -- What was told before the advance is not part of it.
-UPDATE test_clock c SET target = $2, advance = c.advance + 1, advance_key = $3,
-       position = coalesce((SELECT k.position FROM chain k
-                             WHERE k.bucket = tenant_bucket($1) AND k.tenant_id = $1), 0)
- WHERE c.tenant_id = $1
+UPDATE test_clock SET target = $2, advance = advance + 1, advance_key = $3, position = $4
+ WHERE tenant_id = $1
 
 -- name: test_clock_take
 UPDATE test_clock SET holder = $2, held_until = server_clock() + make_interval(secs => $3)
@@ -47,13 +45,14 @@ WITH own AS (
      UNION ALL
     SELECT l.lane_id FROM lane l
      WHERE l.tenant_id = $1 AND l.kind = 'push' AND l.paused_at IS NULL)
-SELECT place.bucket, own.lane_id, head.subject, head.due_at
-  FROM outbox_lock place CROSS JOIN own
- CROSS JOIN LATERAL (
-       SELECT t.subject, t.due_at FROM timer t
-        WHERE t.bucket = place.bucket AND t.lane_id = own.lane_id AND t.due_at <= $3
-          AND t.subject <> ALL ($4::uuid[])
-        ORDER BY t.due_at, t.subject LIMIT 1) AS head
+SELECT t.bucket, t.lane_id, t.subject, t.due_at
+  FROM (SELECT place.bucket, (
+               SELECT t.subject FROM timer t
+                WHERE t.bucket = place.bucket AND t.lane_id = own.lane_id AND t.due_at <= $3
+                  AND t.subject <> ALL ($4::uuid[])
+                ORDER BY t.due_at, t.subject LIMIT 1) AS subject
+          FROM outbox_lock place CROSS JOIN own) AS head
+  JOIN timer t ON t.bucket = head.bucket AND t.subject = head.subject
 
 -- name: test_clock_payments
 -- What is due in a lane by an instant, in the order of settling.
@@ -69,17 +68,15 @@ SELECT head.bucket, head.subject
 -- The timers of workers' jobs that come due after an instant and up to another: they wait for their
 -- worker, or their lease has ended. A page begins after an instant and a subject ($2, $5).
 SELECT head.due_at, head.subject, head.claimed_at IS NOT NULL AS leased, l.name AS lane, l.lane_id
-  FROM lane l CROSS JOIN outbox_lock place
- CROSS JOIN LATERAL (
-       SELECT t.due_at, t.subject, t.claimed_at FROM timer t
-        WHERE t.bucket = place.bucket AND t.lane_id = l.lane_id
-          AND (t.due_at, t.subject) > ($2::timestamptz, $5::uuid) AND t.due_at <= $3
-        ORDER BY t.due_at, t.subject LIMIT $4) AS head
+  FROM outbox_lock place
+  JOIN timer head ON head.bucket = place.bucket
+   AND (head.due_at, head.subject) > ($2::timestamptz, $5::uuid) AND head.due_at <= $3
+  JOIN lane l ON l.lane_id = head.lane_id
  WHERE l.tenant_id = $1 AND l.kind = 'pull'
  ORDER BY head.due_at, head.subject LIMIT $4
 
 -- name: test_clock_unsealed
-SELECT EXISTS (SELECT FROM outbox WHERE tenant_id = $1)
+SELECT EXISTS (SELECT 1 FROM outbox WHERE tenant_id = $1)
 
 -- name: test_clock_subscriptions
 SELECT subscription_id, position, failures, error, delivered_at FROM subscription

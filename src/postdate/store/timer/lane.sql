@@ -44,7 +44,7 @@ RETURNING lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_s
 
 -- name: lane_pause
 -- The first pause counts; pausing again only changes the note, and who wrote it.
-UPDATE lane SET paused_at = CASE WHEN $3 THEN coalesce(paused_at, clock()) END,
+UPDATE lane SET paused_at = CASE WHEN $3 THEN coalesce(paused_at, (SELECT clock())) END,
        paused_note = CASE WHEN $3 THEN $4::text END,
        paused_by = CASE WHEN $3 THEN $5::text END, changed_at = server_clock()
  WHERE tenant_id = $1 AND name = $2

@@ -77,18 +77,18 @@ SELECT t.subject FROM timer t
 -- Push the end of leases out. A timer that somebody else has locked is passed by, and comes with
 -- NULL: one stranger must not keep the other leases of a node from being renewed.
 WITH held AS MATERIALIZED (
-    SELECT t.subject, h.seconds
+    SELECT t.subject
       FROM unnest($2::uuid[], $3::bigint[], $4::float8[]) AS h (subject, token, seconds)
       JOIN timer t ON t.bucket = $1 AND t.subject = h.subject AND t.token = h.token
      WHERE t.claimed_at IS NOT NULL),
 free AS MATERIALIZED (
-    SELECT t.ctid AS place, h.seconds
+    SELECT t.ctid AS place, clock() + make_interval(secs => h.seconds) AS until
       FROM unnest($2::uuid[], $3::bigint[], $4::float8[]) AS h (subject, token, seconds)
       JOIN timer t ON t.bucket = $1 AND t.subject = h.subject AND t.token = h.token
      WHERE t.claimed_at IS NOT NULL
        FOR NO KEY UPDATE OF t SKIP LOCKED),
 renewed AS (
-    UPDATE timer t SET due_at = clock() + make_interval(secs => free.seconds)
+    UPDATE timer t SET due_at = free.until
       FROM free WHERE t.bucket = $1 AND t.ctid = free.place
     RETURNING t.subject, t.due_at)
 SELECT held.subject, renewed.due_at FROM held LEFT JOIN renewed ON renewed.subject = held.subject
@@ -121,7 +121,7 @@ ended AS (
            http_status, code, error, response, claimed_by, token, $10 FROM done
     RETURNING bucket, tenant_id, subject, outcome_event_id(subject, finished_at) AS event_id,
               CASE status WHEN 'COMPLETED' THEN 'job.completed' ELSE 'job.failed' END AS type,
-              outcome_digest(outcome) AS digest),
+              outcome_digest(ROW(outcome.*)::outcome) AS digest),
 sent AS (
     INSERT INTO outbox (bucket, tenant_id, types, subjects, events, digests)
     SELECT bucket, tenant_id, outbox_types(array_agg(type ORDER BY event_id)),
@@ -136,11 +136,11 @@ SELECT CASE WHEN count(*) < cardinality($2::uuid[])
 -- person. The token stays as it is; the next claim raises it. What was tried is counted.
 UPDATE timer t
    SET attempt = t.attempt + m.tried::integer,
-       due_at = CASE WHEN m.seconds IS NULL THEN 'infinity'
-                     ELSE clock() + make_interval(secs => m.seconds) END,
-       claimed_at = NULL, claimed_by = NULL, ready_at = NULL
-  FROM unnest($2::uuid[], $3::bigint[], $4::float8[], $5::boolean[])
-       AS m (subject, token, seconds, tried)
+       due_at = m.due_at, claimed_at = NULL, claimed_by = NULL, ready_at = NULL
+  FROM (SELECT subject, token, tried,
+               coalesce(clock() + make_interval(secs => seconds), 'infinity') AS due_at
+          FROM unnest($2::uuid[], $3::bigint[], $4::float8[], $5::boolean[])
+               AS given (subject, token, seconds, tried) OFFSET 0) AS m
   JOIN timer was ON was.bucket = $1 AND was.subject = m.subject
  WHERE t.bucket = $1 AND t.subject = m.subject AND t.token = m.token AND t.claimed_at IS NOT NULL
 RETURNING t.subject, t.tenant_id, nullif(t.due_at, 'infinity') AS retry_at, was.ready_at,

@@ -60,6 +60,7 @@ CREATE TABLE outbox_lock (
 );
 INSERT INTO outbox_lock SELECT generate_series(0, 63);
 GRANT SELECT, UPDATE ON outbox_lock TO postdate_writer;
+GRANT SELECT ON outbox_lock TO postdate_reader;
 
 -- The end of each tenant's chain: how many of its events are sealed, and the last hash.
 CREATE TABLE chain (

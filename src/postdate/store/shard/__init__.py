@@ -1,0 +1,1 @@
+"""Shards: the schema distributed over the nodes of a Citus cluster."""

@@ -1,0 +1,89 @@
+"""Read tables of many shards as if they were tables of one server: by copies on the coordinator.
+
+A proof looks up by key what lies in another bucket, row by row. Citus joins no rows of different
+shards in this way. So each table that a proof names is copied once, with its indexes, into a
+temporary table of the proof's own transaction.
+"""
+
+import re
+from typing import Any, Final
+
+import asyncpg
+
+from postdate.store.connection.pooled import PooledConnection
+from postdate.store.connection.query import query
+
+_UNDO: Final = "ROLLBACK TO"
+
+
+class GatheredConnection(PooledConnection):
+    """A connection in a transaction whose queries read copies of the distributed tables."""
+
+    __slots__ = ("_gathered", "_names")
+
+    def __init__(self, lent: asyncpg.pool.PoolConnectionProxy, tables: list[str]) -> None:
+        super().__init__(lent)
+        self._names = re.compile(rf"\b(FROM|JOIN)(\s+)({'|'.join(tables)})\b(?!\s*\()")
+        self._gathered: set[str] = set()
+
+    # The driver's own limit of time: nothing is waited for besides.
+    async def execute(
+        self,
+        query: str,
+        *args: object,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> str:
+        """Run a statement; one that undoes others undoes the copies made since."""
+        if query.startswith(_UNDO):
+            self._gathered.clear()
+        return await super().execute(query, *args, timeout=timeout)
+
+    async def fetch(
+        self,
+        query: str,
+        *args: object,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> list[asyncpg.Record]:
+        """Read rows."""
+        return await super().fetch(await self._gather(query), *args, timeout=timeout)
+
+    async def fetchrow(
+        self,
+        query: str,
+        *args: object,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> asyncpg.Record | None:
+        """Read the first row."""
+        return await super().fetchrow(await self._gather(query), *args, timeout=timeout)
+
+    async def fetchval(
+        self,
+        query: str,
+        *args: object,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Any:
+        """Read the first value of the first row."""
+        return await super().fetchval(await self._gather(query), *args, timeout=timeout)
+
+    async def _gather(self, text: str) -> str:
+        """Copy the tables that a query names, and write it so that it reads the copies."""
+        for name in sorted({found[3] for found in self._names.finditer(text)} - self._gathered):
+            await super().execute(f"DROP TABLE IF EXISTS pg_temp.{name}")
+            await super().execute(
+                f"CREATE TEMP TABLE {name} (LIKE postdate.{name} INCLUDING INDEXES) ON COMMIT DROP"
+            )
+            await super().execute(f"INSERT INTO pg_temp.{name} SELECT * FROM postdate.{name}")  # noqa: S608 - our own tables
+            await super().execute(f"ANALYZE pg_temp.{name}")
+            self._gathered.add(name)
+        return self._names.sub(r"\1\2pg_temp.\3", text)
+
+
+async def gathered(connection: PooledConnection) -> GatheredConnection:
+    """Have a transaction that has begun read copies of all tables that are distributed by bucket.
+
+    Every node takes its snapshot with the first statement that reaches it, so it is one for all.
+    """
+    await connection.execute("SET LOCAL search_path = postdate, pg_temp")
+    rows = await connection.fetch(query("shard_by_bucket"))
+    await connection.fetchval("SELECT count(*) FROM outbox_lock")
+    return GatheredConnection(connection.lent, [row["relname"] for row in rows])

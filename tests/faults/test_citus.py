@@ -1,0 +1,220 @@
+"""A Citus cluster under settlement: a node killed, a shard moved, a node added. Exact all the same.
+
+The cluster is formed from the server that POSTDATE_TEST_CITUS names: docs/operate/shards.md.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from datetime import timedelta
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from conftest import eventually, owner_dsn, scratch
+from postdate.model.error import StartError
+from postdate.proof.checker import prove
+from postdate.publisher.meter import PublisherMeter
+from postdate.publisher.sealer import Sealer
+from postdate.store import migrate
+from postdate.store.connection import opening
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import TransientError
+from postdate.store.embedded import Embedded
+from postdate.store.tenant import tenant as tenant_store
+from support import citus
+from support.bank import Bank, DuePayment, settler
+
+needs_citus = pytest.mark.skipif(
+    not citus.DIRECTORY, reason="no Citus: POSTDATE_TEST_CITUS names no server directory"
+)
+DATABASE = "postdate"
+ACCOUNTS = 40
+PAYMENTS = 600
+
+
+async def test_a_server_without_citus_is_refused(server: Embedded, database_name: str) -> None:
+    if citus.SUITES:
+        pytest.skip("this server has Citus")
+    with pytest.raises(StartError, match="this database has no Citus"):
+        await migrate.migrate(owner_dsn(server, database_name), citus=True)
+
+
+@pytest.fixture(scope="module")
+async def formed() -> AsyncIterator[citus.CitusCluster]:
+    """A coordinator and two workers whose commits are durable."""
+    with scratch() as directory:
+        async with citus.cluster(directory, settings={}) as cluster:
+            await cluster.make_database(DATABASE)
+            yield cluster
+
+
+@pytest.fixture
+async def sharded(formed: citus.CitusCluster) -> AsyncIterator[Database]:
+    """The pools of a node, which go through the coordinator."""
+    opened = await opening.connect(formed.credentials.login.app_dsn(), writers=6, readers=2)
+    await opened.writer.execute(
+        """INSERT INTO setting (tenant_id, name, value, operator, changed_by)
+           VALUES (0, 'payment.unsafe_commits', '"accept"', true, 'tests') ON CONFLICT DO NOTHING"""
+    )
+    yield opened
+    await opened.close()
+
+
+async def _bank(database: Database) -> Bank:
+    async with database.write() as connection:
+        tenant_id = await tenant_store.create(connection, f"t-{uuid4().hex}")
+    assert tenant_id is not None
+    bank = Bank(database, tenant_id)
+    await bank.open({f"a{number}": 10_000 for number in range(ACCOUNTS)})
+    at = await bank.now() - timedelta(seconds=1)
+    for first in range(0, PAYMENTS, 100):
+        await bank.pay(
+            [
+                DuePayment(f"a{number % ACCOUNTS}", f"a{(number * 7 + 1) % ACCOUNTS}", 1, at)
+                for number in range(first, first + 100)
+                if number % ACCOUNTS != (number * 7 + 1) % ACCOUNTS
+            ]
+        )
+    return bank
+
+
+async def _settle_until_done(database: Database, bank: Bank) -> None:
+    """Settle in small batches, as a node does, through everything that happens meanwhile."""
+    one = settler(database, 25)
+    while await _open_timers(database, bank):
+        with suppress(TransientError, TimeoutError):
+            await one.run_once(25)
+        await asyncio.sleep(0.01)
+
+
+async def _open_timers(database: Database, bank: Bank) -> int:
+    while True:
+        with suppress(TransientError, asyncpg.PostgresError, OSError, TimeoutError):
+            async with database.connection() as connection:
+                found: int = await connection.fetchval(
+                    "SELECT count(*) FROM timer WHERE tenant_id = $1 AND due_at < 'infinity'",
+                    bank.tenant_id,
+                )
+                return found
+        await asyncio.sleep(0.2)
+
+
+async def _survives(database: Database, disturb: Callable[[], Awaitable[object]]) -> None:
+    """Settle everything while something happens, and find every amount where it belongs."""
+    bank = await _bank(database)
+    before = await bank.balances()
+    many = await _open_timers(database, bank)
+    assert many > PAYMENTS // 2
+    async with asyncio.timeout(400):
+        await asyncio.gather(
+            _settle_until_done(database, bank), _settle_until_done(database, bank), disturb()
+        )
+    after = await bank.balances()
+    assert sum(balance for balance, _, _ in after.values()) == 0
+    assert {name: held for name, (_, held, _) in after.items()} == dict.fromkeys(before, 0)
+    completed = await database.writer.fetchval(
+        "SELECT count(*) FROM outcome WHERE tenant_id = $1 AND status = 'COMPLETED'",
+        bank.tenant_id,
+    )
+    assert completed == many
+    entries = await database.writer.fetchval(
+        "SELECT count(*) FROM entry WHERE tenant_id = $1 AND type = 'PAYMENT'", bank.tenant_id
+    )
+    assert entries == 2 * many
+    sealer = Sealer(database, PublisherMeter())
+    while await sealer.run_once(1000):
+        pass
+    found = (await prove(database, bank.tenant_id)).findings
+    # The bank of the tests opens accounts without an event that tells of them.
+    assert {each.check for each in found} <= {"account_is_as_sealed", "adjustment_is_as_told"}
+
+
+async def _prepared(cluster: citus.CitusCluster) -> int:
+    total = 0
+    for node in cluster.nodes:
+        connection = await asyncpg.connect(node.credentials.superuser_dsn(DATABASE))
+        total += await connection.fetchval("SELECT count(*) FROM pg_prepared_xacts")
+        await connection.close()
+    return total
+
+
+@needs_citus
+@pytest.mark.soak
+async def test_a_database_node_is_killed_under_settlement(
+    formed: citus.CitusCluster, sharded: Database
+) -> None:
+    victim = formed.nodes[1]
+
+    async def kill_and_restart() -> None:
+        for _ in range(2):
+            await asyncio.sleep(1.5)
+            victim.kill()
+            await asyncio.sleep(1)
+            await formed.start([victim])
+
+    await _survives(sharded, kill_and_restart)
+
+    async def recovered() -> bool:
+        return await _prepared(formed) == 0
+
+    await eventually(recovered, 60)
+
+
+@needs_citus
+@pytest.mark.soak
+async def test_a_shard_is_moved_under_settlement(
+    formed: citus.CitusCluster, sharded: Database
+) -> None:
+    async def move() -> None:
+        connection = await asyncpg.connect(formed.credentials.superuser_dsn(DATABASE))
+        try:
+            [(shard, source)] = await connection.fetch(
+                """SELECT shardid, nodeport FROM citus_shards
+                    WHERE table_name = 'postdate.timer'::regclass ORDER BY shardid LIMIT 1"""
+            )
+            target = next(node.port for node in formed.nodes[1:] if node.port != source)
+            await connection.execute(
+                f"""SELECT citus_move_shard_placement({shard}, '127.0.0.1', {source},
+                           '127.0.0.1', {target}, shard_transfer_mode => 'auto')""",
+                timeout=300,
+            )
+            now = await connection.fetchval(
+                "SELECT nodeport FROM citus_shards WHERE shardid = $1", shard
+            )
+            assert now == target
+        finally:
+            await connection.close()
+
+    await _survives(sharded, move)
+
+
+@needs_citus
+@pytest.mark.soak
+async def test_a_node_is_added_and_takes_shards_under_settlement(
+    formed: citus.CitusCluster, sharded: Database
+) -> None:
+    password = formed.coordinator.login.password
+    added = citus.new_node(formed.coordinator.home.parent / "added", password)
+    formed.nodes.append(added)
+    await formed.start([added])
+    await formed.prepare_node(DATABASE, added)
+
+    async def add() -> None:
+        connection = await asyncpg.connect(formed.credentials.superuser_dsn(DATABASE))
+        try:
+            await connection.execute(
+                f"SELECT citus_add_node('127.0.0.1', {added.port})", timeout=120
+            )
+            await connection.execute("SELECT rebalance_table_shards()", timeout=300)
+            held = await connection.fetchval(
+                "SELECT count(*) FROM citus_shards WHERE nodeport = $1 AND citus_table_type = "
+                "'distributed'",
+                added.port,
+            )
+            assert held > 0
+        finally:
+            await connection.close()
+
+    await _survives(sharded, add)
