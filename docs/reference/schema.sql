@@ -290,6 +290,9 @@ ALTER TABLE ONLY event FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION event_digest(e event) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
+CREATE FUNCTION event_find(of_subject uuid, of_event uuid) RETURNS TABLE("time" timestamp with time zone, actor text, data jsonb)
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION event_record(e event) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
@@ -462,6 +465,9 @@ CREATE FUNCTION lane_purpose(lane_id integer) RETURNS integer
 CREATE FUNCTION occurrence_final() RETURNS trigger
     LANGUAGE plpgsql;
 
+CREATE FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], most integer) RETURNS TABLE(schedule_id uuid, occurrence_id uuid, scheduled_for timestamp with time zone, nominal_local timestamp without time zone, due_at timestamp with time zone, status text, cause text, version integer, kind text, subject uuid, code text, notes text[], created_at timestamp with time zone)
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) RETURNS TABLE(place tid, "time" timestamp with time zone)
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
@@ -559,6 +565,9 @@ CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], 
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
+CREATE FUNCTION payment_touches(of_tenant integer, of_subject uuid, accounts text[]) RETURNS boolean
+    LANGUAGE plpgsql STABLE;
+
 CREATE FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) RETURNS TABLE(walked integer, known timestamp with time zone, due_at timestamp with time zone, payment_id uuid, from_account text, to_account text, amount bigint, hold boolean, retry_until timestamp with time zone, schedule_id uuid)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
@@ -573,15 +582,59 @@ CREATE FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double preci
 CREATE FUNCTION refuse_change() RETURNS trigger
     LANGUAGE plpgsql;
 
+CREATE FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], most integer) RETURNS TABLE(schedule_id uuid, version integer, since timestamp with time zone, previous_until timestamp with time zone, name text, rule text, policies text, template text)
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint DEFAULT NULL::bigint, scheduled_time timestamp with time zone DEFAULT NULL::timestamp with time zone, description text DEFAULT NULL::text, funding text DEFAULT 'hold'::text, retry_until timestamp with time zone DEFAULT NULL::timestamp with time zone, on_broken text DEFAULT NULL::text, traceparent text DEFAULT NULL::text) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET client_encoding TO 'UTF8'
     SET standard_conforming_strings TO 'on';
 
+CREATE TABLE seal (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    seal_id uuid NOT NULL,
+    "position" bigint NOT NULL,
+    sealed_at timestamp with time zone NOT NULL,
+    decision boolean NOT NULL,
+    types text[] NOT NULL,
+    kinds smallint[] NOT NULL,
+    subjects uuid[] NOT NULL,
+    events uuid[] NOT NULL,
+    digests bytea NOT NULL,
+    previous bytea NOT NULL,
+    hash bytea NOT NULL,
+    CONSTRAINT seal_check CHECK (((cardinality(kinds) > 0) AND (cardinality(subjects) = cardinality(kinds)) AND (cardinality(events) = cardinality(kinds)) AND (octet_length(digests) = (32 * cardinality(kinds))))),
+    CONSTRAINT seal_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT seal_position_check CHECK (("position" > 0)),
+    CONSTRAINT seal_previous_check CHECK ((octet_length(previous) = 32))
+)
+PARTITION BY RANGE (seal_id);
+ALTER TABLE ONLY seal ALTER COLUMN subjects SET STORAGE EXTERNAL;
+ALTER TABLE ONLY seal ALTER COLUMN events SET STORAGE EXTERNAL;
+ALTER TABLE ONLY seal ALTER COLUMN digests SET STORAGE EXTERNAL;
+ALTER TABLE ONLY seal FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION seal_after(of_tenant integer, after bigint, most bigint) RETURNS SETOF seal
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION seal_around(of_tenant integer, at_position bigint) RETURNS SETOF seal
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], most bigint) RETURNS TABLE("position" bigint, type text, subject uuid, event_id uuid)
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) RETURNS bigint
     LANGUAGE sql STABLE
     SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION seal_time(of_tenant integer, at_position bigint) RETURNS timestamp with time zone
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], most bigint) RETURNS TABLE("position" bigint, type text, subject uuid, event_id uuid, sealed_at timestamp with time zone)
+    LANGUAGE sql STABLE;
 
 CREATE FUNCTION server_clock() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -589,6 +642,9 @@ CREATE FUNCTION server_clock() RETURNS timestamp with time zone
 CREATE FUNCTION settlement_clock_record(trusted timestamp with time zone) RETURNS void
     LANGUAGE sql
     SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION settlement_due(buckets smallint[], lows timestamp with time zone[], graces double precision[], lane integer, depth integer, without uuid[]) RETURNS TABLE(due_at timestamp with time zone, subject uuid, bucket smallint)
+    LANGUAGE sql STABLE;
 
 CREATE FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) RETURNS TABLE(bucket smallint, tenant_id integer, subject uuid, due_at timestamp with time zone, token integer, from_account text, to_account text, amount bigint, hold boolean, retry_until timestamp with time zone, traceparent text, held boolean, at timestamp with time zone)
     LANGUAGE plpgsql
@@ -628,8 +684,11 @@ CREATE FUNCTION tenants_held() RETURNS integer[]
 CREATE FUNCTION test_clock_refuse() RETURNS trigger
     LANGUAGE plpgsql;
 
-CREATE FUNCTION text_finds(wanted text, id uuid, description text, metadata jsonb) RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) RETURNS TABLE(bucket smallint, lane_id integer, due_at timestamp with time zone)
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) RETURNS TABLE(place bigint, bucket smallint, lane_id integer, tenant_id integer, subject uuid, token bigint, due_at timestamp with time zone, claimed_at timestamp with time zone, claimed_by uuid)
+    LANGUAGE sql STABLE;
 
 CREATE FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -809,16 +868,6 @@ ALTER TABLE client_request ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY 
     CACHE 1
 );
 
-CREATE TABLE console_session (
-    digest bytea NOT NULL,
-    tenant_id integer NOT NULL,
-    key_id text NOT NULL,
-    secret bytea NOT NULL,
-    until timestamp with time zone NOT NULL,
-    CONSTRAINT console_session_digest_check CHECK ((octet_length(digest) = 32))
-);
-ALTER TABLE ONLY console_session FORCE ROW LEVEL SECURITY;
-
 CREATE TABLE destination (
     destination_id integer NOT NULL,
     tenant_id integer NOT NULL,
@@ -846,20 +895,6 @@ CREATE TABLE destination (
     CONSTRAINT destination_type_check CHECK ((type = ANY (ARRAY['webhook'::text, 'queue'::text])))
 );
 ALTER TABLE ONLY destination FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE destination_call (
-    tenant_id integer NOT NULL,
-    place text NOT NULL COLLATE pg_catalog."C",
-    node_id uuid NOT NULL,
-    calls integer NOT NULL,
-    successes integer NOT NULL,
-    p50_ms integer NOT NULL,
-    p99_ms integer NOT NULL,
-    answers jsonb NOT NULL,
-    reported_at timestamp with time zone DEFAULT clock() NOT NULL,
-    CONSTRAINT destination_call_check CHECK (((successes >= 0) AND (successes <= calls)))
-);
-ALTER TABLE ONLY destination_call FORCE ROW LEVEL SECURITY;
 ALTER TABLE destination ALTER COLUMN destination_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME destination_destination_id_seq
     START WITH 1
@@ -1195,31 +1230,6 @@ CREATE TABLE schedule_version (
 );
 ALTER TABLE ONLY schedule_version FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE seal (
-    bucket smallint NOT NULL,
-    tenant_id integer NOT NULL,
-    seal_id uuid NOT NULL,
-    "position" bigint NOT NULL,
-    sealed_at timestamp with time zone NOT NULL,
-    decision boolean NOT NULL,
-    types text[] NOT NULL,
-    kinds smallint[] NOT NULL,
-    subjects uuid[] NOT NULL,
-    events uuid[] NOT NULL,
-    digests bytea NOT NULL,
-    previous bytea NOT NULL,
-    hash bytea NOT NULL,
-    CONSTRAINT seal_check CHECK (((cardinality(kinds) > 0) AND (cardinality(subjects) = cardinality(kinds)) AND (cardinality(events) = cardinality(kinds)) AND (octet_length(digests) = (32 * cardinality(kinds))))),
-    CONSTRAINT seal_hash_check CHECK ((octet_length(hash) = 32)),
-    CONSTRAINT seal_position_check CHECK (("position" > 0)),
-    CONSTRAINT seal_previous_check CHECK ((octet_length(previous) = 32))
-)
-PARTITION BY RANGE (seal_id);
-ALTER TABLE ONLY seal ALTER COLUMN subjects SET STORAGE EXTERNAL;
-ALTER TABLE ONLY seal ALTER COLUMN events SET STORAGE EXTERNAL;
-ALTER TABLE ONLY seal ALTER COLUMN digests SET STORAGE EXTERNAL;
-ALTER TABLE ONLY seal FORCE ROW LEVEL SECURITY;
-
 CREATE TABLE secret_key (
     key_id bigint NOT NULL,
     created_at timestamp with time zone DEFAULT clock() NOT NULL
@@ -1406,10 +1416,6 @@ ALTER TABLE ONLY client_request
     ADD CONSTRAINT client_request_pkey PRIMARY KEY (transaction, number);
 ALTER TABLE ONLY client_role
     ADD CONSTRAINT client_role_pkey PRIMARY KEY (role_name);
-ALTER TABLE ONLY console_session
-    ADD CONSTRAINT console_session_pkey PRIMARY KEY (digest);
-ALTER TABLE ONLY destination_call
-    ADD CONSTRAINT destination_call_pkey PRIMARY KEY (tenant_id, place, node_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_pkey PRIMARY KEY (destination_id);
 ALTER TABLE ONLY destination
@@ -1501,8 +1507,6 @@ CREATE INDEX activity_slot ON activity USING btree (slot);
 
 CREATE INDEX api_key_tenant ON api_key USING btree (tenant_id, key_id);
 
-CREATE INDEX destination_call_node ON destination_call USING btree (node_id, reported_at);
-
 CREATE INDEX event_state ON ONLY event USING btree (bucket, tenant_id, subject, "time") WHERE (state IS NOT NULL);
 
 CREATE INDEX job_schedule ON ONLY job USING btree (bucket, schedule_id, job_id) WHERE (schedule_id IS NOT NULL);
@@ -1592,8 +1596,6 @@ ALTER TABLE ONLY api_key
     ADD CONSTRAINT api_key_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY client_role
     ADD CONSTRAINT client_role_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
-ALTER TABLE ONLY console_session
-    ADD CONSTRAINT console_session_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY lane
@@ -1625,9 +1627,7 @@ ALTER TABLE chain_proof ENABLE ROW LEVEL SECURITY;
 ALTER TABLE chain_start ENABLE ROW LEVEL SECURITY;
 ALTER TABLE client_request ENABLE ROW LEVEL SECURITY;
 ALTER TABLE client_role ENABLE ROW LEVEL SECURITY;
-ALTER TABLE console_session ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination ENABLE ROW LEVEL SECURITY;
-ALTER TABLE destination_call ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination_trouble ENABLE ROW LEVEL SECURITY;
 ALTER TABLE entry ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event ENABLE ROW LEVEL SECURITY;
@@ -1666,11 +1666,7 @@ CREATE POLICY owner_all ON client_request TO postdate_owner USING (true) WITH CH
 
 CREATE POLICY owner_all ON client_role TO postdate_owner USING (true) WITH CHECK (true);
 
-CREATE POLICY owner_all ON console_session TO postdate_owner USING (true) WITH CHECK (true);
-
 CREATE POLICY owner_all ON destination TO postdate_owner USING (true) WITH CHECK (true);
-
-CREATE POLICY owner_all ON destination_call TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON destination_trouble TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -1753,11 +1749,7 @@ CREATE POLICY reader_own ON client_request FOR SELECT TO postdate_reader USING (
 
 CREATE POLICY reader_own ON client_role FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
-CREATE POLICY reader_own ON console_session FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
-
 CREATE POLICY reader_own ON destination FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
-
-CREATE POLICY reader_own ON destination_call FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON destination_trouble FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -1849,11 +1841,7 @@ CREATE POLICY writer_all ON client_request TO postdate_writer USING (true) WITH 
 
 CREATE POLICY writer_all ON client_role TO postdate_writer USING (true) WITH CHECK (true);
 
-CREATE POLICY writer_all ON console_session TO postdate_writer USING (true) WITH CHECK (true);
-
 CREATE POLICY writer_all ON destination TO postdate_writer USING (true) WITH CHECK (true);
-
-CREATE POLICY writer_all ON destination_call TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON destination_trouble TO postdate_writer USING (true) WITH CHECK (true);
 
@@ -2044,9 +2032,14 @@ REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate doubl
 GRANT ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) TO postdate_writer;
 REVOKE ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) FROM PUBLIC;
 GRANT ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) TO postdate_client;
+GRANT SELECT ON TABLE seal TO postdate_reader;
+GRANT SELECT,INSERT ON TABLE seal TO postdate_writer;
 REVOKE ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_reader;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_writer;
+REVOKE ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) TO postdate_reader;
+GRANT ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) TO postdate_writer;
 REVOKE ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) FROM PUBLIC;
@@ -2084,12 +2077,8 @@ GRANT SELECT ON TABLE chain_proof TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE chain_proof TO postdate_writer;
 GRANT SELECT ON TABLE chain_start TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE chain_start TO postdate_writer;
-GRANT SELECT ON TABLE console_session TO postdate_reader;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE console_session TO postdate_writer;
 GRANT SELECT ON TABLE destination TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination TO postdate_writer;
-GRANT SELECT ON TABLE destination_call TO postdate_reader;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination_call TO postdate_writer;
 GRANT SELECT ON TABLE destination_trouble TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination_trouble TO postdate_writer;
 GRANT SELECT ON TABLE entry TO postdate_reader;
@@ -2115,6 +2104,7 @@ GRANT SELECT,INSERT,UPDATE ON TABLE occurrence TO postdate_writer;
 GRANT SELECT ON TABLE outbox TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox TO postdate_writer;
 GRANT SELECT,UPDATE ON TABLE outbox_lock TO postdate_writer;
+GRANT SELECT ON TABLE outbox_lock TO postdate_reader;
 GRANT SELECT ON TABLE payload_key TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE payload_key TO postdate_writer;
 GRANT SELECT ON TABLE payment_approval TO postdate_reader;
@@ -2129,8 +2119,6 @@ GRANT SELECT ON TABLE schedule_tzdata TO postdate_reader;
 GRANT SELECT,INSERT,UPDATE ON TABLE schedule_tzdata TO postdate_writer;
 GRANT SELECT ON TABLE schedule_version TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE schedule_version TO postdate_writer;
-GRANT SELECT ON TABLE seal TO postdate_reader;
-GRANT SELECT,INSERT ON TABLE seal TO postdate_writer;
 GRANT SELECT,INSERT,DELETE ON TABLE secret_key TO postdate_writer;
 GRANT SELECT ON TABLE setting TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE setting TO postdate_writer;

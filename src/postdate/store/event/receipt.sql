@@ -12,8 +12,6 @@ SELECT e.type, e.event_id, s.position - k.position AS seal_offset,
   LEFT JOIN LATERAL (
        SELECT f.record FROM fact_find($1, e.type, $2, e.event_id) AS f OFFSET 0) AS f ON true
   LEFT JOIN LATERAL (
-       SELECT k.* FROM seal k
-        WHERE k.bucket = tenant_bucket($1) AND k.tenant_id = $1 AND k.position <= s.position
-        ORDER BY k.position DESC LIMIT 1) AS k ON true
+       SELECT * FROM seal_around($1, s.position) OFFSET 0) AS k ON true
  WHERE e.event_id = $2 OR e.type = ANY ($3::text[])
  ORDER BY s.position NULLS LAST LIMIT 10

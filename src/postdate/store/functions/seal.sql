@@ -159,6 +159,15 @@ CREATE OR REPLACE FUNCTION seal_after(of_tenant integer, after bigint, most bigi
      ORDER BY s.position LIMIT most
 $$;
 
+-- The seal that holds a position of a tenant's chain.
+CREATE OR REPLACE FUNCTION seal_around(of_tenant integer, at_position bigint)
+    RETURNS SETOF seal LANGUAGE sql STABLE AS $$
+    SELECT * FROM seal s
+     WHERE s.bucket = tenant_bucket(of_tenant) AND s.tenant_id = of_tenant
+       AND s.position <= at_position
+     ORDER BY s.position DESC LIMIT 1
+$$;
+
 -- When that happened which stands at a position of a tenant's chain; NULL where nothing does yet.
 CREATE OR REPLACE FUNCTION seal_time(of_tenant integer, at_position bigint) RETURNS timestamptz
     LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
@@ -169,9 +178,7 @@ BEGIN
            coalesce(s.events[place], s.subjects[place]) AS event_id INTO one
       FROM (SELECT k.types, k.kinds, k.subjects, k.events,
                    (at_position + 1 - k.position)::integer AS place
-              FROM seal k
-             WHERE k.bucket = tenant_bucket(of_tenant) AND k.tenant_id = of_tenant
-               AND k.position <= at_position ORDER BY k.position DESC LIMIT 1) AS s;
+              FROM seal_around(of_tenant, at_position) AS k) AS s;
     RETURN (SELECT f.time FROM fact_find(of_tenant, one.type, one.subject, one.event_id) AS f);
 END $$;
 

@@ -15,9 +15,10 @@ ON CONFLICT (tenant_id, name, operator) DO UPDATE SET value = excluded.value,
 
 -- name: setting_put_unset
 -- Set a value for all tenants unless somebody has set one meanwhile; an empty one is none.
-INSERT INTO setting (tenant_id, name, value, operator, changed_by) VALUES (0, $1, $2, true, $3)
+INSERT INTO setting (tenant_id, name, value, operator, changed_by, changed_at)
+VALUES (0, $1, $2, true, $3, clock())
 ON CONFLICT (tenant_id, name, operator) DO UPDATE SET value = excluded.value,
-    changed_at = clock(), changed_by = excluded.changed_by
+    changed_at = excluded.changed_at, changed_by = excluded.changed_by
  WHERE setting.value = '""'
 
 -- name: setting_withdraw
