@@ -29,7 +29,7 @@ $$;
 
 -- Walk the timers of each place in their order: after an instant (one for each place, or one for
 -- all) and a subject, up to an instant, of one tenant or (NULL) of all, at most so many of each. The
--- planner inlines this function.
+-- planner inlines this function. CASE, not COALESCE: see clock().
 CREATE OR REPLACE FUNCTION timer_walk(
     buckets smallint[], lanes integer[], lows timestamptz[], after uuid, until_at timestamptz,
     of_tenant integer, most integer)
@@ -43,7 +43,8 @@ CREATE OR REPLACE FUNCTION timer_walk(
            SELECT t.tenant_id, t.subject, t.token, t.due_at, t.claimed_at, t.claimed_by
              FROM timer t
             WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
-              AND (t.due_at, t.subject) > (coalesce(wanted.low, lows[1]), after)
+              AND (t.due_at, t.subject)
+                  > (CASE WHEN wanted.low IS NULL THEN lows[1] ELSE wanted.low END, after)
               AND t.due_at <= until_at AND (of_tenant IS NULL OR t.tenant_id = of_tenant)
             ORDER BY t.due_at, t.subject LIMIT most) AS head
 $$;
