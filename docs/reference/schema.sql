@@ -684,6 +684,9 @@ CREATE FUNCTION tenants_held() RETURNS integer[]
 CREATE FUNCTION test_clock_refuse() RETURNS trigger
     LANGUAGE plpgsql;
 
+CREATE FUNCTION text_finds(wanted text, id uuid, description text, metadata jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
 CREATE FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) RETURNS TABLE(bucket smallint, lane_id integer, due_at timestamp with time zone)
     LANGUAGE sql STABLE;
 
@@ -868,6 +871,16 @@ ALTER TABLE client_request ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY 
     CACHE 1
 );
 
+CREATE TABLE console_session (
+    digest bytea NOT NULL,
+    tenant_id integer NOT NULL,
+    key_id text NOT NULL,
+    secret bytea NOT NULL,
+    until timestamp with time zone NOT NULL,
+    CONSTRAINT console_session_digest_check CHECK ((octet_length(digest) = 32))
+);
+ALTER TABLE ONLY console_session FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE destination (
     destination_id integer NOT NULL,
     tenant_id integer NOT NULL,
@@ -895,6 +908,20 @@ CREATE TABLE destination (
     CONSTRAINT destination_type_check CHECK ((type = ANY (ARRAY['webhook'::text, 'queue'::text])))
 );
 ALTER TABLE ONLY destination FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE destination_call (
+    tenant_id integer NOT NULL,
+    place text NOT NULL COLLATE pg_catalog."C",
+    node_id uuid NOT NULL,
+    calls integer NOT NULL,
+    successes integer NOT NULL,
+    p50_ms integer NOT NULL,
+    p99_ms integer NOT NULL,
+    answers jsonb NOT NULL,
+    reported_at timestamp with time zone DEFAULT clock() NOT NULL,
+    CONSTRAINT destination_call_check CHECK (((successes >= 0) AND (successes <= calls)))
+);
+ALTER TABLE ONLY destination_call FORCE ROW LEVEL SECURITY;
 ALTER TABLE destination ALTER COLUMN destination_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME destination_destination_id_seq
     START WITH 1
@@ -1416,6 +1443,10 @@ ALTER TABLE ONLY client_request
     ADD CONSTRAINT client_request_pkey PRIMARY KEY (transaction, number);
 ALTER TABLE ONLY client_role
     ADD CONSTRAINT client_role_pkey PRIMARY KEY (role_name);
+ALTER TABLE ONLY console_session
+    ADD CONSTRAINT console_session_pkey PRIMARY KEY (digest);
+ALTER TABLE ONLY destination_call
+    ADD CONSTRAINT destination_call_pkey PRIMARY KEY (tenant_id, place, node_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_pkey PRIMARY KEY (destination_id);
 ALTER TABLE ONLY destination
@@ -1507,6 +1538,8 @@ CREATE INDEX activity_slot ON activity USING btree (slot);
 
 CREATE INDEX api_key_tenant ON api_key USING btree (tenant_id, key_id);
 
+CREATE INDEX destination_call_node ON destination_call USING btree (node_id, reported_at);
+
 CREATE INDEX event_state ON ONLY event USING btree (bucket, tenant_id, subject, "time") WHERE (state IS NOT NULL);
 
 CREATE INDEX job_schedule ON ONLY job USING btree (bucket, schedule_id, job_id) WHERE (schedule_id IS NOT NULL);
@@ -1596,6 +1629,8 @@ ALTER TABLE ONLY api_key
     ADD CONSTRAINT api_key_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY client_role
     ADD CONSTRAINT client_role_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
+ALTER TABLE ONLY console_session
+    ADD CONSTRAINT console_session_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY lane
@@ -1627,7 +1662,9 @@ ALTER TABLE chain_proof ENABLE ROW LEVEL SECURITY;
 ALTER TABLE chain_start ENABLE ROW LEVEL SECURITY;
 ALTER TABLE client_request ENABLE ROW LEVEL SECURITY;
 ALTER TABLE client_role ENABLE ROW LEVEL SECURITY;
+ALTER TABLE console_session ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination ENABLE ROW LEVEL SECURITY;
+ALTER TABLE destination_call ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination_trouble ENABLE ROW LEVEL SECURITY;
 ALTER TABLE entry ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event ENABLE ROW LEVEL SECURITY;
@@ -1666,7 +1703,11 @@ CREATE POLICY owner_all ON client_request TO postdate_owner USING (true) WITH CH
 
 CREATE POLICY owner_all ON client_role TO postdate_owner USING (true) WITH CHECK (true);
 
+CREATE POLICY owner_all ON console_session TO postdate_owner USING (true) WITH CHECK (true);
+
 CREATE POLICY owner_all ON destination TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON destination_call TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON destination_trouble TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -1749,7 +1790,11 @@ CREATE POLICY reader_own ON client_request FOR SELECT TO postdate_reader USING (
 
 CREATE POLICY reader_own ON client_role FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
+CREATE POLICY reader_own ON console_session FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
 CREATE POLICY reader_own ON destination FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON destination_call FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON destination_trouble FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -1841,7 +1886,11 @@ CREATE POLICY writer_all ON client_request TO postdate_writer USING (true) WITH 
 
 CREATE POLICY writer_all ON client_role TO postdate_writer USING (true) WITH CHECK (true);
 
+CREATE POLICY writer_all ON console_session TO postdate_writer USING (true) WITH CHECK (true);
+
 CREATE POLICY writer_all ON destination TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON destination_call TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON destination_trouble TO postdate_writer USING (true) WITH CHECK (true);
 
@@ -2077,8 +2126,12 @@ GRANT SELECT ON TABLE chain_proof TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE chain_proof TO postdate_writer;
 GRANT SELECT ON TABLE chain_start TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE chain_start TO postdate_writer;
+GRANT SELECT ON TABLE console_session TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE console_session TO postdate_writer;
 GRANT SELECT ON TABLE destination TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination TO postdate_writer;
+GRANT SELECT ON TABLE destination_call TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination_call TO postdate_writer;
 GRANT SELECT ON TABLE destination_trouble TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination_trouble TO postdate_writer;
 GRANT SELECT ON TABLE entry TO postdate_reader;
