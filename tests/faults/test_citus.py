@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import asyncpg
 import pytest
+from prometheus_client import CollectorRegistry
 
 from conftest import eventually, owner_dsn, scratch
 from postdate.model.error import StartError
@@ -123,7 +124,7 @@ async def _survives(database: Database, disturb: Callable[[], Awaitable[object]]
         "SELECT count(*) FROM entry WHERE tenant_id = $1 AND type = 'PAYMENT'", bank.tenant_id
     )
     assert entries == 2 * many
-    sealer = Sealer(database, PublisherMeter())
+    sealer = Sealer(database, PublisherMeter(CollectorRegistry()))
     while await sealer.run_once(1000):
         pass
     found = (await prove(database, bank.tenant_id)).findings

@@ -129,13 +129,13 @@ class DatabaseNode:
     def make(self) -> None:
         """Make the files of a new server."""
         user = _user()
-        user.own(self.home, 0o700)
+        user.hand_over(self.home, 0o700)
         for name, text in (
             ("password", self.login.password),
             ("pgpass", f"*:*:*:*:{self.login.password}"),
         ):
             (self.home / name).write_text(text + "\n")
-            user.own(self.home / name, 0o600)
+            user.hand_over(self.home / name, 0o600)
         command = [f"{DIRECTORY}/bin/initdb", "-D", str(self.home / "cluster"), "-U", "postgres"]
         command += ["--auth=scram-sha-256", f"--pwfile={self.home / 'password'}", "--no-sync"]
         command += ["--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]

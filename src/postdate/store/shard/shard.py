@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 import asyncpg
 
@@ -199,7 +199,7 @@ def _overrides() -> list[str]:
     return [file.read_text() for file in folder.iterdir()]
 
 
-def _unfolded(row: Mapping[str, Any]) -> str:
+def _unfolded(row: asyncpg.Record) -> str:
     verb = "RETURN QUERY" if row["many"] else "" if row["nothing"] else "RETURN"
     head = row["definition"].partition("AS $")[0].replace("LANGUAGE sql", "LANGUAGE plpgsql")
     return f"{head} AS $unfolded${_wrap(verb, row['body'])}$unfolded$"
