@@ -4,6 +4,7 @@ import io
 import sys
 from importlib.util import find_spec
 from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import pytest
@@ -34,6 +35,24 @@ def test_calls_of_a_thousand_make_up_the_whole() -> None:
 def test_a_missing_peer_is_named_with_what_brings_it() -> None:
     with pytest.raises(StartError, match="uv sync --group bench"):
         peer.installed()
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [(TimeoutError(), "it took too long"), (RuntimeError("dbos failed: no"), "dbos failed: no")],
+)
+async def test_an_optional_peer_that_fails_is_left_out_and_a_required_one_is_not(
+    error: Exception, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def fails(*_: object) -> PeerRates:
+        raise error
+
+    monkeypatch.setattr(peer, "_measure", fails)
+    at = cast("testbed.Testbed", None)
+    assert await peer.measure(at, "dbos", 10) is None
+    assert f"dbos is left out: {why}" in capsys.readouterr().err
+    with pytest.raises(type(error)):
+        await peer.measure(at, "pgqueuer", 10)
 
 
 @pytest.mark.soak

@@ -65,7 +65,7 @@ async def measure(at: Testbed, name: str, count: int) -> PeerRates | None:
     except (RuntimeError, TimeoutError) as error:
         if name in REQUIRED:
             raise
-        show_progress(f"  {name} is left out: {error or 'it took too long'}")
+        show_progress(f"  {name} is left out: {str(error) or 'it took too long'}")
         return None
 
 
