@@ -1,5 +1,6 @@
 """Reads on a replica: they say so, know what their client has seen, and outlive the primary."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,8 +16,10 @@ from postdate.node.database_address import external
 from postdate.node.settings import ProcessSettings
 from postdate.store.connection.freshness import WAIT_SECONDS
 from support.api_ledger import open_ledger
+from support.embedded_server import query
 from support.replica import Pair, api_over, opened, over_tcp, pair
 
+WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' LIMIT 1"
 JOB = {"destination": {"type": "worker"}, "delay_seconds": 600}
 
 
@@ -156,3 +159,74 @@ async def test_with_several_hosts_a_standby_serves_while_there_is_no_primary(bot
                 assert await other.fetchval("SELECT pg_is_in_recovery()")
         finally:
             await both.primary.start()
+
+
+class WaitingServer:
+    """A primary whose commits wait for a standby that is not there."""
+
+    def __init__(self, superuser: str, api: Api) -> None:
+        self.superuser = superuser
+        self.api = api
+
+    async def wait_for(self, standby: str) -> None:
+        """Let commits wait for this standby; for none if it has no name."""
+        await query(self.superuser, f"ALTER SYSTEM SET synchronous_standby_names = '{standby}'")
+        await query(self.superuser, "SELECT pg_reload_conf()")
+
+        async def learned() -> bool:
+            await self.api.node.refresh_settings()
+            return self.api.node.database.replicated == bool(standby)
+
+        await eventually(learned)
+
+    async def cut_off(self) -> None:
+        """Cancel the wait of the commit that waits next."""
+        found: list[int] = []
+
+        async def waits() -> bool:
+            found[:] = [int(str(pid)) for pid in [await query(self.superuser, WAITING)] if pid]
+            return bool(found)
+
+        await eventually(waits)
+        await query(self.superuser, f"SELECT pg_cancel_backend({found[0]})")
+
+
+@pytest.fixture
+async def waiting(both: Pair) -> AsyncIterator[WaitingServer]:
+    superuser = both.primary.credentials.superuser_dsn("postdate")
+    await query(superuser, "ALTER DATABASE postdate SET synchronous_commit = 'on'")
+    async with opened(both.app) as database:
+        await Tenants(database).create("waiting")
+        async with api_over(database, "waiting") as api:
+            yield WaitingServer(superuser, api)
+    await query(superuser, "ALTER DATABASE postdate RESET synchronous_commit")
+
+
+async def test_what_only_the_primary_has_is_unknown_however_often_it_is_asked_for(
+    waiting: WaitingServer,
+) -> None:
+    """A commit whose wait was cut off is visible, and may be lost all the same."""
+    ledger = await open_ledger(waiting.api)
+    await waiting.wait_for("nobody")
+    try:
+        for _ in range(2):
+            asked = asyncio.create_task(ledger.order("once"))
+            await waiting.cut_off()
+            answer = await asked
+            assert (answer.status, answer.body["code"]) == (503, "outcome_unknown")
+        # It is there, for all to see, and yet was never acknowledged.
+        listed = await waiting.api.call("GET", "/payments?account_id=alice")
+        assert len(listed.body["payments"]) == 1
+    finally:
+        await waiting.wait_for("")
+    answer = await ledger.order("once")
+    assert (answer.status, answer.headers["idempotency-replayed"]) == (201, "true")
+    cancel = f"/payments/{answer.body['payment_id']}/cancel"
+    assert (await waiting.api.call("DELETE", cancel)).status == 200
+    await waiting.wait_for("nobody")
+    try:
+        asked = asyncio.create_task(waiting.api.call("DELETE", cancel))
+        await waiting.cut_off()
+        assert (await asked).status == 503
+    finally:
+        await waiting.wait_for("")
