@@ -30,6 +30,9 @@ pytestmark = pytest.mark.skipif(
     PROGRAM is None, reason="no chromium here (Debian: apt-get install chromium)"
 )
 
+# A busy machine must not fail a test: nothing here is about how fast it is.
+expect.set_options(timeout=30_000)
+
 WATCH = """
 window.violations = [];
 addEventListener("securitypolicyviolation", (event) => window.violations.push(event.blockedURI));
