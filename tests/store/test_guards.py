@@ -136,3 +136,22 @@ async def test_history_finds_its_week_and_a_wrong_clock_finds_the_default(
             new_id(3, database.unix_ms() + days * 86_400_000),
         )
         assert where.startswith(home)
+
+
+async def test_functions_of_busy_statements_are_inlined(
+    server: Embedded, database_name: str
+) -> None:
+    """One that the planner cannot inline is run by a plan of its own for each row."""
+    connection = await asyncpg.connect(owner_dsn(server, database_name))
+    await connection.execute("SET search_path = postdate")
+    rows = await connection.fetch(
+        """EXPLAIN (VERBOSE, COSTS OFF)
+           SELECT outcome_event_id(o.subject, o.finished_at), outcome_digest(o),
+                  bucket_of(o.subject), job_digest(j), payment_digest(p), claim_token(1)
+             FROM outcome o, job j, payment p"""
+    )
+    await connection.close()
+    plan = "\n".join(row[0] for row in rows)
+    names = ("event_id", "digest", "bucket_of", "claim_token")
+    assert "record_send(" in plan
+    assert [name for name in names if f"{name}(" in plan] == []
