@@ -16,6 +16,7 @@ import pytest
 from postdate.store.embedded import Embedded
 from postdate.store.embedded.probe import UNANSWERED
 from support.embedded_server import query, until
+from support.pause import wait_out
 
 SOURCE = Path(__file__).with_name("failing_fsync.c")
 LEFT_SECONDS = 15.0
@@ -85,7 +86,7 @@ async def insert_for(dsn: str, seconds: float, numbers: Iterator[int]) -> list[i
         if await insert(dsn, number):
             acknowledged.append(number)
         else:
-            await asyncio.sleep(0.05)
+            await wait_out(0.05)
     return acknowledged
 
 
@@ -146,7 +147,7 @@ async def test_a_recovery_that_hangs_for_ever_is_left_by_an_immediate_stop(
         disk.hangs.touch()
         began = time.monotonic()
         kill_a_backend(own_server)
-        await asyncio.sleep(1)
+        await wait_out(1)
         disk.hangs.unlink()
         await serving_after(dsn, numbers)
         seconds = time.monotonic() - began

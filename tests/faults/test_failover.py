@@ -15,6 +15,7 @@ import pytest
 from three_nodes import DatabaseNode, ThreeNodes
 
 from conftest import eventually, scratch
+from support.pause import wait_out
 from support.receiver import Receiver
 from support.serve_process import Served
 from support.steady_load import ACCOUNTS, FUNDS, SteadyLoad
@@ -140,7 +141,7 @@ async def test_writes_go_on_without_a_standby_an_etcd_or_a_patroni(
             lost_at = time.monotonic()
             await asyncio.to_thread(kill)
             # As the service manager does with a process that has died.
-            await asyncio.sleep(2 if repair == leader.start_patroni else 15)
+            await wait_out(2 if repair == leader.start_patroni else 15)
             await asyncio.to_thread(repair)
             await _acknowledged(load, len(load.acknowledged) + 200)
         times = [lost_at, *(each.at for each in load.acknowledged.values() if each.at > lost_at)]
@@ -164,7 +165,7 @@ async def test_one_database_node_alone_is_read_and_not_written(
         for node in others:
             await asyncio.to_thread(node.kill)
         lost_at = time.monotonic()
-        await asyncio.sleep(ALONE_SECONDS)
+        await wait_out(ALONE_SECONDS)
         written = [each for each in load.acknowledged.values() if each.sent_at > lost_at]
         reads = [status for at, _, status in load.reads if at > lost_at + ALONE_SECONDS / 2]
         for node in others:

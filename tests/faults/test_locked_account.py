@@ -28,6 +28,7 @@ from postdate.store.embedded import Embedded
 from postdate.store.proof.prove import snapshot
 from postdate.store.tenant import tenant as tenant_store
 from support.bank import Bank, DuePayment, drain, settings, settler
+from support.pause import wait_out
 
 LATE_SECONDS = 2.0
 
@@ -297,6 +298,6 @@ async def test_two_requests_that_look_again_at_once_forget_an_account_once(
     key = key_of(bank.tenant_id, "alice")
     async with holding(stranger, bank, "alice"):
         assert await locked.find([key])
-    await asyncio.sleep(FIRST_SECONDS)
+    await wait_out(FIRST_SECONDS)
     await asyncio.gather(locked.look_again(), locked.look_again())
     assert key not in locked

@@ -83,7 +83,7 @@ async def test_what_has_not_changed_is_not_reported_again(api: Api, tenant_id: i
     changed = "UPDATE destination_call SET calls = 77, successes = 77 WHERE tenant_id = $1"
     await api.node.database.writer.execute(changed, tenant_id)
     await teller.run_once()
-    read = "SELECT calls FROM destination_call WHERE tenant_id = $1 AND place = 'quiet'"
+    read = "SELECT calls FROM destination_call WHERE tenant_id = $1 AND target = 'quiet'"
     assert await api.node.database.writer.fetchval(read, tenant_id) == 77
     call(api, tenant_id, "quiet", 0.1, Health.UP, "ok")
     await teller.run_once()

@@ -10,6 +10,8 @@ from typing import Final, Self
 import aiohttp
 from aiohttp import web
 
+from support.pause import wait_out
+
 PROBE_SECONDS: Final = 0.2
 _HOP: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 
@@ -57,7 +59,7 @@ class Balancer:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(PROBE_SECONDS)
+            await wait_out(PROBE_SECONDS)
             await self._look()
 
     async def _look(self) -> None:

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import aiohttp
 
+from support.pause import wait_out
+
 ACCOUNTS: Final = 8
 FUNDS: Final = 1_000_000
 BATCH: Final = 20
@@ -97,7 +99,7 @@ class SteadyLoad:
                     self._note(key, made)
                     break
                 doubted |= self._judge(key, found)
-                await asyncio.sleep(PAUSE_SECONDS)
+                await wait_out(PAUSE_SECONDS)
 
     async def _send_batches(self, kind: str) -> None:
         while not self.stopping:
@@ -112,7 +114,7 @@ class SteadyLoad:
                 if found is None or found[0] >= 500:
                     self._judge("", found)
                     doubted |= set(wanted)
-                    await asyncio.sleep(PAUSE_SECONDS)
+                    await wait_out(PAUSE_SECONDS)
                     continue
                 for key, each in zip(made, found[1]["outcomes"], strict=True):
                     if each["status"] == 201:
@@ -128,7 +130,7 @@ class SteadyLoad:
         """Ask one node for what was acknowledged, ten times a second."""
         while not self.stopping:
             known = next(reversed(self.acknowledged.values()), None)
-            await asyncio.sleep(PAUSE_SECONDS)
+            await wait_out(PAUSE_SECONDS)
             if known is None:
                 continue
             began = time.monotonic()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from postdate.chaos.broker import SUBJECT
-from postdate.chaos.client import CallAnswer, RecordingClient
+from postdate.chaos.client import ChaosAnswer, RecordingClient
 from postdate.chaos.life import HALTED, LANES, LifeOperation, canary
 from postdate.chaos.receiver import Receivers
 
@@ -87,7 +87,7 @@ class Actor:
         )  # fmt: skip
         self._remember(client.tenant, "payment", answer, "payment_id")
 
-    def _remember(self, tenant: str, noun: str, answer: CallAnswer | None, member: str) -> None:
+    def _remember(self, tenant: str, noun: str, answer: ChaosAnswer | None, member: str) -> None:
         if answer is not None and answer.is_ok:
             self._known[tenant, noun].append(answer.body[member])
 

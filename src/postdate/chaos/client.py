@@ -21,7 +21,7 @@ CALL_SECONDS: Final = 10.0
 CLIENT_ERROR: Final = 400
 
 
-class CallAnswer(msgspec.Struct, frozen=True):
+class ChaosAnswer(msgspec.Struct, frozen=True):
     """What a server has answered."""
 
     status: int
@@ -67,7 +67,7 @@ class RecordingClient:
     async def ask(
         self, method: str, path: str, body: Any = None, *, key: str = "", as_key: str = "",
         call_seconds: float = CALL_SECONDS,
-    ) -> CallAnswer | None:  # fmt: skip
+    ) -> ChaosAnswer | None:  # fmt: skip
         """Ask once; None when nobody knows whether it was done."""
         headers = {"Authorization": f"Bearer {as_key or self.key}"}
         if key:
@@ -88,13 +88,13 @@ class RecordingClient:
             decoded = msgspec.json.decode(data) if data else None
         except msgspec.DecodeError:
             return None
-        return CallAnswer(response.status, decoded, foreign_canaries(data, self.tenant))
+        return ChaosAnswer(response.status, decoded, foreign_canaries(data, self.tenant))
 
     async def do(  # noqa: PLR0913 - what is asked, as whom, and what to note about it
         self, op: str, n: int, method: str, path: str, body: Any = None, *, key: str = "",
         as_key: str = "", seconds: float = KNOWN_SECONDS, call_seconds: float = CALL_SECONDS,
         keep: Callable[[Any], Any] = lambda body: body, **about: Any,
-    ) -> CallAnswer | None:  # fmt: skip
+    ) -> ChaosAnswer | None:  # fmt: skip
         """Ask until the answer is known, and record what was asked and what is kept of it."""
         by = f"client-{self.tenant}"
         self._record(by, "invoke", op, n, self.tenant, key=key, path=path, **about)

@@ -31,7 +31,7 @@ class Violation(msgspec.Struct, frozen=True):
     detail: str
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class AcceptedItem(msgspec.Struct, frozen=True):
     """An acknowledged job or payment: its key, when it was first asked for, and its delay."""
 
     key: str
@@ -92,10 +92,10 @@ class Evidence(msgspec.Struct, kw_only=True, dict=True):
         return found
 
     @cached_property
-    def accepted_jobs(self) -> dict[str, Accepted]:
+    def accepted_jobs(self) -> dict[str, AcceptedItem]:
         """Return the jobs that were acknowledged."""
         found = {
-            done.data["answer"]["job_id"]: Accepted(
+            done.data["answer"]["job_id"]: AcceptedItem(
                 asked.data.get("key", ""), asked.at, asked.data["delay"],
                 asked.data["on_unknown"] == "hold",
             )
@@ -104,7 +104,7 @@ class Evidence(msgspec.Struct, kw_only=True, dict=True):
         return found | dict(_batched(self.lines, "job.batch"))
 
     @cached_property
-    def accepted_payments(self) -> dict[str, list[Accepted]]:
+    def accepted_payments(self) -> dict[str, list[AcceptedItem]]:
         """Return the payments that were acknowledged, once for each answer.
 
         The first call of a key may have been lost with its answer, and a repetition
@@ -114,11 +114,11 @@ class Evidence(msgspec.Struct, kw_only=True, dict=True):
         for line in self.lines:
             if line.type == "invoke" and line.op in PAYS:
                 first.setdefault(line.data["key"], line.at)
-        found: dict[str, list[Accepted]] = defaultdict(list)
+        found: dict[str, list[AcceptedItem]] = defaultdict(list)
         for op in PAYS:
             for asked, done in answered(self.lines, op):
                 key = asked.data["key"]
-                one = Accepted(key, first[key], asked.data["delay"])
+                one = AcceptedItem(key, first[key], asked.data["delay"])
                 found[done.data["answer"]["payment_id"]].append(one)
         for payment_id, one in _batched(self.lines, "payment.batch"):
             found[payment_id].append(one)
@@ -151,7 +151,7 @@ class Evidence(msgspec.Struct, kw_only=True, dict=True):
         }
 
 
-def _batched(lines: list[Line], op: str) -> Iterator[tuple[str, Accepted]]:
+def _batched(lines: list[Line], op: str) -> Iterator[tuple[str, AcceptedItem]]:
     """Return what was acknowledged in batches, item by item; null stands for a refused one."""
     for asked, done in answered(lines, op):
         about = asked.data
@@ -160,7 +160,7 @@ def _batched(lines: list[Line], op: str) -> Iterator[tuple[str, Accepted]]:
             if subject is not None:
                 yield (
                     subject,
-                    Accepted(
+                    AcceptedItem(
                         f"{about['keys']}{n}",
                         asked.at,
                         about["delays"][n],

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from postdate.chaos.evidence import Accepted, Evidence, Violation
+from postdate.chaos.evidence import AcceptedItem, Evidence, Violation
 from postdate.chaos.history import answered
 from postdate.model.status import PAYMENT_FINAL
 
@@ -138,7 +138,7 @@ def not_early(seen: Evidence) -> Iterator[Violation]:
 
 def _by_the_callers_clock(seen: Evidence) -> Iterator[Violation]:
     """Compare when a batch was sent with when its items began; one machine has one clock."""
-    asked: dict[str, Accepted] = dict(seen.accepted_jobs)
+    asked: dict[str, AcceptedItem] = dict(seen.accepted_jobs)
     asked |= {subject: calls[0] for subject, calls in seen.accepted_payments.items()}
     for begun_id, _, started_at in _begun(seen):
         one = asked.get(str(begun_id))

@@ -21,7 +21,7 @@ class _Call(NamedTuple):
     answer: str
 
 
-class _Calls:
+class _RecentCalls:
     """The latest calls of one destination."""
 
     __slots__ = ("latest", "recorded")
@@ -35,7 +35,7 @@ class CallLog:
     """Remembers the latest calls; written with every call, so it does next to nothing."""
 
     def __init__(self) -> None:
-        self._calls: dict[DestinationKey, _Calls] = {}
+        self._calls: dict[DestinationKey, _RecentCalls] = {}
 
     def record(
         self, key: DestinationKey, now: float, seconds: float, *, succeeded: bool, answer: str
@@ -45,7 +45,7 @@ class CallLog:
         if found is None:
             if len(self._calls) >= REMEMBERED:
                 self._forget_oldest()
-            found = self._calls[key] = _Calls()
+            found = self._calls[key] = _RecentCalls()
         found.latest.append(_Call(now, seconds, succeeded, answer))
         found.recorded += 1
 
@@ -57,7 +57,7 @@ class CallLog:
         del self._calls[min(self._calls, key=lambda key: self._calls[key].latest[-1].at)]
 
 
-def _report(calls: _Calls, now: float) -> CallReport:
+def _report(calls: _RecentCalls, now: float) -> CallReport:
     durations = sorted(call.seconds for call in calls.latest)
     latest = list(calls.latest)[-ANSWERS:]
     return CallReport(

@@ -1,4 +1,4 @@
-"""How the latest calls of a place went, by each node and together."""
+"""How the latest calls of a target went, by each node and together."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
     """What one call brought."""
 
     at: datetime
-    place: str
+    target: str
     node_id: UUID
     duration_ms: int
     succeeded: bool
@@ -27,7 +27,7 @@ class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The latest calls, at most 100 of each place by each node; p50 and p99 of the slowest."""
+    """The latest calls, at most 100 of each target by each node; p50 and p99 of the slowest."""
 
     calls: int
     successes: int
@@ -43,7 +43,7 @@ class CallSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarize(reports: Sequence[NodeCalls]) -> CallSummary | None:
-    """Put the reports of several nodes or places together; None where nothing was called."""
+    """Put the reports of several nodes or targets together; None where nothing was called."""
     if not reports:
         return None
     answers = [answer for report in reports for answer in _answers(report)]
@@ -58,19 +58,19 @@ def summarize(reports: Sequence[NodeCalls]) -> CallSummary | None:
 
 
 def summarize_each(reports: Sequence[NodeCalls]) -> dict[str, CallSummary]:
-    """Put the reports of several nodes together for each place."""
-    by_place: dict[str, list[NodeCalls]] = {}
+    """Put the reports of several nodes together for each target."""
+    by_target: dict[str, list[NodeCalls]] = {}
     for report in reports:
-        by_place.setdefault(report.place, []).append(report)
-    found = {place: summarize(each) for place, each in by_place.items()}
-    return {place: summary for place, summary in found.items() if summary is not None}
+        by_target.setdefault(report.target, []).append(report)
+    found = {target: summarize(each) for target, each in by_target.items()}
+    return {target: summary for target, summary in found.items() if summary is not None}
 
 
 def _answers(report: NodeCalls) -> list[AnswerView]:
     return [
         AnswerView(
             at=report.reported_at - timedelta(seconds=ago),
-            place=report.place,
+            target=report.target,
             node_id=report.node_id,
             duration_ms=duration_ms,
             succeeded=succeeded,

@@ -18,9 +18,9 @@ KEPT_SECONDS: Final = 24 * 3600.0
 
 
 class NodeCalls(msgspec.Struct, frozen=True, kw_only=True):
-    """The latest calls of a place by one node; an answer has its seconds before the report."""
+    """The latest calls of a target by one node; an answer has its seconds before the report."""
 
-    place: str
+    target: str
     node_id: UUID
     calls: int
     successes: int
@@ -42,7 +42,7 @@ async def write_reports(
 async def of_tenant(
     reader: Reader, tenant_id: int, label: str | None, limit: int
 ) -> list[NodeCalls]:
-    """Read the calls of one place, or of all places of a tenant."""
+    """Read the calls of one target, or of all targets of a tenant."""
     rows = await reader.fetch(query("call_of_tenant"), tenant_id, label, limit)
     return [msgspec.convert(dict(row), NodeCalls) for row in rows]
 

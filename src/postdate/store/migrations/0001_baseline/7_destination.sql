@@ -67,10 +67,10 @@ CREATE TABLE receipt_key (
 GRANT SELECT, INSERT, UPDATE ON receipt_key TO postdate_writer;
 
 -- Places whose breaker is open in a process: told by that process when something changes, and
--- forgotten when it falls silent. A place is a destination's name, or a URL without its query.
+-- forgotten when it falls silent. A target is a destination's name, or a URL without its query.
 CREATE TABLE destination_trouble (
     tenant_id  integer NOT NULL,
-    place      text COLLATE "C" NOT NULL,
+    target      text COLLATE "C" NOT NULL,
     node_id    uuid NOT NULL,
     held_until timestamptz NOT NULL,
     since      timestamptz NOT NULL,
@@ -79,14 +79,14 @@ CREATE TABLE destination_trouble (
     p99_ms     integer NOT NULL,
     answers    jsonb NOT NULL,
     reported_at    timestamptz NOT NULL DEFAULT clock(),
-    PRIMARY KEY (tenant_id, place, node_id)
+    PRIMARY KEY (tenant_id, target, node_id)
 );
 
--- How the latest calls of each place went, as each process reports them every ten seconds while it
--- calls: for the pages of destinations and nodes. A row is one place and one node.
+-- How the latest calls of each target went, as each process reports them every ten seconds while it
+-- calls: for the pages of destinations and nodes. A row is one target and one node.
 CREATE TABLE destination_call (
     tenant_id   integer NOT NULL,
-    place       text COLLATE "C" NOT NULL,
+    target       text COLLATE "C" NOT NULL,
     node_id     uuid NOT NULL,
     calls       integer NOT NULL,
     successes   integer NOT NULL CHECK (successes BETWEEN 0 AND calls),
@@ -94,7 +94,7 @@ CREATE TABLE destination_call (
     p99_ms      integer NOT NULL,
     answers     jsonb NOT NULL,
     reported_at timestamptz NOT NULL DEFAULT clock(),
-    PRIMARY KEY (tenant_id, place, node_id)
+    PRIMARY KEY (tenant_id, target, node_id)
 );
 CREATE INDEX destination_call_node ON destination_call (node_id, reported_at);
 
