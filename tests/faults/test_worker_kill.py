@@ -29,7 +29,7 @@ from support.worker import add_jobs, make_lane
 
 PROGRAM = Path(__file__).parents[1] / "support/worker_process.py"
 LEASE_SECONDS = 1.5
-KILLS = 20
+KILLS = 10
 
 
 class Line(NamedTuple):
