@@ -137,6 +137,7 @@ class CutAfterCommit:
         self._database = database
         self.unix_ms = database.unix_ms
         self.connection = database.connection
+        self.confirm = database.confirm
         self.cuts = 1
 
     @asynccontextmanager

@@ -154,7 +154,7 @@ async def test_the_watch_takes_back_room_that_nobody_owns(
     database: Database, tenant_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fault 2 again: the window of the tenant fills with what has long ended."""
-    monkeypatch.setattr(Runner, "_leave", lambda *_: None)
+    monkeypatch.setattr(Runner, "_release_room", lambda *_: None)
     jobs = await add_jobs(database, await make_lane(database, tenant_id), 8)
     worker = await make_worker(database, Handled(), tenant_id, window_size=4)
     assert not await ends(worker, jobs, seconds=1.0)
