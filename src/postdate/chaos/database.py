@@ -129,14 +129,14 @@ class Snapshot(msgspec.Struct, kw_only=True):
 
 
 _TABLES: Final[dict[str, type[msgspec.Struct]]] = {
-    "accounts": AccountEvidence,
-    "entries": EntryEvidence,
-    "payments": PaymentEvidence,
-    "jobs": JobEvidence,
-    "outcomes": OutcomeEvidence,
-    "attempts": AttemptEvidence,
-    "timers": TimerEvidence,
-    "occurrences": OccurrenceEvidence,
+    "chaos_accounts": AccountEvidence,
+    "chaos_entries": EntryEvidence,
+    "chaos_payments": PaymentEvidence,
+    "chaos_jobs": JobEvidence,
+    "chaos_outcomes": OutcomeEvidence,
+    "chaos_attempts": AttemptEvidence,
+    "chaos_timers": TimerEvidence,
+    "chaos_occurrences": OccurrenceEvidence,
 }
 
 
@@ -155,20 +155,21 @@ async def write_snapshot(connection: DatabaseSession, directory: Path) -> None:
         names = {row["tenant_id"]: row["name"] for row in rows}
         for name in names.values():
             (directory / name).mkdir(parents=True, exist_ok=True)
-        for table in _TABLES:
+        for asked in _TABLES:
             with ExitStack() as stack:
                 files: dict[int, IO[bytes]] = {}
                 for tenant_id, name in names.items():
-                    path = directory / name / f"{table}.jsonl"
+                    path = directory / name / f"{asked}.jsonl"
                     files[tenant_id] = stack.enter_context(path.open("wb"))
-                async for row in connection.cursor(_query(f"chaos_{table}"), prefetch=PAGE):
+                async for row in connection.cursor(_query(asked), prefetch=PAGE):
                     files[row["tenant_id"]].write(msgspec.json.encode(tuple(row)) + b"\n")
 
 
 def read_snapshot(directory: Path) -> Snapshot:
     """Read what is left of a tenant."""
     found: dict[str, Any] = {
-        table: list(_rows(directory / f"{table}.jsonl", kind)) for table, kind in _TABLES.items()
+        asked.removeprefix("chaos_"): list(_rows(directory / f"{asked}.jsonl", kind))
+        for asked, kind in _TABLES.items()
     }
     return Snapshot(**found)
 

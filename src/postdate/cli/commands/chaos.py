@@ -4,9 +4,12 @@ import random
 import sys
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from postdate.cli.output import show, wants_json
+
+if TYPE_CHECKING:
+    from postdate.chaos.report import ChaosReport
 
 VIOLATED: Final = 7
 """The exit code when an invariant did not hold."""
@@ -61,7 +64,6 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
     import uvloop
 
     from postdate.chaos.plan import FAULTS, ChaosPlan
-    from postdate.chaos.report import markdown
     from postdate.chaos.run import conclude, run
     from postdate.model.error import StartError
     from postdate.node import log
@@ -72,11 +74,17 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
         raise StartError(f"{unknown[0]} is no fault: known are {', '.join(FAULTS)} and none")
     plan = ChaosPlan(
         seed=random.randrange(10**6) if seed is None else seed, seconds=seconds, rate=rate,
-        bulk=bulk, pause_seconds=pause,
-        apis=apis, workers=workers, settlers=settlers, publishers=publishers, faults=wanted,
+        bulk=bulk, pause_seconds=pause, apis=apis, workers=workers, settlers=settlers,
+        publishers=publishers, faults=wanted,
     )  # fmt: skip
     home = judge or _home(out)
-    found = conclude(home) if judge else uvloop.run(run(plan, home))
+    _print_verdict(conclude(home) if judge else uvloop.run(run(plan, home)), home)
+
+
+def _print_verdict(found: "ChaosReport", home: Path) -> None:
+    """Print the verdict of a run; exit 7 if an invariant did not hold."""
+    from postdate.chaos.report import markdown
+
     if wants_json():
         show(found)
     else:
