@@ -2,6 +2,8 @@
 
 import asyncio
 import itertools
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -87,14 +89,15 @@ async def _measure(at: Testbed, name: str, count: int) -> PeerRates:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "postdate.bench.peers", name,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         try:
             async with asyncio.timeout(_seconds(name)):
                 out, err = await process.communicate(msgspec.json.encode(order))
         finally:
             if process.returncode is None:
-                process.kill()
+                # With the servers that it started.
+                os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
     if process.returncode:
         raise RuntimeError(f"{name} failed: {err.decode(errors='replace')[-1000:]}")
