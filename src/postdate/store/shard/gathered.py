@@ -79,11 +79,11 @@ class GatheredConnection(PooledConnection):
 
 
 async def gathered(connection: PooledConnection) -> GatheredConnection:
-    """Have a transaction that has begun read copies of all tables that are distributed by bucket.
+    """Have a transaction that has begun read copies of all tables that Citus knows.
 
     Every node takes its snapshot with the first statement that reaches it, so it is one for all.
     """
     await connection.execute("SET LOCAL search_path = postdate, pg_temp")
-    rows = await connection.fetch(query("shard_by_bucket"))
+    rows = await connection.fetch(query("shard_known_tables"))
     await connection.fetchval("SELECT count(*) FROM outbox_lock")
     return GatheredConnection(connection.lent, [row["relname"] for row in rows])

@@ -69,10 +69,6 @@ SELECT p.proname::text AS name, pg_get_functiondef(p.oid) AS definition, p.prosr
 SELECT c.relname::text FROM pg_dist_partition d JOIN pg_class c ON c.oid = d.logicalrelid
  WHERE c.relnamespace = 'postdate'::regnamespace AND NOT c.relispartition
 
--- name: shard_by_bucket
-SELECT c.relname::text FROM pg_dist_partition d JOIN pg_class c ON c.oid = d.logicalrelid
- WHERE c.relnamespace = 'postdate'::regnamespace AND NOT c.relispartition AND d.partmethod = 'h'
-
 -- name: shard_unkeyed
 -- Distributed tables without a primary key.
 SELECT d.logicalrelid::text AS name FROM pg_dist_partition d JOIN pg_class c
