@@ -49,7 +49,7 @@ CREATE TABLE account (
     CONSTRAINT account_max_amount_check CHECK ((max_amount > 0)),
     CONSTRAINT account_version_check CHECK ((version >= 0))
 )
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='5');
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_cost_delay='0');
 ALTER TABLE ONLY account FORCE ROW LEVEL SECURITY;
 
 CREATE FUNCTION account_lock(buckets smallint[], tenants integer[], accounts text[]) RETURNS SETOF account
@@ -290,9 +290,6 @@ ALTER TABLE ONLY event FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION event_digest(e event) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION event_find(of_subject uuid, of_event uuid) RETURNS TABLE("time" timestamp with time zone, actor text, data jsonb)
-    LANGUAGE sql STABLE;
-
 CREATE FUNCTION event_record(e event) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
@@ -465,28 +462,15 @@ CREATE FUNCTION lane_purpose(lane_id integer) RETURNS integer
 CREATE FUNCTION occurrence_final() RETURNS trigger
     LANGUAGE plpgsql;
 
-CREATE FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], most integer) RETURNS TABLE(schedule_id uuid, occurrence_id uuid, scheduled_for timestamp with time zone, nominal_local timestamp without time zone, due_at timestamp with time zone, status text, cause text, version integer, kind text, subject uuid, code text, notes text[], created_at timestamp with time zone)
-    LANGUAGE sql STABLE;
-
-CREATE FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) RETURNS TABLE(place tid, "time" timestamp with time zone)
+CREATE FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) RETURNS TABLE(tenant_id integer, "time" timestamp with time zone, subject uuid, event_id uuid, type text, digest bytea)
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
-
-CREATE FUNCTION outbox_head(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) RETURNS TABLE(number bigint, place tid, "time" timestamp with time zone, subjects uuid[])
-    LANGUAGE sql STABLE;
-
-CREATE FUNCTION outbox_take(low timestamp with time zone, event_limit integer, row_limit integer, without integer[], around boolean) RETURNS TABLE(tenant_id integer, "time" timestamp with time zone, types text[], subjects uuid[], events uuid[], digests bytea)
-    LANGUAGE plpgsql
-    SET search_path TO 'postdate', 'pg_temp';
-
-CREATE FUNCTION outbox_types(types text[]) RETURNS text[]
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION outcome_digest(o outcome) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION outcome_event_id(subject uuid, finished_at timestamp with time zone) RETURNS uuid
-    LANGUAGE sql STABLE PARALLEL SAFE;
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION outcome_record(o outcome) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -545,7 +529,7 @@ CREATE FUNCTION payment_completed_data(p payment, transfer_id uuid) RETURNS json
 CREATE FUNCTION payment_digest(p payment) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION payment_leave(ids uuid[]) RETURNS integer
+CREATE FUNCTION payment_leave(buckets smallint[], ids uuid[]) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -561,12 +545,9 @@ CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], 
 CREATE FUNCTION payment_scheduled_data(p payment) RETURNS jsonb
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) RETURNS void
+CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
-
-CREATE FUNCTION payment_touches(of_tenant integer, of_subject uuid, accounts text[]) RETURNS boolean
-    LANGUAGE plpgsql STABLE;
 
 CREATE FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) RETURNS TABLE(walked integer, known timestamp with time zone, due_at timestamp with time zone, payment_id uuid, from_account text, to_account text, amount bigint, hold boolean, retry_until timestamp with time zone, schedule_id uuid)
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -582,69 +563,22 @@ CREATE FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double preci
 CREATE FUNCTION refuse_change() RETURNS trigger
     LANGUAGE plpgsql;
 
-CREATE FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], most integer) RETURNS TABLE(schedule_id uuid, version integer, since timestamp with time zone, previous_until timestamp with time zone, name text, rule text, policies text, template text)
-    LANGUAGE sql STABLE;
-
 CREATE FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint DEFAULT NULL::bigint, scheduled_time timestamp with time zone DEFAULT NULL::timestamp with time zone, description text DEFAULT NULL::text, funding text DEFAULT 'hold'::text, retry_until timestamp with time zone DEFAULT NULL::timestamp with time zone, on_broken text DEFAULT NULL::text, traceparent text DEFAULT NULL::text) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET client_encoding TO 'UTF8'
     SET standard_conforming_strings TO 'on';
 
-CREATE TABLE seal (
-    bucket smallint NOT NULL,
-    tenant_id integer NOT NULL,
-    seal_id uuid NOT NULL,
-    "position" bigint NOT NULL,
-    sealed_at timestamp with time zone NOT NULL,
-    decision boolean NOT NULL,
-    types text[] NOT NULL,
-    kinds smallint[] NOT NULL,
-    subjects uuid[] NOT NULL,
-    events uuid[] NOT NULL,
-    digests bytea NOT NULL,
-    previous bytea NOT NULL,
-    hash bytea NOT NULL,
-    CONSTRAINT seal_check CHECK (((cardinality(kinds) > 0) AND (cardinality(subjects) = cardinality(kinds)) AND (cardinality(events) = cardinality(kinds)) AND (octet_length(digests) = (32 * cardinality(kinds))))),
-    CONSTRAINT seal_hash_check CHECK ((octet_length(hash) = 32)),
-    CONSTRAINT seal_position_check CHECK (("position" > 0)),
-    CONSTRAINT seal_previous_check CHECK ((octet_length(previous) = 32))
-)
-PARTITION BY RANGE (seal_id);
-ALTER TABLE ONLY seal ALTER COLUMN subjects SET STORAGE EXTERNAL;
-ALTER TABLE ONLY seal ALTER COLUMN events SET STORAGE EXTERNAL;
-ALTER TABLE ONLY seal ALTER COLUMN digests SET STORAGE EXTERNAL;
-ALTER TABLE ONLY seal FORCE ROW LEVEL SECURITY;
-
-CREATE FUNCTION seal_after(of_tenant integer, after bigint, most bigint) RETURNS SETOF seal
-    LANGUAGE sql STABLE;
-
-CREATE FUNCTION seal_around(of_tenant integer, at_position bigint) RETURNS SETOF seal
-    LANGUAGE sql STABLE;
-
-CREATE FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], most bigint) RETURNS TABLE("position" bigint, type text, subject uuid, event_id uuid)
-    LANGUAGE sql STABLE;
-
 CREATE FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) RETURNS bigint
     LANGUAGE sql STABLE
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION seal_time(of_tenant integer, at_position bigint) RETURNS timestamp with time zone
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'postdate', 'pg_temp';
-
-CREATE FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], most bigint) RETURNS TABLE("position" bigint, type text, subject uuid, event_id uuid, sealed_at timestamp with time zone)
-    LANGUAGE sql STABLE;
-
 CREATE FUNCTION server_clock() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION settlement_clock_record(trusted timestamp with time zone) RETURNS void
+CREATE FUNCTION settlement_clock_record() RETURNS void
     LANGUAGE sql
     SET search_path TO 'postdate', 'pg_temp';
-
-CREATE FUNCTION settlement_due(buckets smallint[], lows timestamp with time zone[], graces double precision[], lane integer, depth integer, without uuid[]) RETURNS TABLE(due_at timestamp with time zone, subject uuid, bucket smallint)
-    LANGUAGE sql STABLE;
 
 CREATE FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) RETURNS TABLE(bucket smallint, tenant_id integer, subject uuid, due_at timestamp with time zone, token integer, from_account text, to_account text, amount bigint, hold boolean, retry_until timestamp with time zone, traceparent text, held boolean, at timestamp with time zone)
     LANGUAGE plpgsql
@@ -683,15 +617,6 @@ CREATE FUNCTION tenants_held() RETURNS integer[]
 
 CREATE FUNCTION test_clock_refuse() RETURNS trigger
     LANGUAGE plpgsql;
-
-CREATE FUNCTION text_finds(wanted text, id uuid, description text, metadata jsonb) RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
-
-CREATE FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) RETURNS TABLE(bucket smallint, lane_id integer, due_at timestamp with time zone)
-    LANGUAGE sql STABLE;
-
-CREATE FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) RETURNS TABLE(place bigint, bucket smallint, lane_id integer, tenant_id integer, subject uuid, token bigint, due_at timestamp with time zone, claimed_at timestamp with time zone, claimed_by uuid)
-    LANGUAGE sql STABLE;
 
 CREATE FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -862,6 +787,23 @@ CREATE TABLE chain_start (
     CONSTRAINT chain_start_position_check CHECK (("position" > 0))
 );
 ALTER TABLE ONLY chain_start FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE change_set (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    change_set_id uuid NOT NULL,
+    status text DEFAULT 'DRAFT'::text NOT NULL,
+    note text,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock() NOT NULL,
+    changed_at timestamp with time zone DEFAULT clock() NOT NULL,
+    held_until timestamp with time zone,
+    changes jsonb NOT NULL,
+    steps jsonb NOT NULL,
+    CONSTRAINT change_set_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
+    CONSTRAINT change_set_status_check CHECK ((status = ANY (ARRAY['DRAFT'::text, 'APPLYING'::text, 'APPLIED'::text, 'UNDOING'::text, 'UNDONE'::text])))
+);
+ALTER TABLE ONLY change_set FORCE ROW LEVEL SECURITY;
 ALTER TABLE client_request ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME client_request_number_seq
     START WITH 1
@@ -870,16 +812,6 @@ ALTER TABLE client_request ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY 
     NO MAXVALUE
     CACHE 1
 );
-
-CREATE TABLE console_session (
-    digest bytea NOT NULL,
-    tenant_id integer NOT NULL,
-    key_id text NOT NULL,
-    secret bytea NOT NULL,
-    until timestamp with time zone NOT NULL,
-    CONSTRAINT console_session_digest_check CHECK ((octet_length(digest) = 32))
-);
-ALTER TABLE ONLY console_session FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE destination (
     destination_id integer NOT NULL,
@@ -908,20 +840,6 @@ CREATE TABLE destination (
     CONSTRAINT destination_type_check CHECK ((type = ANY (ARRAY['webhook'::text, 'queue'::text])))
 );
 ALTER TABLE ONLY destination FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE destination_call (
-    tenant_id integer NOT NULL,
-    target text NOT NULL COLLATE pg_catalog."C",
-    node_id uuid NOT NULL,
-    calls integer NOT NULL,
-    successes integer NOT NULL,
-    p50_ms integer NOT NULL,
-    p99_ms integer NOT NULL,
-    answers jsonb NOT NULL,
-    reported_at timestamp with time zone DEFAULT clock() NOT NULL,
-    CONSTRAINT destination_call_check CHECK (((successes >= 0) AND (successes <= calls)))
-);
-ALTER TABLE ONLY destination_call FORCE ROW LEVEL SECURITY;
 ALTER TABLE destination ALTER COLUMN destination_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME destination_destination_id_seq
     START WITH 1
@@ -933,7 +851,7 @@ ALTER TABLE destination ALTER COLUMN destination_id ADD GENERATED ALWAYS AS IDEN
 
 CREATE TABLE destination_trouble (
     tenant_id integer NOT NULL,
-    target text NOT NULL COLLATE pg_catalog."C",
+    place text NOT NULL COLLATE pg_catalog."C",
     node_id uuid NOT NULL,
     held_until timestamp with time zone NOT NULL,
     since timestamp with time zone NOT NULL,
@@ -1104,22 +1022,14 @@ CREATE TABLE outbox (
     bucket smallint NOT NULL,
     tenant_id integer NOT NULL,
     "time" timestamp with time zone DEFAULT server_clock() NOT NULL,
-    types text[] NOT NULL,
-    subjects uuid[] NOT NULL,
-    events uuid[],
-    digests bytea NOT NULL,
+    subject uuid NOT NULL,
+    event_id uuid,
+    type text NOT NULL,
+    digest bytea NOT NULL,
     CONSTRAINT outbox_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
-    CONSTRAINT outbox_check CHECK ((((cardinality(types) = 1) OR (cardinality(types) = cardinality(subjects))) AND (cardinality(events) = cardinality(subjects)) AND (octet_length(digests) = (32 * cardinality(subjects))))),
-    CONSTRAINT outbox_subjects_check CHECK ((cardinality(subjects) > 0))
+    CONSTRAINT outbox_digest_check CHECK ((octet_length(digest) = 32))
 )
-WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0', toast_tuple_target='8160');
-ALTER TABLE ONLY outbox ALTER COLUMN types SET STATISTICS 0;
-ALTER TABLE ONLY outbox ALTER COLUMN subjects SET STATISTICS 0;
-ALTER TABLE ONLY outbox ALTER COLUMN subjects SET STORAGE EXTERNAL;
-ALTER TABLE ONLY outbox ALTER COLUMN events SET STATISTICS 0;
-ALTER TABLE ONLY outbox ALTER COLUMN events SET STORAGE EXTERNAL;
-ALTER TABLE ONLY outbox ALTER COLUMN digests SET STATISTICS 0;
-ALTER TABLE ONLY outbox ALTER COLUMN digests SET STORAGE EXTERNAL;
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='0');
 ALTER TABLE ONLY outbox FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE outbox_lock (
@@ -1257,6 +1167,31 @@ CREATE TABLE schedule_version (
 );
 ALTER TABLE ONLY schedule_version FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE seal (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    seal_id uuid NOT NULL,
+    "position" bigint NOT NULL,
+    sealed_at timestamp with time zone NOT NULL,
+    decision boolean NOT NULL,
+    types text[] NOT NULL,
+    kinds smallint[] NOT NULL,
+    subjects uuid[] NOT NULL,
+    events uuid[] NOT NULL,
+    digests bytea NOT NULL,
+    previous bytea NOT NULL,
+    hash bytea NOT NULL,
+    CONSTRAINT seal_check CHECK (((cardinality(kinds) > 0) AND (cardinality(subjects) = cardinality(kinds)) AND (cardinality(events) = cardinality(kinds)) AND (octet_length(digests) = (32 * cardinality(kinds))))),
+    CONSTRAINT seal_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT seal_position_check CHECK (("position" > 0)),
+    CONSTRAINT seal_previous_check CHECK ((octet_length(previous) = 32))
+)
+PARTITION BY RANGE (seal_id);
+ALTER TABLE ONLY seal ALTER COLUMN subjects SET STORAGE EXTERNAL;
+ALTER TABLE ONLY seal ALTER COLUMN events SET STORAGE EXTERNAL;
+ALTER TABLE ONLY seal ALTER COLUMN digests SET STORAGE EXTERNAL;
+ALTER TABLE ONLY seal FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE secret_key (
     key_id bigint NOT NULL,
     created_at timestamp with time zone DEFAULT clock() NOT NULL
@@ -1276,7 +1211,6 @@ ALTER TABLE ONLY setting FORCE ROW LEVEL SECURITY;
 CREATE TABLE settlement_clock (
     one boolean DEFAULT true NOT NULL,
     at timestamp with time zone DEFAULT clock() NOT NULL,
-    confirmations bigint DEFAULT 0 NOT NULL,
     CONSTRAINT settlement_clock_one_check CHECK (one)
 );
 
@@ -1439,20 +1373,18 @@ ALTER TABLE ONLY chain_proof
     ADD CONSTRAINT chain_proof_pkey PRIMARY KEY (bucket, tenant_id);
 ALTER TABLE ONLY chain_start
     ADD CONSTRAINT chain_start_pkey PRIMARY KEY (bucket, tenant_id);
+ALTER TABLE ONLY change_set
+    ADD CONSTRAINT change_set_pkey PRIMARY KEY (bucket, tenant_id, change_set_id);
 ALTER TABLE ONLY client_request
     ADD CONSTRAINT client_request_pkey PRIMARY KEY (transaction, number);
 ALTER TABLE ONLY client_role
     ADD CONSTRAINT client_role_pkey PRIMARY KEY (role_name);
-ALTER TABLE ONLY console_session
-    ADD CONSTRAINT console_session_pkey PRIMARY KEY (digest);
-ALTER TABLE ONLY destination_call
-    ADD CONSTRAINT destination_call_pkey PRIMARY KEY (tenant_id, target, node_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_pkey PRIMARY KEY (destination_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_tenant_id_name_key UNIQUE (tenant_id, name);
 ALTER TABLE ONLY destination_trouble
-    ADD CONSTRAINT destination_trouble_pkey PRIMARY KEY (tenant_id, target, node_id);
+    ADD CONSTRAINT destination_trouble_pkey PRIMARY KEY (tenant_id, place, node_id);
 ALTER TABLE ONLY entry
     ADD CONSTRAINT entry_pkey PRIMARY KEY (bucket, tenant_id, account_id, version, transfer_id);
 ALTER TABLE ONLY event
@@ -1538,7 +1470,7 @@ CREATE INDEX activity_slot ON activity USING btree (slot);
 
 CREATE INDEX api_key_tenant ON api_key USING btree (tenant_id, key_id);
 
-CREATE INDEX destination_call_node ON destination_call USING btree (node_id, reported_at);
+CREATE INDEX change_set_tenant ON change_set USING btree (tenant_id, change_set_id);
 
 CREATE INDEX event_state ON ONLY event USING btree (bucket, tenant_id, subject, "time") WHERE (state IS NOT NULL);
 
@@ -1627,10 +1559,10 @@ CREATE TRIGGER test_clock_entry_fact_truncate BEFORE TRUNCATE ON test_clock_entr
 CREATE TRIGGER test_clock_forward BEFORE UPDATE ON test_clock FOR EACH ROW WHEN ((new.at < old.at)) EXECUTE FUNCTION test_clock_refuse();
 ALTER TABLE ONLY api_key
     ADD CONSTRAINT api_key_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
+ALTER TABLE ONLY change_set
+    ADD CONSTRAINT change_set_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY client_role
     ADD CONSTRAINT client_role_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
-ALTER TABLE ONLY console_session
-    ADD CONSTRAINT console_session_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY lane
@@ -1660,11 +1592,10 @@ ALTER TABLE calendar_version ENABLE ROW LEVEL SECURITY;
 ALTER TABLE chain ENABLE ROW LEVEL SECURITY;
 ALTER TABLE chain_proof ENABLE ROW LEVEL SECURITY;
 ALTER TABLE chain_start ENABLE ROW LEVEL SECURITY;
+ALTER TABLE change_set ENABLE ROW LEVEL SECURITY;
 ALTER TABLE client_request ENABLE ROW LEVEL SECURITY;
 ALTER TABLE client_role ENABLE ROW LEVEL SECURITY;
-ALTER TABLE console_session ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination ENABLE ROW LEVEL SECURITY;
-ALTER TABLE destination_call ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination_trouble ENABLE ROW LEVEL SECURITY;
 ALTER TABLE entry ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event ENABLE ROW LEVEL SECURITY;
@@ -1699,15 +1630,13 @@ CREATE POLICY owner_all ON chain_proof TO postdate_owner USING (true) WITH CHECK
 
 CREATE POLICY owner_all ON chain_start TO postdate_owner USING (true) WITH CHECK (true);
 
+CREATE POLICY owner_all ON change_set TO postdate_owner USING (true) WITH CHECK (true);
+
 CREATE POLICY owner_all ON client_request TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON client_role TO postdate_owner USING (true) WITH CHECK (true);
 
-CREATE POLICY owner_all ON console_session TO postdate_owner USING (true) WITH CHECK (true);
-
 CREATE POLICY owner_all ON destination TO postdate_owner USING (true) WITH CHECK (true);
-
-CREATE POLICY owner_all ON destination_call TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON destination_trouble TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -1786,15 +1715,13 @@ CREATE POLICY reader_own ON chain_proof FOR SELECT TO postdate_reader USING ((te
 
 CREATE POLICY reader_own ON chain_start FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
+CREATE POLICY reader_own ON change_set FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
 CREATE POLICY reader_own ON client_request FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON client_role FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
-CREATE POLICY reader_own ON console_session FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
-
 CREATE POLICY reader_own ON destination FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
-
-CREATE POLICY reader_own ON destination_call FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON destination_trouble FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -1882,15 +1809,13 @@ CREATE POLICY writer_all ON chain_proof TO postdate_writer USING (true) WITH CHE
 
 CREATE POLICY writer_all ON chain_start TO postdate_writer USING (true) WITH CHECK (true);
 
+CREATE POLICY writer_all ON change_set TO postdate_writer USING (true) WITH CHECK (true);
+
 CREATE POLICY writer_all ON client_request TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON client_role TO postdate_writer USING (true) WITH CHECK (true);
 
-CREATE POLICY writer_all ON console_session TO postdate_writer USING (true) WITH CHECK (true);
-
 CREATE POLICY writer_all ON destination TO postdate_writer USING (true) WITH CHECK (true);
-
-CREATE POLICY writer_all ON destination_call TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON destination_trouble TO postdate_writer USING (true) WITH CHECK (true);
 
@@ -2050,14 +1975,8 @@ REVOKE ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_writer;
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) TO postdate_writer;
-REVOKE ALL ON FUNCTION outbox_head(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox_head(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) TO postdate_writer;
-REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, event_limit integer, row_limit integer, without integer[], around boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, event_limit integer, row_limit integer, without integer[], around boolean) TO postdate_writer;
-REVOKE ALL ON FUNCTION outbox_types(types text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox_types(types text[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_ensure(parent regclass, monday timestamp with time zone) FROM PUBLIC;
@@ -2069,28 +1988,23 @@ REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids
 GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) TO postdate_writer;
 GRANT SELECT ON TABLE payment TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE payment TO postdate_writer;
-REVOKE ALL ON FUNCTION payment_leave(ids uuid[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_leave(ids uuid[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_leave(buckets smallint[], ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_leave(buckets smallint[], ids uuid[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) TO postdate_reader;
-REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
 REVOKE ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) TO postdate_writer;
 REVOKE ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) FROM PUBLIC;
 GRANT ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) TO postdate_client;
-GRANT SELECT ON TABLE seal TO postdate_reader;
-GRANT SELECT,INSERT ON TABLE seal TO postdate_writer;
 REVOKE ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_reader;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_writer;
-REVOKE ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) TO postdate_reader;
-GRANT ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) TO postdate_writer;
-REVOKE ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) TO postdate_writer;
+REVOKE ALL ON FUNCTION settlement_clock_record() FROM PUBLIC;
+GRANT ALL ON FUNCTION settlement_clock_record() TO postdate_writer;
 REVOKE ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION state_noun(type text) FROM PUBLIC;
@@ -2126,12 +2040,10 @@ GRANT SELECT ON TABLE chain_proof TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE chain_proof TO postdate_writer;
 GRANT SELECT ON TABLE chain_start TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE chain_start TO postdate_writer;
-GRANT SELECT ON TABLE console_session TO postdate_reader;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE console_session TO postdate_writer;
+GRANT SELECT ON TABLE change_set TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE change_set TO postdate_writer;
 GRANT SELECT ON TABLE destination TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination TO postdate_writer;
-GRANT SELECT ON TABLE destination_call TO postdate_reader;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination_call TO postdate_writer;
 GRANT SELECT ON TABLE destination_trouble TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination_trouble TO postdate_writer;
 GRANT SELECT ON TABLE entry TO postdate_reader;
@@ -2157,7 +2069,6 @@ GRANT SELECT,INSERT,UPDATE ON TABLE occurrence TO postdate_writer;
 GRANT SELECT ON TABLE outbox TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox TO postdate_writer;
 GRANT SELECT,UPDATE ON TABLE outbox_lock TO postdate_writer;
-GRANT SELECT ON TABLE outbox_lock TO postdate_reader;
 GRANT SELECT ON TABLE payload_key TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE payload_key TO postdate_writer;
 GRANT SELECT ON TABLE payment_approval TO postdate_reader;
@@ -2172,6 +2083,8 @@ GRANT SELECT ON TABLE schedule_tzdata TO postdate_reader;
 GRANT SELECT,INSERT,UPDATE ON TABLE schedule_tzdata TO postdate_writer;
 GRANT SELECT ON TABLE schedule_version TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE schedule_version TO postdate_writer;
+GRANT SELECT ON TABLE seal TO postdate_reader;
+GRANT SELECT,INSERT ON TABLE seal TO postdate_writer;
 GRANT SELECT,INSERT,DELETE ON TABLE secret_key TO postdate_writer;
 GRANT SELECT ON TABLE setting TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE setting TO postdate_writer;

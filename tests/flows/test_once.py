@@ -50,6 +50,9 @@ NOTHING_CREATED = {
     "POST /lanes/{lane}/resume": "sets a state",
     "POST /dead-letters/redrive": "a dead letter is redriven once, whoever asks how often",
     "POST /dead-letters/purge": "removes",
+    "POST /change-sets": "a draft: nothing happens before it is applied",
+    "POST /change-sets/{change_set_id:uuid}/apply": "applied once, whoever asks how often",
+    "POST /change-sets/{change_set_id:uuid}/undo": "undone once, whoever asks how often",
 }
 """POST routes without Idempotency-Key, and why repeating one makes nothing twice."""
 

@@ -38,7 +38,11 @@ SPECIAL: Final = {
 }
 """Operations whose method does not follow from their name: group and method."""
 
-GROUPS: Final = {"dead letters": "dead_letters", "test clock": "test_clock"}
+GROUPS: Final = {
+    "change sets": "change_sets",
+    "dead letters": "dead_letters",
+    "test clock": "test_clock",
+}
 """Tags that are not one word."""
 
 SUBSCRIPTIONS: Final = "/subscriptions"
@@ -62,6 +66,7 @@ NOUNS: Final = {
     "calendars": "calendar",
     "foresight": "foresight",
     "receipts": "receipt",
+    "change_sets": "change_set",
     "test_clock": "test_clock",
 }
 """Every group of the client, and what one of its things is called."""

@@ -36,6 +36,7 @@ class FullTenant:
     schedule: str = ""
     calendar: str = "calendar-of-a"
     key: str = ""
+    change_set: str = ""
 
     @property
     def marks(self) -> list[str]:
@@ -72,6 +73,8 @@ async def build(api: Api) -> FullTenant:
     full.schedule = made.body["schedule_id"]
     made = await _done(api, "POST", "/keys", {"scopes": ["jobs:read"], "note": "spare"})
     full.key = made.body["key_id"]
+    change = {"changes": [{"type": "pause_schedule", "schedule_id": full.schedule}]}
+    full.change_set = (await _done(api, "POST", "/change-sets", change)).body["change_set_id"]
     job = {"destination": WORKER, "lane": full.lane, "delay_seconds": 3600}
     full.job = (await _done(api, "POST", "/jobs", job)).body["job_id"]
     return full
@@ -279,6 +282,13 @@ ROWS: dict[str, Row] = {
     "GET /payments/{payment_id:uuid}/receipt": Row(thing="payment", live=409),
     "GET /jobs/{job_id:uuid}/receipt": Row(thing="job", live=409),
     "GET /receipt-keys": Row(),
+    "POST /change-sets": Row(
+        lambda full: {"changes": [{"type": "pause_lane", "lane": full.lane}]}, foreign=404
+    ),
+    "GET /change-sets": Row(),
+    "GET /change-sets/{change_set_id:uuid}": Row(thing="change_set"),
+    "POST /change-sets/{change_set_id:uuid}/apply": Row(thing="change_set"),
+    "POST /change-sets/{change_set_id:uuid}/undo": Row(thing="change_set", live=409),
     "GET /lanes": Row(),
     "GET /lanes/{lane}": Row(thing="lane"),
     "PATCH /lanes/{lane}": Row(lambda _: {"weight": 3}, "lane"),

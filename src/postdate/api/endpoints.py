@@ -8,6 +8,7 @@ from postdate.api.routes import (
     approval,
     audit,
     calendar,
+    change_set,
     dead_letter,
     destination,
     event,
@@ -56,6 +57,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         schedule_run,
         calendar,
         foresight,
+        change_set,
         receipt,
     )
     for endpoint in module.ROUTES.endpoints

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from postdate.intake.accept.create_once import CreateOnce
 from postdate.intake.account.account import Accounts
 from postdate.intake.account.adjustment import Adjustments
+from postdate.intake.change_set.change_set import ChangeSets
 from postdate.intake.destination.destination import Destinations
 from postdate.intake.destination.destination_test import DestinationTests
 from postdate.intake.job.accept import JobIntake
@@ -36,6 +37,7 @@ from postdate.views.audit import AuditViews
 from postdate.views.authentication.identity import Identities
 from postdate.views.destination import DestinationViews
 from postdate.views.event import EventViews
+from postdate.views.foresight.effect import EffectViews
 from postdate.views.foresight.load import LoadViews
 from postdate.views.foresight.money import MoneyView, MoneyViews
 from postdate.views.halt import HaltViews
@@ -88,6 +90,7 @@ class DestinationServices:
 class ForesightServices:
     """What will be: load and money ahead."""
 
+    effect: EffectViews
     load: LoadViews
     money: MoneyViews
     settings: Settings
@@ -143,6 +146,7 @@ class Services:
 
     account: AccountServices
     audit: AuditViews
+    change_set: ChangeSets
     dead_letter: DeadLetters
     destination: DestinationServices
     event: EventViews

@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "calendar": "calendar:calendar_app",
     "foresight": "foresight:foresight_app",
     "receipt": "receipt:receipt_app",
+    "change-set": "change_set:change_set_app",
     "api": "api:api",
     "lane": "lane:lane_app",
     "top": "top:top",

@@ -22,6 +22,8 @@ from postdate.console.app import console_routes
 from postdate.intake.accept.create_once import CreateOnce
 from postdate.intake.account.account import Accounts
 from postdate.intake.account.adjustment import Adjustments
+from postdate.intake.change_set.change_set import ChangeSets
+from postdate.intake.change_set.operation import Operations
 from postdate.intake.destination.destination_test import DestinationTests
 from postdate.intake.job.bulk import JobBulk
 from postdate.intake.job.change import JobChanges
@@ -49,6 +51,7 @@ from postdate.views.audit import AuditViews
 from postdate.views.authentication.identity import Identities
 from postdate.views.destination import DestinationViews
 from postdate.views.event import EventViews
+from postdate.views.foresight.effect import EffectViews
 from postdate.views.foresight.load import LoadViews
 from postdate.views.foresight.money import MoneyViews
 from postdate.views.foresight.rules import RuleBooks
@@ -74,6 +77,18 @@ def services(node: Node, identities: Identities) -> Services:
     accepting = job.intake(node)
     books = RuleBooks()
     load = LoadViews(database, node.lanes, runtime, books)
+    money = MoneyViews(database, books)
+    halting, bulk = Halting(database, node.halts), JobBulk(database, node.lanes, runtime)
+    lanes, schedules = job.lanes(node), schedule.services(node, accepting)
+    dead_letters = DeadLetters(database, node.lanes, accepting)
+    operations = Operations(
+        database,
+        lanes=lanes,
+        schedules=schedules.change,
+        halts=halting,
+        bulk=bulk,
+        dead_letters=dead_letters,
+    )
     return Services(
         account=AccountServices(
             change=Accounts(database, runtime),
@@ -81,24 +96,27 @@ def services(node: Node, identities: Identities) -> Services:
             read=AccountViews(database),
         ),
         audit=AuditViews(database),
-        dead_letter=DeadLetters(database, node.lanes, accepting),
+        change_set=ChangeSets(database, operations),
+        dead_letter=dead_letters,
         destination=DestinationServices(
             change=outgoing.destinations,
             test=_destination_tests(node),
             read=DestinationViews(database, node.troubles),
         ),
         event=EventViews(database),
-        foresight=ForesightServices(load=load, money=MoneyViews(database, books), settings=runtime),
-        halt=NounServices(Halting(database, node.halts), HaltViews(database)),
+        foresight=ForesightServices(
+            effect=EffectViews(load, money), load=load, money=money, settings=runtime
+        ),
+        halt=NounServices(halting, HaltViews(database)),
         identities=identities,
         job=JobServices(
             intake=accepting,
             change=JobChanges(database, runtime, node.on_accept, outgoing.cipher),
-            bulk=JobBulk(database, node.lanes, runtime),
+            bulk=bulk,
             read=JobViews(database, node.lanes, outgoing.cipher, node.troubles),
         ),
         key=NounServices(Keys(database, runtime), KeyViews(database)),
-        lane=NounServices(job.lanes(node), LaneViews(database)),
+        lane=NounServices(lanes, LaneViews(database)),
         lease=LeaseServices(
             claim=job.leases(node),
             report=LeaseReports(database, node.lanes, runtime, node.tallies["pull"]),
@@ -110,7 +128,7 @@ def services(node: Node, identities: Identities) -> Services:
         overview=OverviewViews(database, node.lanes, load),
         payment=_payments(node),
         receipt=ReceiptViews(database, ReceiptKeys(database, outgoing.keyring)),
-        schedule=schedule.services(node, accepting),
+        schedule=schedules,
         search=SearchViews(database, node.lanes),
         session=ConsoleSessions(database),
         setting=NounServices(SettingChanges(database), SettingViews(database)),

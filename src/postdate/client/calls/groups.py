@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from postdate.client.calls.accounts import Accounts
     from postdate.client.calls.audit import Audit
     from postdate.client.calls.calendars import Calendars
+    from postdate.client.calls.change_sets import ChangeSets
     from postdate.client.calls.dead_letters import DeadLetters
     from postdate.client.calls.destinations import Destinations
     from postdate.client.calls.foresight import Foresight
@@ -153,6 +154,13 @@ class Groups(Caller, Generic[K]):
         from postdate.client.calls.receipts import Receipts
 
         return Receipts(self)
+
+    @cached_property
+    def change_sets(self) -> "ChangeSets[K]":
+        """Call about change sets."""
+        from postdate.client.calls.change_sets import ChangeSets
+
+        return ChangeSets(self)
 
     @cached_property
     def test_clock(self) -> "TestClock[K]":

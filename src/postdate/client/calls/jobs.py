@@ -13,15 +13,15 @@ from postdate.client.call import Group, K, call, pages
 from postdate.client.models.jobs import (
     AttemptList,
     BatchJobParams,
-    BulkFilterParams,
     BulkOutcome,
     CancelledJob,
-    InstantParams,
     JobList,
     JobOutcomes,
 )
 from postdate.client.models.shared import (
     Attempt,
+    BulkFilterParams,
+    InstantParams,
     Job,
     JobStatusName,
     QueueDestinationParams,

@@ -14,7 +14,6 @@ from postdate.client.models.schedules import (
     Backfill,
     DstParams,
     InlineCalendarParams,
-    InsufficientFundsParams,
     MisfireParams,
     Occurrence,
     OccurrenceList,
@@ -27,6 +26,7 @@ from postdate.client.models.schedules import (
     TemplateParams,
     Triggered,
 )
+from postdate.client.models.shared import InsufficientFundsParams
 
 
 class Schedules(Group[K]):

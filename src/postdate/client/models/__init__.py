@@ -3,6 +3,7 @@
 from postdate.client.models.accounts import *
 from postdate.client.models.audit import *
 from postdate.client.models.calendars import *
+from postdate.client.models.change_sets import *
 from postdate.client.models.dead_letters import *
 from postdate.client.models.destinations import *
 from postdate.client.models.events import *

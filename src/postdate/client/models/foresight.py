@@ -4,6 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
+from postdate.client.models.shared import FailingPayment, LoadQueue
 from postdate.client.open_enum import OpenEnum
 
 
@@ -14,73 +15,6 @@ class LoadBy(OpenEnum):
     LANE = "lane"
     TENANT = "tenant"
     TOTAL = "total"
-
-
-class LateEpisode(Struct, frozen=True, kw_only=True):
-    """A stretch of time in which work waits, and its worst moment."""
-
-    from_at: datetime
-    until_at: datetime | None
-    worst_at: datetime
-    worst_hour: datetime
-    late_seconds: int
-    waiting: int
-
-
-class LateForecast(Struct, frozen=True, kw_only=True):
-    """What a capacity means for a window."""
-
-    first_late_at: datetime | None
-    worst: LateEpisode | None
-    episodes: list[LateEpisode]
-    error_seconds: int = 60
-
-
-class LoadCapacitySource(OpenEnum):
-    """What `LoadCapacitySource` may be."""
-
-    GIVEN = "given"
-    LANE = "lane"
-    MEASURED = "measured"
-    SETTING = "setting"
-    UNKNOWN = "unknown"
-
-
-class LoadCapacity(Struct, frozen=True, kw_only=True):
-    """What can be executed in a second, and where the figure comes from."""
-
-    per_second: float | None
-    source: LoadCapacitySource
-    at_least: bool = False
-
-
-class LoadPeak(Struct, frozen=True, kw_only=True):
-    """The busiest minute."""
-
-    at: datetime
-    count: int
-
-
-class LoadQueueKind(OpenEnum):
-    """What `LoadQueueKind` may be."""
-
-    JOBS = "jobs"
-    PAYMENTS = "payments"
-
-
-class LoadQueue(Struct, frozen=True, kw_only=True):
-    """All jobs.
-
-    All payments, or the jobs of a lane with a limit of its own, against a capacity.
-    """
-
-    kind: LoadQueueKind
-    name: str
-    total: int
-    backlog: int
-    peak: LoadPeak | None
-    capacity: LoadCapacity
-    lateness: LateForecast | None
 
 
 class LoadSeriesKind(OpenEnum):
@@ -131,20 +65,6 @@ class BalancePoint(Struct, frozen=True, kw_only=True):
     balance: int
     held: int
     available: int
-
-
-class FailingPayment(Struct, frozen=True, kw_only=True):
-    """A payment that will fail: when it is due, when it fails for good, and why."""
-
-    due_at: datetime
-    fails_at: datetime
-    code: str
-    from_account_id: str
-    to_account_id: str
-    amount: int
-    available: int | None
-    payment_id: str | None
-    schedule_id: str | None
 
 
 class Money(Struct, frozen=True, kw_only=True):

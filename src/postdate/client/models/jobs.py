@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Required, TypedDict
-from uuid import UUID
 
 from msgspec import Struct
 
@@ -11,7 +10,6 @@ from postdate.client.models.shared import (
     Attempt,
     Job,
     JobStatus,
-    JobStatusName,
     Problem,
     QueueDestinationParams,
     RetryParams,
@@ -93,16 +91,6 @@ class CancelledJob(Struct, frozen=True, kw_only=True):
     result: CancelledJobEffect
 
 
-class BulkFilterParams(TypedDict, total=False):
-    """Which jobs; at least one member must be given. No status means PENDING and READY."""
-
-    status: JobStatusName | None
-    lane: str | None
-    schedule_id: UUID | str | None
-    due_after: datetime | None
-    due_before: datetime | None
-
-
 class BulkOutcome(Struct, frozen=True, kw_only=True):
     """How many matched, by status, and how many were changed; `more` means: ask again."""
 
@@ -110,11 +98,3 @@ class BulkOutcome(Struct, frozen=True, kw_only=True):
     matched: dict[str, int]
     changed: int
     more: bool
-
-
-class InstantParams(TypedDict, total=False):
-    """When the jobs are to be due; with a spread each has its own place in it."""
-
-    run_at: datetime | None
-    delay_seconds: float | timedelta | None
-    spread_seconds: int | timedelta | None

@@ -7,6 +7,7 @@ from typing import Any, Literal, Required, TypeAlias, TypedDict
 from msgspec import Struct
 
 from postdate.client.models.shared import (
+    InsufficientFunds,
     QueueDestination,
     QueueDestinationParams,
     Retry,
@@ -92,23 +93,6 @@ class Overlap(OpenEnum):
 OverlapName: TypeAlias = Overlap | Literal["allow", "skip", "buffer_one", "cancel_running"]
 
 
-class FundsPolicy(OpenEnum):
-    """What a payment does when the money is not there at its due second."""
-
-    FAIL = "fail"
-    RETRY = "retry"
-
-
-FundsPolicyName: TypeAlias = FundsPolicy | Literal["fail", "retry"]
-
-
-class InsufficientFundsParams(TypedDict, total=False):
-    """Whether a payment without funds fails at once or keeps trying for a while."""
-
-    policy: FundsPolicyName
-    retry_seconds: int | timedelta
-
-
 class JobTemplateParams(TypedDict, total=False):
     """A job without its instant."""
 
@@ -160,13 +144,6 @@ class Dst(Struct, frozen=True, kw_only=True):
 
     gap: Gap | None = None
     repeated: Repeated | None = None
-
-
-class InsufficientFunds(Struct, frozen=True, kw_only=True):
-    """Whether a payment without funds fails at once or keeps trying for a while."""
-
-    policy: FundsPolicy = FundsPolicy.FAIL
-    retry_seconds: int = 86400
 
 
 class Misfire(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Any, Literal, Required, TypeAlias, TypedDict
+from uuid import UUID
 
 from msgspec import Struct
 
@@ -368,3 +369,126 @@ class Attempt(Struct, frozen=True, kw_only=True):
     error: str | None = None
     response: str | None = None
     worker_id: str | None = None
+
+
+class BulkFilterParams(TypedDict, total=False):
+    """Which jobs; at least one member must be given. No status means PENDING and READY."""
+
+    status: JobStatusName | None
+    lane: str | None
+    schedule_id: UUID | str | None
+    due_after: datetime | None
+    due_before: datetime | None
+
+
+class InstantParams(TypedDict, total=False):
+    """When the jobs are to be due; with a spread each has its own place in it."""
+
+    run_at: datetime | None
+    delay_seconds: float | timedelta | None
+    spread_seconds: int | timedelta | None
+
+
+class FundsPolicy(OpenEnum):
+    """What a payment does when the money is not there at its due second."""
+
+    FAIL = "fail"
+    RETRY = "retry"
+
+
+FundsPolicyName: TypeAlias = FundsPolicy | Literal["fail", "retry"]
+
+
+class InsufficientFundsParams(TypedDict, total=False):
+    """Whether a payment without funds fails at once or keeps trying for a while."""
+
+    policy: FundsPolicyName
+    retry_seconds: int | timedelta
+
+
+class InsufficientFunds(Struct, frozen=True, kw_only=True):
+    """Whether a payment without funds fails at once or keeps trying for a while."""
+
+    policy: FundsPolicy = FundsPolicy.FAIL
+    retry_seconds: int = 86400
+
+
+class LateEpisode(Struct, frozen=True, kw_only=True):
+    """A stretch of time in which work waits, and its worst moment."""
+
+    from_at: datetime
+    until_at: datetime | None
+    worst_at: datetime
+    worst_hour: datetime
+    late_seconds: int
+    waiting: int
+
+
+class LateForecast(Struct, frozen=True, kw_only=True):
+    """What a capacity means for a window."""
+
+    first_late_at: datetime | None
+    worst: LateEpisode | None
+    episodes: list[LateEpisode]
+    error_seconds: int = 60
+
+
+class LoadCapacitySource(OpenEnum):
+    """What `LoadCapacitySource` may be."""
+
+    GIVEN = "given"
+    LANE = "lane"
+    MEASURED = "measured"
+    SETTING = "setting"
+    UNKNOWN = "unknown"
+
+
+class LoadCapacity(Struct, frozen=True, kw_only=True):
+    """What can be executed in a second, and where the figure comes from."""
+
+    per_second: float | None
+    source: LoadCapacitySource
+    at_least: bool = False
+
+
+class LoadPeak(Struct, frozen=True, kw_only=True):
+    """The busiest minute."""
+
+    at: datetime
+    count: int
+
+
+class LoadQueueKind(OpenEnum):
+    """What `LoadQueueKind` may be."""
+
+    JOBS = "jobs"
+    PAYMENTS = "payments"
+
+
+class LoadQueue(Struct, frozen=True, kw_only=True):
+    """All jobs.
+
+    All payments, or the jobs of a lane with a limit of its own, against a capacity.
+    """
+
+    kind: LoadQueueKind
+    name: str
+    total: int
+    backlog: int
+    peak: LoadPeak | None
+    capacity: LoadCapacity
+    lateness: LateForecast | None
+
+
+class FailingPayment(Struct, frozen=True, kw_only=True):
+    """A payment that will fail: when it is due, when it fails for good, and why."""
+
+    due_at: datetime
+    fails_at: datetime
+    code: str
+    from_account_id: str
+    to_account_id: str
+    amount: int
+    available: int | None
+    payment_id: str | None
+    schedule_id: str | None

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -162,11 +163,21 @@ class JobBulk:
         to: Instant,
         actor: str,
         reason: str | None = None,
+        back: Mapping[UUID, datetime] = MappingProxyType({}),
     ) -> Changed:
-        """Move exactly these to another instant, as far as none has begun; return how many."""
+        """Move exactly these to another instant, as far as none has begun; return how many.
+
+        Those in `back` go back to an instant of their own, or are due now where that has passed.
+        """
+
+        def target(job: OpenJob) -> Instant:
+            own = back.get(job.job_id)
+            if own is None:
+                return to
+            return Instant(run_at=own) if own > job.now else Instant(delay_seconds=0)
 
         async def move(connection: Connection, locked: Sequence[OpenJob]) -> int:
-            moved = await self._reschedule(connection, tenant_id, locked, to)
+            moved = await self._reschedule(connection, tenant_id, locked, target)
             why = _with_reason(reason)
             data = {one.job_id: {"due_at": one.due_at, **why} for one in moved}
             await record_events(
@@ -230,11 +241,11 @@ class JobBulk:
         connection: Connection,
         tenant_id: int,
         locked: Sequence[OpenJob],
-        to: Instant,
+        target: Callable[[OpenJob], Instant],
     ) -> list[Revision]:
         jobs = [job for job in locked if job.claimed_at is None and job.status in WAITING]
         rows = await job_view.find(connection, tenant_id, [job.job_id for job in jobs])
-        revisions = [self._revision(tenant_id, job, rows[job.job_id], to) for job in jobs]
+        revisions = [self._revision(tenant_id, job, rows[job.job_id], target(job)) for job in jobs]
         kept = [one for one in revisions if one is not None]
         moves = [JobMove(one.job_id, one.effective_at, one.revision) for one in kept]
         await job_change.revise(connection, tenant_id, kept)

@@ -1,6 +1,8 @@
 """Dead letters: send failed jobs on their way again, or remove them."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -24,6 +26,7 @@ from postdate.store.idempotency.idempotency import (
     KeyScope,
     key_of,
 )
+from postdate.store.job import job as job_store
 from postdate.store.job import job_list, job_view, prune
 from postdate.store.job.job_list import Filter, Position
 from postdate.store.job.job_view import JobRow
@@ -122,13 +125,19 @@ class DeadLetters:
         pace: Pace,
         actor: str,
         reason: str | None = None,
+        restored: Mapping[UUID, datetime] = MappingProxyType({}),
     ) -> list[Redriven]:
-        """Make a new job of each, in the order of their age; one job is redriven once."""
+        """Make a new job of each, in the order of their age; one job is redriven once.
+
+        Those in `restored` were cancelled, and are due again at their own instant.
+        """
         wanted = list(dict.fromkeys(job_ids))
         for _ in range(MAX_RACES):
             try:
                 async with self._database.write("job.redrive") as connection:
-                    results = await self._redrive(connection, tenant_id, wanted, pace, actor)
+                    results = await self._redrive(
+                        connection, tenant_id, wanted, pace, actor, restored
+                    )
                     await self._record(connection, tenant_id, results, actor, reason)
             except KeyTakenError:
                 continue
@@ -145,16 +154,29 @@ class DeadLetters:
         job_ids: Sequence[UUID],
         pace: Pace,
         actor: str,
+        restored: Mapping[UUID, datetime],
     ) -> dict[UUID, JobAnswer | Redriven]:
         rows = await job_view.find(connection, tenant_id, sorted(job_ids), payload=True)
-        refused = {job_id: _refused(job_id, rows.get(job_id)) for job_id in job_ids}
+        refused = {
+            job_id: _refused(job_id, rows.get(job_id), restored=job_id in restored)
+            for job_id in job_ids
+        }
+        now = await job_store.now(connection)
         results: dict[UUID, JobAnswer | Redriven] = {
             job_id: each for job_id, each in refused.items() if each is not None
         }
         new = sorted(job_id for job_id in job_ids if refused[job_id] is None)
         await self._intake.encryption.prepare(connection, [tenant_id])
         items = [
-            await self._checked(connection, tenant_id, rows[job_id], actor, pace, number)
+            await self._checked(
+                connection,
+                tenant_id,
+                rows[job_id],
+                actor,
+                (restored[job_id] - now).total_seconds()
+                if job_id in restored
+                else pace.delay_seconds(number),
+            )
             for number, job_id in enumerate(new)
         ]
         made = await self._intake.pipeline.accept_within(connection, items)
@@ -182,15 +204,14 @@ class DeadLetters:
         tenant_id: int,
         row: JobRow,
         actor: str,
-        pace: Pace,
-        number: int,
+        delay_seconds: float | None,
     ) -> CheckedJob:
         """Ask for the same job again; an expiry that has passed does not count again."""
         request = JobRequest(
             tenant_id=tenant_id,
             spec=JobSpec(
                 destination=decode_destination(row.destination),
-                delay_seconds=pace.delay_seconds(number),
+                delay_seconds=None if delay_seconds is None else max(0.0, delay_seconds),
                 payload_ref=row.payload_ref,
                 lane=row.lane,
                 metadata=row.metadata,
@@ -263,13 +284,17 @@ class DeadLetters:
 
 
 def _refused(
-    job_id: UUID, row: JobRow | None, known: IdempotencyRow | None = None
+    job_id: UUID,
+    row: JobRow | None,
+    known: IdempotencyRow | None = None,
+    *,
+    restored: bool = False,
 ) -> Redriven | None:
     if row is None:
         return Redriven(origin_id=job_id, code=Code.NOT_FOUND)
     if known is not None:
         return Redriven(origin_id=job_id, job_id=known.subject, code=ALREADY)
-    if row.status != JobStatus.FAILED:
+    if row.status != (JobStatus.CANCELLED if restored else JobStatus.FAILED):
         return Redriven(origin_id=job_id, code=Code.CONFLICT)
     return None
 

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -42,6 +42,8 @@ from postdate.views.foresight.rules import (
     Spread,
 )
 
+R = TypeVar("R")
+
 Window = tuple[datetime, datetime]
 """From when until when, both whole minutes."""
 
@@ -69,6 +71,11 @@ class LoadViews:
 
     async def load(self, tenant_id: int, question: LoadQuestion) -> LoadView:
         """Answer for one tenant."""
+        parts, book = await self.prepare(tenant_id, question)
+        return await self._view(tenant_id, parts, book)
+
+    async def prepare(self, tenant_id: int, question: LoadQuestion) -> tuple["LoadParts", RuleBook]:
+        """Read all that an answer is made of."""
         lanes = self._lanes.of_tenant(tenant_id, question.lane)
         async with self._database.read(tenant_id) as connection:
             window = await self._window(connection, question)
@@ -76,10 +83,12 @@ class LoadViews:
             book = await self._books.get(connection, tenant_id)
             slots = await activity_store.recent(connection, tenant_id, MEASURED_SECONDS)
         limits = self._capacities(tenant_id, question, slots)
-        naming = _Naming(question.by, lanes, {})
-        return await self._view(
-            tenant_id, LoadParts(question, window, stored, naming, limits), book
-        )
+        naming = LoadNaming(question.by, lanes, {})
+        return LoadParts(question, window, stored, naming, limits), book
+
+    async def computed(self, tenant_id: int, function: Callable[[], R]) -> R:
+        """Compute something off the event loop, as one of the tenant's computations."""
+        return await computed(tenant_id, function)
 
     async def load_of_all(self, question: LoadQuestion) -> LoadView:
         """Answer for all tenants, by tenant: for the operator."""
@@ -95,7 +104,7 @@ class LoadViews:
             ids |= {int(each.key) for each in stored.found if each.key is not None}
             names = await vital_store.tenant_names(connection, sorted(ids))
         limits = self._capacities(0, question, slots)
-        naming = _Naming("tenant", lanes, names)
+        naming = LoadNaming("tenant", lanes, names)
         return await self._view(None, LoadParts(question, window, stored, naming, limits), book)
 
     async def counts(
@@ -105,7 +114,7 @@ class LoadViews:
         walk = partial(due_store.by_lane, connection, tenant_id)
         stored = await stored_due(walk, lane_buckets(lanes), *window)
         book = await self._books.get(connection, tenant_id)
-        naming = _Naming("total", lanes, {})
+        naming = LoadNaming("total", lanes, {})
         scheduled = await computed(None, self._counts.get, book, "total", naming.of_rule, window)
         return stored, scheduled
 
@@ -174,13 +183,17 @@ def _either(one: int | None, two: int | None) -> int | None:
     return max(known, default=None)
 
 
-class _Naming:
+class LoadNaming:
     """Names the series of what is stored and of what schedules make."""
 
     def __init__(self, by: By, lanes: Sequence[Lane], tenants: dict[int, str]) -> None:
         self.by = by
         self.lanes = {lane.lane_id: lane for lane in lanes}
         self._tenants = tenants
+
+    def with_lanes(self, lanes: dict[int, Lane]) -> "LoadNaming":
+        """Return the same names for lanes with other limits."""
+        return LoadNaming(self.by, list(lanes.values()), self._tenants)
 
     def of_rule(self, rule: ScheduleRule) -> str:
         """Return the name of the series to which the occurrences of a schedule belong."""
@@ -220,14 +233,14 @@ class LoadParts(msgspec.Struct, frozen=True):
     question: LoadQuestion
     window: Window
     stored: StoredDue
-    naming: _Naming
+    naming: LoadNaming
     capacities: dict[bool, LoadCapacity]
 
     def view(self, counted: CountedSchedules, book: RuleBook) -> LoadView:
         """Put the answer together."""
         begin, until = self.window
         width = self.question.slot_minutes or _width(until - begin)
-        grids = self._grids(counted)
+        grids = self.grids(counted)
         return LoadView(
             from_at=begin,
             until_at=until,
@@ -235,7 +248,7 @@ class LoadParts(msgspec.Struct, frozen=True):
             slot_seconds=width * 60,
             by=self.naming.by,
             series=self._series(grids, width),
-            queues=self._queues(grids),
+            queues=self.queues(grids),
             error_percent=self.stored.error_percent,
             schedules=sum(
                 self.question.payments or each.schedule.payment_json is None
@@ -247,10 +260,11 @@ class LoadParts(msgspec.Struct, frozen=True):
     def effect(self, counted: CountedSchedules, spread: Spread) -> SpreadEffect:
         """Return the queues as they would be with another jitter."""
         only = next(iter(spread.schedules)) if spread.schedules else None
-        queues = self._queues(self._grids(counted))
+        queues = self.queues(self.grids(counted))
         return SpreadEffect(jitter_seconds=spread.seconds, schedule_id=only, queues=queues)
 
-    def _grids(self, counted: CountedSchedules) -> dict[SeriesKey, "_Both"]:
+    def grids(self, counted: CountedSchedules) -> dict[SeriesKey, "_Both"]:
+        """Put what is stored beside what schedules have to come, series by series."""
         wanted = self.naming.wanted(self.question)
         grids: dict[SeriesKey, _Both] = defaultdict(lambda: _Both(self.window))
         for series, grid in counted.grids.items():
@@ -274,7 +288,8 @@ class LoadParts(msgspec.Struct, frozen=True):
             for (payments, name), both in sorted(grids.items())
         ]
 
-    def _queues(self, grids: dict[SeriesKey, "_Both"]) -> list[LoadQueue]:
+    def queues(self, grids: dict[SeriesKey, "_Both"]) -> list[LoadQueue]:
+        """Put the series against the capacities."""
         queues = []
         for payments in (False, True):
             parts = [both for (kind, _), both in grids.items() if kind is payments]
@@ -337,6 +352,24 @@ class _Both:
             for minute, count in self.stored.items():
                 self._total[minute] += count
         return self._total
+
+    @property
+    def count(self) -> int:
+        """Return how much there is, what is due before the window included."""
+        return sum(self.total) + self.backlog
+
+    def hold(self, begin: int, until: int) -> int:
+        """Let what is due between two minutes wait for the later one; return how much that is."""
+        if until <= begin:
+            return 0
+        total = self.total[:]
+        waits = sum(total[begin:until])
+        for minute in range(begin, min(until, len(total))):
+            total[minute] = 0
+        if until < len(total):
+            total[until] += waits
+        self._total = total
+        return waits
 
     def join(self, other: "_Both") -> None:
         """Add another series."""

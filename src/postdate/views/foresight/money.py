@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from postdate.model.foresight.hypothesis import Hypothesis
 from postdate.model.foresight.money import (
     BalancePoint,
     ExpectedPayment,
@@ -95,6 +96,27 @@ class MoneyViews:
         self, tenant_id: int, until: datetime | None = None, account_id: str | None = None
     ) -> MoneyView | None:
         """Settle what is expected until an instant, on a copy; None without such an account."""
+        found = await self._expected(tenant_id, until, account_id)
+        if account_id is not None and account_id not in found.accounts:
+            return None
+        return await self._settled(tenant_id, found, account_id)
+
+    async def suppose(
+        self, tenant_id: int, until: datetime, hypothesis: Hypothesis
+    ) -> tuple[MoneyView, MoneyView]:
+        """Settle what is expected as it is, and as it would be."""
+        found = await self._expected(tenant_id, until, None)
+        changed = [
+            _supposed(each, hypothesis)
+            for each in found.expected
+            if each.payment_id is not None or each.schedule_id not in hypothesis.paused_schedules
+        ]
+        would = msgspec.structs.replace(found, expected=changed)
+        return await self._settled(tenant_id, found), await self._settled(tenant_id, would)
+
+    async def _expected(
+        self, tenant_id: int, until: datetime | None, account_id: str | None
+    ) -> "_Expected":
         async with self._database.read(tenant_id) as connection:
             now = await schedule_store.now(connection)
             end = min(until or now + DEFAULT_WINDOW, now + MAX_WINDOW)
@@ -107,11 +129,32 @@ class MoneyViews:
             }
             names |= set() if account_id is None else {account_id}
             accounts = await store.accounts(connection, tenant_id, names)
-        if account_id is not None and account_id not in accounts:
-            return None
-        before = msgspec.structs.replace(accounts[account_id]) if account_id else None
-        result = await computed(tenant_id, project, accounts, expected, account_id)
-        return _view(result, (now, end, known), before)
+        return _Expected(expected, accounts, (now, end, known))
+
+    async def _settled(
+        self, tenant_id: int, found: "_Expected", account_id: str | None = None
+    ) -> MoneyView:
+        accounts = {name: msgspec.structs.replace(each) for name, each in found.accounts.items()}
+        result = await computed(tenant_id, project, accounts, found.expected, account_id)
+        return _view(result, found.window, found.accounts[account_id] if account_id else None)
+
+
+class _Expected(msgspec.Struct, frozen=True):
+    """What is to be settled, on which accounts, in which window."""
+
+    expected: list[ExpectedPayment]
+    accounts: dict[str, ProjectedAccount]
+    window: tuple[datetime, datetime, datetime]
+
+
+def _supposed(each: ExpectedPayment, hypothesis: Hypothesis) -> ExpectedPayment:
+    """Return a payment as it would be."""
+    due_at, until = hypothesis.held(each.due_at), each.retry_until
+    funds = hypothesis.funds.get(each.schedule_id) if each.schedule_id else None
+    if funds is not None and each.payment_id is None:
+        waits = timedelta(seconds=funds.retry_seconds)
+        until = due_at + waits if funds.policy is FundsPolicy.RETRY else None
+    return msgspec.structs.replace(each, due_at=due_at, retry_until=until)
 
 
 async def _open(connection: Connection, tenant_id: int, until: datetime) -> OpenPayments:

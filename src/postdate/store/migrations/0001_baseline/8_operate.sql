@@ -57,6 +57,27 @@ CREATE TABLE birthplace (
 );
 INSERT INTO birthplace (place) VALUES (birthplace_now());
 
+-- Change sets: changes that are made together, step by step, and undone in the same way. `steps`
+-- says of each what there was before it and whether it is done, so that a node that dies in between
+-- is followed by one that goes on. Whoever works on a set holds it until `held_until`.
+CREATE TABLE change_set (
+    bucket        smallint NOT NULL CHECK (bucket BETWEEN 0 AND 63),
+    tenant_id     integer NOT NULL REFERENCES tenant,
+    change_set_id uuid NOT NULL,
+    status        text NOT NULL DEFAULT 'DRAFT'
+                  CHECK (status IN ('DRAFT', 'APPLYING', 'APPLIED', 'UNDOING', 'UNDONE')),
+    note          text,
+    created_by    text NOT NULL,
+    created_at    timestamptz NOT NULL DEFAULT clock(),
+    changed_at    timestamptz NOT NULL DEFAULT clock(),
+    held_until    timestamptz,
+    changes       jsonb NOT NULL,
+    steps         jsonb NOT NULL,
+    PRIMARY KEY (bucket, tenant_id, change_set_id)
+);
+CREATE INDEX change_set_tenant ON change_set (tenant_id, change_set_id);
+SELECT table_guard('change_set', fact => false);
+
 -- Whose turn it is in the round of proofs; one row. All nodes take their turns from it.
 CREATE TABLE proof_round (
     one      boolean PRIMARY KEY DEFAULT true CHECK (one),

@@ -1,0 +1,94 @@
+"""Calls about change sets. Written by `make docs` from the endpoints."""
+
+# mypy: disable-error-code="empty-body"
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.call import Group, K, call, pages
+from postdate.client.models.change_sets import (
+    CancelJobsParams,
+    ChangePolicyParams,
+    ChangeSet,
+    ChangeSetList,
+    FreezeParams,
+    LimitLaneParams,
+    PauseLaneParams,
+    PauseScheduleParams,
+    RescheduleJobsParams,
+)
+
+
+class ChangeSets(Group[K]):
+    """What the API offers about change sets."""
+
+    @call("create_change_set", "POST", "/change-sets")
+    def create(
+        self,
+        *,
+        changes: Sequence[
+            PauseLaneParams
+            | LimitLaneParams
+            | PauseScheduleParams
+            | ChangePolicyParams
+            | FreezeParams
+            | RescheduleJobsParams
+            | CancelJobsParams
+        ],
+        note: str | None = None,
+        until_at: datetime | None = None,
+    ) -> ChangeSet:
+        """See what changes would do.
+
+        Nothing is changed: a draft is stored, and `effect` says what would move, what would be
+        late and which payments would fail. A filter is frozen: the jobs that match now are the
+        only ones that applying the draft touches. Each change needs the scope of the same
+        operation by itself.
+        `changes`: Each as the operation by itself.
+        `note`: Why.
+        `until_at`: How far to look ahead; a day by default.
+        """
+
+    @call("list_change_sets", "GET", "/change-sets")
+    def list_page(
+        self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> ChangeSetList:
+        """List change sets, the newest first.
+
+        Drafts are kept for a week, the others for 90 days.
+        `limit`: How many at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+
+    @pages(list_page, "change_sets")
+    def list(self, *, page_size: int = 100) -> Iterator[ChangeSet]:
+        """List change sets, the newest first, page by page until the end.
+
+        Drafts are kept for a week, the others for 90 days.
+        """
+
+    @call("get_change_set", "GET", "/change-sets/{change_set_id}")
+    def get(self, change_set_id: UUID | str) -> ChangeSet:
+        """Show a change set.
+
+        `steps` says of each change how far it has come.
+        """
+
+    @call("apply_change_set", "POST", "/change-sets/{change_set_id}/apply")
+    def apply(self, change_set_id: UUID | str) -> ChangeSet:
+        """Make the changes, one after the other.
+
+        Each step is recorded before and after it: when this is broken off, ask again and it goes
+        on. Asking again for one that is applied changes nothing.
+        """
+
+    @call("undo_change_set", "POST", "/change-sets/{change_set_id}/undo")
+    def undo(self, change_set_id: UUID | str) -> ChangeSet:
+        """Undo the changes, the last first.
+
+        Refused once a job that was moved has been executed. A cancelled job is final: it is made
+        anew, due when it was, and names the old one as its `origin_id`.
+        """

@@ -1,0 +1,1 @@
+"""Changes that are tried out, made together, and undone."""

@@ -1,0 +1,82 @@
+"""Change sets: changes that are made together, and how far that has come."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.ids import bucket_of
+from postdate.store.connection.combined import Reader
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+
+class ChangeSetRow(msgspec.Struct, frozen=True):
+    """A change set as stored: its changes and steps are JSON."""
+
+    change_set_id: UUID
+    status: str
+    note: str | None
+    created_by: str
+    created_at: datetime
+    changed_at: datetime
+    changes: str
+    steps: str
+
+
+async def insert(connection: Connection, tenant_id: int, row: ChangeSetRow) -> None:
+    """Store a draft, and forget what is old."""
+    await connection.execute(query("change_set_forget"), tenant_id)
+    await connection.execute(
+        query("change_set_insert"),
+        bucket_of(row.change_set_id),
+        tenant_id,
+        row.change_set_id,
+        row.note,
+        row.created_by,
+        msgspec.json.decode(row.changes),
+        msgspec.json.decode(row.steps),
+    )
+
+
+async def find(reader: Reader, tenant_id: int, change_set_id: UUID) -> ChangeSetRow | None:
+    """Read one."""
+    rows = await reader.fetch(
+        query("change_set_find"), bucket_of(change_set_id), tenant_id, change_set_id
+    )
+    return ChangeSetRow(*rows[0]) if rows else None
+
+
+async def page(reader: Reader, tenant_id: int, before: UUID, limit: int) -> list[ChangeSetRow]:
+    """List a tenant's change sets, the newest first."""
+    rows = await reader.fetch(query("change_set_page"), tenant_id, before, limit)
+    return [ChangeSetRow(*row) for row in rows]
+
+
+async def hold(
+    connection: Connection,
+    tenant_id: int,
+    change_set_id: UUID,
+    expected: Collection[str],
+    status: str,
+    time: timedelta,
+) -> bool:
+    """Begin to work on one, alone, if it has one of the expected statuses."""
+    key = bucket_of(change_set_id), tenant_id, change_set_id
+    found = await connection.fetchval(query("change_set_hold"), *key, list(expected), status, time)
+    return found is not None
+
+
+async def record(
+    connection: Connection,
+    tenant_id: int,
+    change_set_id: UUID,
+    steps: str,
+    status: str | None = None,
+) -> None:
+    """Record how far it has come; with a status it is let go."""
+    key = bucket_of(change_set_id), tenant_id, change_set_id
+    done = status is not None
+    decoded = msgspec.json.decode(steps)
+    await connection.execute(query("change_set_record"), *key, decoded, status, done)

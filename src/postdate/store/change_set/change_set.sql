@@ -1,0 +1,32 @@
+-- Change sets.
+
+-- name: change_set_insert
+INSERT INTO change_set (bucket, tenant_id, change_set_id, note, created_by, changes, steps)
+VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb)
+
+-- name: change_set_forget
+-- Drafts that nobody applied for a week, and what was finished three months ago.
+DELETE FROM change_set
+ WHERE tenant_id = $1 AND changed_at < clock() - CASE WHEN status = 'DRAFT' THEN interval '7 days'
+                                                      ELSE interval '90 days' END
+
+-- name: change_set_find
+SELECT change_set_id, status, note, created_by, created_at, changed_at, changes::text, steps::text
+  FROM change_set WHERE bucket = $1 AND tenant_id = $2 AND change_set_id = $3
+
+-- name: change_set_page
+SELECT change_set_id, status, note, created_by, created_at, changed_at, changes::text, steps::text
+  FROM change_set WHERE tenant_id = $1 AND change_set_id < $2
+ ORDER BY change_set_id DESC LIMIT $3
+
+-- name: change_set_hold
+-- Begin or go on with one: no row where somebody else works on it, or where it stands elsewhere.
+UPDATE change_set SET status = $5, held_until = clock() + $6::interval, changed_at = clock()
+ WHERE bucket = $1 AND tenant_id = $2 AND change_set_id = $3 AND status = ANY ($4::text[])
+   AND (held_until IS NULL OR held_until < clock())
+RETURNING change_set_id
+
+-- name: change_set_record
+UPDATE change_set SET steps = $4::jsonb, status = coalesce($5, status), changed_at = clock(),
+       held_until = CASE WHEN $6 THEN NULL ELSE held_until END
+ WHERE bucket = $1 AND tenant_id = $2 AND change_set_id = $3

@@ -1,0 +1,149 @@
+"""The effect of changes before they are made: what moves, what is late, what fails."""
+
+from collections import Counter
+from datetime import datetime, timedelta
+
+import msgspec
+
+from postdate.model.foresight.hypothesis import Hypothesis, merged
+from postdate.model.foresight.money import FailingPayment
+from postdate.store.foresight.due import DueMinutes
+from postdate.views.foresight.due import StoredDue
+from postdate.views.foresight.load import MINUTE, LoadParts, LoadViews
+from postdate.views.foresight.load_shape import LoadQuestion, LoadQueue
+from postdate.views.foresight.money import MoneyViews
+from postdate.views.foresight.rules import PlannedSchedule, RuleBook, count_schedules
+
+MAX_NAMED = 50
+"""How many payments are named that would fail only then."""
+
+
+class ChangeEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """What changes would do within a window."""
+
+    from_at: datetime
+    until_at: datetime
+    known_until: datetime
+    error_percent: int | None
+    moved: int
+    """How many stored jobs would be due at another instant, or never."""
+    held: int
+    """How many jobs and payments would wait: in paused lanes, or for the end of a freeze."""
+    skipped: int
+    """How many occurrences of schedules would not happen."""
+    queues_before: list[LoadQueue]
+    queues_after: list[LoadQueue]
+    failing_before: int
+    failing_after: int
+    failing: list[FailingPayment]
+    """Payments that would fail, and would not otherwise."""
+
+
+class EffectViews:
+    """Computes effects."""
+
+    def __init__(self, load: LoadViews, money: MoneyViews) -> None:
+        self._load = load
+        self._money = money
+
+    async def effect(
+        self, tenant_id: int, hypothesis: Hypothesis, until: datetime | None
+    ) -> ChangeEffect:
+        """Compute load and money as they are and as they would be."""
+        question = LoadQuestion(until=until, by="lane")
+        parts, book = await self._load.prepare(tenant_id, question)
+        before, after, held = await self._load.computed(
+            tenant_id, lambda: _both(parts, book, hypothesis)
+        )
+        was, would = await self._money.suppose(tenant_id, parts.window[1], hypothesis)
+        known = {_identity(each) for each in was.failing}
+        return ChangeEffect(
+            from_at=parts.window[0],
+            until_at=parts.window[1],
+            known_until=min(parts.stored.known_until, was.known_until),
+            error_percent=parts.stored.error_percent,
+            moved=len(hypothesis.moved),
+            held=held,
+            skipped=_occurrences(parts, book, hypothesis),
+            queues_before=before,
+            queues_after=after,
+            failing_before=was.failing_count,
+            failing_after=would.failing_count,
+            failing=[each for each in would.failing if _identity(each) not in known][:MAX_NAMED],
+        )
+
+
+def _identity(each: FailingPayment) -> tuple[object, ...]:
+    return each.payment_id, each.schedule_id, each.due_at
+
+
+def _both(
+    parts: LoadParts, book: RuleBook, hypothesis: Hypothesis
+) -> tuple[list[LoadQueue], list[LoadQueue], int]:
+    """Return the queues as they are and as they would be, and how much would wait."""
+    naming, window = parts.naming, parts.window
+    counted = count_schedules(book.planned, naming.of_rule, *window)
+    lanes = {
+        lane_id: msgspec.structs.replace(
+            lane, rate_per_second=hypothesis.rates.get(lane.name, lane.rate_per_second)
+        )
+        for lane_id, lane in naming.lanes.items()
+    }
+    changed = msgspec.structs.replace(
+        parts, stored=_stored(parts, hypothesis), naming=naming.with_lanes(lanes)
+    )
+    planned = _planned(book, hypothesis)
+    would = count_schedules(planned, naming.of_rule, *window)
+    grids, held = changed.grids(would), 0
+    for key in [key for key in grids if not key[0] and key[1] in hypothesis.paused_lanes]:
+        held += grids.pop(key).count
+    if hypothesis.freeze is not None:
+        begin, until = ((at - window[0]) // MINUTE for at in hypothesis.freeze)
+        held += sum(grid.hold(max(0, begin), until) for grid in grids.values())
+    return parts.queues(parts.grids(counted)), changed.queues(grids), held
+
+
+def _planned(book: RuleBook, hypothesis: Hypothesis) -> list[PlannedSchedule]:
+    return [
+        each._replace(
+            jitter_seconds=hypothesis.jitter_of(each.schedule.schedule_id, each.jitter_seconds)
+        )
+        for each in book.planned
+        if each.schedule.schedule_id not in hypothesis.paused_schedules
+    ]
+
+
+def _occurrences(parts: LoadParts, book: RuleBook, hypothesis: Hypothesis) -> int:
+    """Count what the paused schedules would have made."""
+    paused = [
+        each for each in book.planned if each.schedule.schedule_id in hypothesis.paused_schedules
+    ]
+    grids = count_schedules(paused, parts.naming.of_rule, *parts.window).grids
+    return sum(sum(grid.counts_within(*parts.window)) for grid in grids.values())
+
+
+def _stored(parts: LoadParts, hypothesis: Hypothesis) -> StoredDue:
+    """Take moved jobs from their minutes, and put them where they would be due."""
+    begin, until = parts.window
+    changes: dict[int, Counter[int]] = {}
+    for job in hypothesis.moved:
+        own = changes.setdefault(job.lane_id, Counter())
+        own[_minute(job.due_at, begin)] -= 1
+        if job.to is not None and job.to < until:
+            own[_minute(job.to, begin)] += 1
+    found = []
+    for each in parts.stored.found:
+        moved = changes.pop(int(each.key or 0), None) if not each.payments else None
+        found.append(each if moved is None else _merged(each, moved))
+    found += [_merged(DueMinutes(lane, False, [], []), own) for lane, own in changes.items()]
+    return msgspec.structs.replace(parts.stored, found=found)
+
+
+def _merged(each: DueMinutes, moved: Counter[int]) -> DueMinutes:
+    both = merged(dict(zip(each.minutes, each.counts, strict=True)), moved)
+    kept = {minute: count for minute, count in both.items() if count} or {0: 0}
+    return DueMinutes(each.key, each.payments, list(kept), list(kept.values()))
+
+
+def _minute(at: datetime, begin: datetime) -> int:
+    return max(-1, (at - begin) // timedelta(minutes=1))

@@ -1,0 +1,165 @@
+"""Change sets: their effect is what happens, they are applied once, resumed and undone."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from conftest import Api
+from postdate.intake.change_set.operation import Operations
+
+WORKER = {"type": "worker"}
+
+
+async def _jobs(api: Api, lane: str, count: int, delay_seconds: int = 3600) -> list[str]:
+    body = {"destination": WORKER, "lane": lane, "delay_seconds": delay_seconds}
+    made = [await api.call("POST", "/jobs", body) for _ in range(count)]
+    return [each.body["job_id"] for each in made]
+
+
+async def _draft(api: Api, *changes: dict[str, Any], **more: Any) -> dict[str, Any]:
+    made = await api.call("POST", "/change-sets", {"changes": list(changes), **more})
+    assert made.status == 201, made.body
+    found: dict[str, Any] = made.body
+    return found
+
+
+async def _do(api: Api, draft: dict[str, Any], verb: str, status: int = 200) -> dict[str, Any]:
+    done = await api.call("POST", f"/change-sets/{draft['change_set_id']}/{verb}")
+    assert done.status == status, done.body
+    found: dict[str, Any] = done.body
+    return found
+
+
+async def _statuses(api: Api, ids: list[str]) -> set[str]:
+    return {(await api.call("GET", f"/jobs/{each}")).body["status"] for each in ids}
+
+
+async def _due(api: Api, job_id: str) -> str:
+    found: str = (await api.call("GET", f"/jobs/{job_id}")).body["next_attempt_at"]
+    return found
+
+
+async def test_moved_jobs_come_back_where_they_were(api: Api) -> None:
+    ids = await _jobs(api, "mail", 3)
+    before = [await _due(api, each) for each in ids]
+    to = (datetime.now(UTC) + timedelta(hours=3)).isoformat()
+    moving = {"type": "reschedule_jobs", "filter": {"lane": "mail"}, "to": {"run_at": to}}
+    draft = await _draft(
+        api, moving, {"type": "limit_lane", "lane": "mail", "rate_per_second": 0.0078125}
+    )
+    effect = draft["effect"]
+    assert (draft["status"], effect["moved"]) == ("DRAFT", 3)
+    [was] = [each for each in effect["queues_before"] if each["kind"] == "jobs"]
+    now = [each for each in effect["queues_after"] if each["kind"] == "jobs"]
+    assert was["peak"]["at"] < now[0]["peak"]["at"]
+    limited = next(each for each in now if each["name"] == "mail")
+    assert limited["lateness"]["worst"]["late_seconds"] >= 200
+    assert [await _due(api, each) for each in ids] == before, "a draft changes nothing"
+    later = await _jobs(api, "mail", 1)
+    applied = await _do(api, draft, "apply")
+    assert (applied["status"], applied["steps"][0]["changed"]) == ("APPLIED", 3)
+    assert await _due(api, ids[0]) > before[0]
+    assert await _due(api, later[0]) < await _due(api, ids[0]), "only what was shown is touched"
+    assert (await _do(api, draft, "apply"))["status"] == "APPLIED"
+    assert (await api.call("GET", "/lanes/mail")).body["rate_per_second"] == 0.0078125
+    assert (await _do(api, draft, "undo"))["status"] == "UNDONE"
+    assert [await _due(api, each) for each in ids] == before
+    assert (await api.call("GET", "/lanes/mail")).body["rate_per_second"] is None
+    assert (await _do(api, draft, "undo"))["status"] == "UNDONE"
+    assert (await _do(api, draft, "apply", 409))["code"] == "conflict"
+
+
+async def test_what_was_executed_is_not_undone(api: Api) -> None:
+    [job] = await _jobs(api, "now", 1)
+    to = {"delay_seconds": 0.001}
+    filtered = {"lane": "now", "due_after": datetime.now(UTC).isoformat()}
+    draft = await _draft(api, {"type": "reschedule_jobs", "filter": filtered, "to": to})
+    await _do(api, draft, "apply")
+    [lease] = (await api.call("POST", "/lanes/now/claim", {"max": 1, "wait_seconds": 5})).body[
+        "leases"
+    ]
+    assert lease["job_id"] == job
+    refused = await _do(api, draft, "undo", 409)
+    assert "1 of its jobs" in refused["detail"]
+
+
+async def test_cancelled_jobs_are_made_anew(api: Api) -> None:
+    ids = await _jobs(api, "mail", 2)
+    draft = await _draft(api, {"type": "cancel_jobs", "filter": {"lane": "mail"}})
+    await _do(api, draft, "apply")
+    assert await _statuses(api, ids) == {"CANCELLED"}
+    await _do(api, draft, "undo")
+    waiting = (await api.call("GET", "/jobs?status=PENDING&lane=mail")).body["jobs"]
+    assert {each["origin_id"] for each in waiting} == set(ids)
+    assert await _statuses(api, ids) == {"CANCELLED"}
+
+
+async def test_a_broken_off_apply_goes_on(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    await _jobs(api, "mail", 1)
+    await _jobs(api, "post", 1)
+    draft = await _draft(
+        api, {"type": "pause_lane", "lane": "mail"}, {"type": "pause_lane", "lane": "post"}
+    )
+    assert draft["effect"]["held"] == 2
+    make = Operations.make
+
+    async def die(self: Operations, actor: Any, change: Any, step: Any) -> int:
+        if change.lane == "post":
+            raise RuntimeError("killed")
+        return await make(self, actor, change, step)
+
+    monkeypatch.setattr(Operations, "make", die)
+    assert (await api.call("POST", f"/change-sets/{draft['change_set_id']}/apply")).status == 500
+    found = (await api.call("GET", f"/change-sets/{draft['change_set_id']}")).body
+    assert (found["status"], [each["state"] for each in found["steps"]]) == (
+        "APPLYING",
+        ["done", "begun"],
+    )
+    monkeypatch.undo()
+    assert (await _do(api, draft, "apply"))["status"] == "APPLIED"
+    for lane in ("mail", "post"):
+        assert (await api.call("GET", f"/lanes/{lane}")).body["paused_at"] is not None
+    await _do(api, draft, "undo")
+    for lane in ("mail", "post"):
+        assert (await api.call("GET", f"/lanes/{lane}")).body["paused_at"] is None
+
+
+async def test_money_and_schedules_are_supposed(api: Api) -> None:
+    for name in ("ada", "rent"):
+        await api.call("POST", "/accounts", {"account_id": name})
+    pay = {"from_account_id": "ada", "to_account_id": "rent", "amount": 100}
+    rule = {"every_seconds": 3600, "template": {"payment": pay}}
+    schedule_id = (await api.call("POST", "/schedules", rule)).body["schedule_id"]
+    pausing = await _draft(api, {"type": "pause_schedule", "schedule_id": schedule_id})
+    effect = pausing["effect"]
+    assert effect["failing_before"] == effect["skipped"] in {23, 24}
+    assert (effect["failing_after"], effect["failing"]) == (0, [])
+    policy = {"jitter_seconds": 60, "insufficient_funds": {"policy": "retry", "retry_seconds": 60}}
+    draft = await _draft(api, {"type": "change_policy", "schedule_id": schedule_id, **policy})
+    await _do(api, draft, "apply")
+    shown = (await api.call("GET", f"/schedules/{schedule_id}")).body
+    assert shown["jitter_seconds"] == 60
+    await _do(api, draft, "undo")
+    assert (await api.call("GET", f"/schedules/{schedule_id}")).body["jitter_seconds"] == 0
+    until = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
+    frozen = await _draft(api, {"type": "freeze", "until_at": until})
+    assert frozen["effect"]["held"] in {1, 2, 3}
+    await _do(api, frozen, "apply")
+    assert (await api.call("GET", "/halts")).body["halts"][0]["kind"] == "freeze"
+    await _do(api, frozen, "undo")
+    assert (await api.call("GET", "/halts")).body["halts"] == []
+
+
+async def test_each_change_needs_its_own_scope(api: Api) -> None:
+    await _jobs(api, "mail", 1)
+    body = {"changes": [{"type": "pause_lane", "lane": "mail"}]}
+    reads = await api.new_key("jobs:read")
+    refused = await api.call("POST", "/change-sets", body, key=reads)
+    assert (refused.status, refused.body["field"]) == (403, "changes[0]")
+    draft = await _draft(api, *body["changes"])
+    denied = await api.call("POST", f"/change-sets/{draft['change_set_id']}/apply", key=reads)
+    assert denied.status == 403
+    nobody = {"changes": [{"type": "pause_lane", "lane": "none"}]}
+    assert (await api.call("POST", "/change-sets", nobody)).status == 404
+    assert (await api.call("POST", "/change-sets", {"changes": [{"type": "x"}]})).status == 422
