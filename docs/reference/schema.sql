@@ -49,7 +49,7 @@ CREATE TABLE account (
     CONSTRAINT account_max_amount_check CHECK ((max_amount > 0)),
     CONSTRAINT account_version_check CHECK ((version >= 0))
 )
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_cost_delay='0');
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='5');
 ALTER TABLE ONLY account FORCE ROW LEVEL SECURITY;
 
 CREATE FUNCTION account_lock(buckets smallint[], tenants integer[], accounts text[]) RETURNS SETOF account
@@ -462,15 +462,25 @@ CREATE FUNCTION lane_purpose(lane_id integer) RETURNS integer
 CREATE FUNCTION occurrence_final() RETURNS trigger
     LANGUAGE plpgsql;
 
-CREATE FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) RETURNS TABLE(tenant_id integer, "time" timestamp with time zone, subject uuid, event_id uuid, type text, digest bytea)
+CREATE FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) RETURNS TABLE(place tid, "time" timestamp with time zone)
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION outbox_head(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) RETURNS TABLE(number bigint, place tid, "time" timestamp with time zone, subjects uuid[])
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION outbox_take(low timestamp with time zone, event_limit integer, row_limit integer, without integer[], around boolean) RETURNS TABLE(tenant_id integer, "time" timestamp with time zone, types text[], subjects uuid[], events uuid[], digests bytea)
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION outbox_types(types text[]) RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION outcome_digest(o outcome) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION outcome_event_id(subject uuid, finished_at timestamp with time zone) RETURNS uuid
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+    LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION outcome_record(o outcome) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -529,7 +539,7 @@ CREATE FUNCTION payment_completed_data(p payment, transfer_id uuid) RETURNS json
 CREATE FUNCTION payment_digest(p payment) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION payment_leave(buckets smallint[], ids uuid[]) RETURNS integer
+CREATE FUNCTION payment_leave(ids uuid[]) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -545,7 +555,7 @@ CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], 
 CREATE FUNCTION payment_scheduled_data(p payment) RETURNS jsonb
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) RETURNS void
+CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -576,7 +586,7 @@ CREATE FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, sin
 CREATE FUNCTION server_clock() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION settlement_clock_record() RETURNS void
+CREATE FUNCTION settlement_clock_record(trusted timestamp with time zone) RETURNS void
     LANGUAGE sql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -617,6 +627,9 @@ CREATE FUNCTION tenants_held() RETURNS integer[]
 
 CREATE FUNCTION test_clock_refuse() RETURNS trigger
     LANGUAGE plpgsql;
+
+CREATE FUNCTION text_finds(wanted text, id uuid, description text, metadata jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -813,6 +826,16 @@ ALTER TABLE client_request ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY 
     CACHE 1
 );
 
+CREATE TABLE console_session (
+    digest bytea NOT NULL,
+    tenant_id integer NOT NULL,
+    key_id text NOT NULL,
+    secret bytea NOT NULL,
+    until timestamp with time zone NOT NULL,
+    CONSTRAINT console_session_digest_check CHECK ((octet_length(digest) = 32))
+);
+ALTER TABLE ONLY console_session FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE destination (
     destination_id integer NOT NULL,
     tenant_id integer NOT NULL,
@@ -840,6 +863,20 @@ CREATE TABLE destination (
     CONSTRAINT destination_type_check CHECK ((type = ANY (ARRAY['webhook'::text, 'queue'::text])))
 );
 ALTER TABLE ONLY destination FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE destination_call (
+    tenant_id integer NOT NULL,
+    place text NOT NULL COLLATE pg_catalog."C",
+    node_id uuid NOT NULL,
+    calls integer NOT NULL,
+    successes integer NOT NULL,
+    p50_ms integer NOT NULL,
+    p99_ms integer NOT NULL,
+    answers jsonb NOT NULL,
+    reported_at timestamp with time zone DEFAULT clock() NOT NULL,
+    CONSTRAINT destination_call_check CHECK (((successes >= 0) AND (successes <= calls)))
+);
+ALTER TABLE ONLY destination_call FORCE ROW LEVEL SECURITY;
 ALTER TABLE destination ALTER COLUMN destination_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME destination_destination_id_seq
     START WITH 1
@@ -1022,14 +1059,22 @@ CREATE TABLE outbox (
     bucket smallint NOT NULL,
     tenant_id integer NOT NULL,
     "time" timestamp with time zone DEFAULT server_clock() NOT NULL,
-    subject uuid NOT NULL,
-    event_id uuid,
-    type text NOT NULL,
-    digest bytea NOT NULL,
+    types text[] NOT NULL,
+    subjects uuid[] NOT NULL,
+    events uuid[],
+    digests bytea NOT NULL,
     CONSTRAINT outbox_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
-    CONSTRAINT outbox_digest_check CHECK ((octet_length(digest) = 32))
+    CONSTRAINT outbox_check CHECK ((((cardinality(types) = 1) OR (cardinality(types) = cardinality(subjects))) AND (cardinality(events) = cardinality(subjects)) AND (octet_length(digests) = (32 * cardinality(subjects))))),
+    CONSTRAINT outbox_subjects_check CHECK ((cardinality(subjects) > 0))
 )
-WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='0');
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0', toast_tuple_target='8160');
+ALTER TABLE ONLY outbox ALTER COLUMN types SET STATISTICS 0;
+ALTER TABLE ONLY outbox ALTER COLUMN subjects SET STATISTICS 0;
+ALTER TABLE ONLY outbox ALTER COLUMN subjects SET STORAGE EXTERNAL;
+ALTER TABLE ONLY outbox ALTER COLUMN events SET STATISTICS 0;
+ALTER TABLE ONLY outbox ALTER COLUMN events SET STORAGE EXTERNAL;
+ALTER TABLE ONLY outbox ALTER COLUMN digests SET STATISTICS 0;
+ALTER TABLE ONLY outbox ALTER COLUMN digests SET STORAGE EXTERNAL;
 ALTER TABLE ONLY outbox FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE outbox_lock (
@@ -1211,6 +1256,7 @@ ALTER TABLE ONLY setting FORCE ROW LEVEL SECURITY;
 CREATE TABLE settlement_clock (
     one boolean DEFAULT true NOT NULL,
     at timestamp with time zone DEFAULT clock() NOT NULL,
+    confirmations bigint DEFAULT 0 NOT NULL,
     CONSTRAINT settlement_clock_one_check CHECK (one)
 );
 
@@ -1379,6 +1425,10 @@ ALTER TABLE ONLY client_request
     ADD CONSTRAINT client_request_pkey PRIMARY KEY (transaction, number);
 ALTER TABLE ONLY client_role
     ADD CONSTRAINT client_role_pkey PRIMARY KEY (role_name);
+ALTER TABLE ONLY console_session
+    ADD CONSTRAINT console_session_pkey PRIMARY KEY (digest);
+ALTER TABLE ONLY destination_call
+    ADD CONSTRAINT destination_call_pkey PRIMARY KEY (tenant_id, place, node_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_pkey PRIMARY KEY (destination_id);
 ALTER TABLE ONLY destination
@@ -1472,6 +1522,8 @@ CREATE INDEX api_key_tenant ON api_key USING btree (tenant_id, key_id);
 
 CREATE INDEX change_set_tenant ON change_set USING btree (tenant_id, change_set_id);
 
+CREATE INDEX destination_call_node ON destination_call USING btree (node_id, reported_at);
+
 CREATE INDEX event_state ON ONLY event USING btree (bucket, tenant_id, subject, "time") WHERE (state IS NOT NULL);
 
 CREATE INDEX job_schedule ON ONLY job USING btree (bucket, schedule_id, job_id) WHERE (schedule_id IS NOT NULL);
@@ -1563,6 +1615,8 @@ ALTER TABLE ONLY change_set
     ADD CONSTRAINT change_set_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY client_role
     ADD CONSTRAINT client_role_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
+ALTER TABLE ONLY console_session
+    ADD CONSTRAINT console_session_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY lane
@@ -1595,7 +1649,9 @@ ALTER TABLE chain_start ENABLE ROW LEVEL SECURITY;
 ALTER TABLE change_set ENABLE ROW LEVEL SECURITY;
 ALTER TABLE client_request ENABLE ROW LEVEL SECURITY;
 ALTER TABLE client_role ENABLE ROW LEVEL SECURITY;
+ALTER TABLE console_session ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination ENABLE ROW LEVEL SECURITY;
+ALTER TABLE destination_call ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination_trouble ENABLE ROW LEVEL SECURITY;
 ALTER TABLE entry ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event ENABLE ROW LEVEL SECURITY;
@@ -1636,7 +1692,11 @@ CREATE POLICY owner_all ON client_request TO postdate_owner USING (true) WITH CH
 
 CREATE POLICY owner_all ON client_role TO postdate_owner USING (true) WITH CHECK (true);
 
+CREATE POLICY owner_all ON console_session TO postdate_owner USING (true) WITH CHECK (true);
+
 CREATE POLICY owner_all ON destination TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON destination_call TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON destination_trouble TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -1721,7 +1781,11 @@ CREATE POLICY reader_own ON client_request FOR SELECT TO postdate_reader USING (
 
 CREATE POLICY reader_own ON client_role FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
+CREATE POLICY reader_own ON console_session FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
 CREATE POLICY reader_own ON destination FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON destination_call FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON destination_trouble FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -1815,7 +1879,11 @@ CREATE POLICY writer_all ON client_request TO postdate_writer USING (true) WITH 
 
 CREATE POLICY writer_all ON client_role TO postdate_writer USING (true) WITH CHECK (true);
 
+CREATE POLICY writer_all ON console_session TO postdate_writer USING (true) WITH CHECK (true);
+
 CREATE POLICY writer_all ON destination TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON destination_call TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON destination_trouble TO postdate_writer USING (true) WITH CHECK (true);
 
@@ -1975,8 +2043,14 @@ REVOKE ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_writer;
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) TO postdate_writer;
+REVOKE ALL ON FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION outbox_head(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox_head(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, event_limit integer, row_limit integer, without integer[], around boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, event_limit integer, row_limit integer, without integer[], around boolean) TO postdate_writer;
+REVOKE ALL ON FUNCTION outbox_types(types text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox_types(types text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_ensure(parent regclass, monday timestamp with time zone) FROM PUBLIC;
@@ -1988,12 +2062,12 @@ REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids
 GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) TO postdate_writer;
 GRANT SELECT ON TABLE payment TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE payment TO postdate_writer;
-REVOKE ALL ON FUNCTION payment_leave(buckets smallint[], ids uuid[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_leave(buckets smallint[], ids uuid[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_leave(ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_leave(ids uuid[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) TO postdate_reader;
-REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
 REVOKE ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) FROM PUBLIC;
@@ -2003,8 +2077,8 @@ GRANT ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text,
 REVOKE ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_reader;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_writer;
-REVOKE ALL ON FUNCTION settlement_clock_record() FROM PUBLIC;
-GRANT ALL ON FUNCTION settlement_clock_record() TO postdate_writer;
+REVOKE ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION state_noun(type text) FROM PUBLIC;
@@ -2042,8 +2116,12 @@ GRANT SELECT ON TABLE chain_start TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE chain_start TO postdate_writer;
 GRANT SELECT ON TABLE change_set TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE change_set TO postdate_writer;
+GRANT SELECT ON TABLE console_session TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE console_session TO postdate_writer;
 GRANT SELECT ON TABLE destination TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination TO postdate_writer;
+GRANT SELECT ON TABLE destination_call TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination_call TO postdate_writer;
 GRANT SELECT ON TABLE destination_trouble TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination_trouble TO postdate_writer;
 GRANT SELECT ON TABLE entry TO postdate_reader;
