@@ -290,6 +290,9 @@ ALTER TABLE ONLY event FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION event_digest(e event) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
+CREATE FUNCTION event_find(of_subject uuid, of_event uuid) RETURNS TABLE("time" timestamp with time zone, actor text, data jsonb)
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION event_record(e event) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
@@ -462,6 +465,9 @@ CREATE FUNCTION lane_purpose(lane_id integer) RETURNS integer
 CREATE FUNCTION occurrence_final() RETURNS trigger
     LANGUAGE plpgsql;
 
+CREATE FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], most integer) RETURNS TABLE(schedule_id uuid, occurrence_id uuid, scheduled_for timestamp with time zone, nominal_local timestamp without time zone, due_at timestamp with time zone, status text, cause text, version integer, kind text, subject uuid, code text, notes text[], created_at timestamp with time zone)
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) RETURNS TABLE(place tid, "time" timestamp with time zone)
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
@@ -559,6 +565,9 @@ CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], 
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
+CREATE FUNCTION payment_touches(of_tenant integer, of_subject uuid, accounts text[]) RETURNS boolean
+    LANGUAGE plpgsql STABLE;
+
 CREATE FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) RETURNS TABLE(walked integer, known timestamp with time zone, due_at timestamp with time zone, payment_id uuid, from_account text, to_account text, amount bigint, hold boolean, retry_until timestamp with time zone, schedule_id uuid)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
@@ -573,15 +582,59 @@ CREATE FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double preci
 CREATE FUNCTION refuse_change() RETURNS trigger
     LANGUAGE plpgsql;
 
+CREATE FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], most integer) RETURNS TABLE(schedule_id uuid, version integer, since timestamp with time zone, previous_until timestamp with time zone, name text, rule text, policies text, template text)
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint DEFAULT NULL::bigint, scheduled_time timestamp with time zone DEFAULT NULL::timestamp with time zone, description text DEFAULT NULL::text, funding text DEFAULT 'hold'::text, retry_until timestamp with time zone DEFAULT NULL::timestamp with time zone, on_broken text DEFAULT NULL::text, traceparent text DEFAULT NULL::text) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET client_encoding TO 'UTF8'
     SET standard_conforming_strings TO 'on';
 
+CREATE TABLE seal (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    seal_id uuid NOT NULL,
+    "position" bigint NOT NULL,
+    sealed_at timestamp with time zone NOT NULL,
+    decision boolean NOT NULL,
+    types text[] NOT NULL,
+    kinds smallint[] NOT NULL,
+    subjects uuid[] NOT NULL,
+    events uuid[] NOT NULL,
+    digests bytea NOT NULL,
+    previous bytea NOT NULL,
+    hash bytea NOT NULL,
+    CONSTRAINT seal_check CHECK (((cardinality(kinds) > 0) AND (cardinality(subjects) = cardinality(kinds)) AND (cardinality(events) = cardinality(kinds)) AND (octet_length(digests) = (32 * cardinality(kinds))))),
+    CONSTRAINT seal_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT seal_position_check CHECK (("position" > 0)),
+    CONSTRAINT seal_previous_check CHECK ((octet_length(previous) = 32))
+)
+PARTITION BY RANGE (seal_id);
+ALTER TABLE ONLY seal ALTER COLUMN subjects SET STORAGE EXTERNAL;
+ALTER TABLE ONLY seal ALTER COLUMN events SET STORAGE EXTERNAL;
+ALTER TABLE ONLY seal ALTER COLUMN digests SET STORAGE EXTERNAL;
+ALTER TABLE ONLY seal FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION seal_after(of_tenant integer, after bigint, most bigint) RETURNS SETOF seal
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION seal_around(of_tenant integer, at_position bigint) RETURNS SETOF seal
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], most bigint) RETURNS TABLE("position" bigint, type text, subject uuid, event_id uuid)
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) RETURNS bigint
     LANGUAGE sql STABLE
     SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION seal_time(of_tenant integer, at_position bigint) RETURNS timestamp with time zone
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], most bigint) RETURNS TABLE("position" bigint, type text, subject uuid, event_id uuid, sealed_at timestamp with time zone)
+    LANGUAGE sql STABLE;
 
 CREATE FUNCTION server_clock() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -589,6 +642,9 @@ CREATE FUNCTION server_clock() RETURNS timestamp with time zone
 CREATE FUNCTION settlement_clock_record(trusted timestamp with time zone) RETURNS void
     LANGUAGE sql
     SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION settlement_due(buckets smallint[], lows timestamp with time zone[], graces double precision[], lane integer, depth integer, without uuid[]) RETURNS TABLE(due_at timestamp with time zone, subject uuid, bucket smallint)
+    LANGUAGE sql STABLE;
 
 CREATE FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) RETURNS TABLE(bucket smallint, tenant_id integer, subject uuid, due_at timestamp with time zone, token integer, from_account text, to_account text, amount bigint, hold boolean, retry_until timestamp with time zone, traceparent text, held boolean, at timestamp with time zone)
     LANGUAGE plpgsql
@@ -630,6 +686,12 @@ CREATE FUNCTION test_clock_refuse() RETURNS trigger
 
 CREATE FUNCTION text_finds(wanted text, id uuid, description text, metadata jsonb) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) RETURNS TABLE(bucket smallint, lane_id integer, due_at timestamp with time zone)
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) RETURNS TABLE(place bigint, bucket smallint, lane_id integer, tenant_id integer, subject uuid, token bigint, due_at timestamp with time zone, claimed_at timestamp with time zone, claimed_by uuid)
+    LANGUAGE sql STABLE;
 
 CREATE FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -1211,31 +1273,6 @@ CREATE TABLE schedule_version (
     CONSTRAINT schedule_version_version_check CHECK ((version > 0))
 );
 ALTER TABLE ONLY schedule_version FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE seal (
-    bucket smallint NOT NULL,
-    tenant_id integer NOT NULL,
-    seal_id uuid NOT NULL,
-    "position" bigint NOT NULL,
-    sealed_at timestamp with time zone NOT NULL,
-    decision boolean NOT NULL,
-    types text[] NOT NULL,
-    kinds smallint[] NOT NULL,
-    subjects uuid[] NOT NULL,
-    events uuid[] NOT NULL,
-    digests bytea NOT NULL,
-    previous bytea NOT NULL,
-    hash bytea NOT NULL,
-    CONSTRAINT seal_check CHECK (((cardinality(kinds) > 0) AND (cardinality(subjects) = cardinality(kinds)) AND (cardinality(events) = cardinality(kinds)) AND (octet_length(digests) = (32 * cardinality(kinds))))),
-    CONSTRAINT seal_hash_check CHECK ((octet_length(hash) = 32)),
-    CONSTRAINT seal_position_check CHECK (("position" > 0)),
-    CONSTRAINT seal_previous_check CHECK ((octet_length(previous) = 32))
-)
-PARTITION BY RANGE (seal_id);
-ALTER TABLE ONLY seal ALTER COLUMN subjects SET STORAGE EXTERNAL;
-ALTER TABLE ONLY seal ALTER COLUMN events SET STORAGE EXTERNAL;
-ALTER TABLE ONLY seal ALTER COLUMN digests SET STORAGE EXTERNAL;
-ALTER TABLE ONLY seal FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE secret_key (
     key_id bigint NOT NULL,
@@ -2074,9 +2111,14 @@ REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate doubl
 GRANT ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) TO postdate_writer;
 REVOKE ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) FROM PUBLIC;
 GRANT ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) TO postdate_client;
+GRANT SELECT ON TABLE seal TO postdate_reader;
+GRANT SELECT,INSERT ON TABLE seal TO postdate_writer;
 REVOKE ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_reader;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_writer;
+REVOKE ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) TO postdate_reader;
+GRANT ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) TO postdate_writer;
 REVOKE ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) FROM PUBLIC;
@@ -2147,6 +2189,7 @@ GRANT SELECT,INSERT,UPDATE ON TABLE occurrence TO postdate_writer;
 GRANT SELECT ON TABLE outbox TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox TO postdate_writer;
 GRANT SELECT,UPDATE ON TABLE outbox_lock TO postdate_writer;
+GRANT SELECT ON TABLE outbox_lock TO postdate_reader;
 GRANT SELECT ON TABLE payload_key TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE payload_key TO postdate_writer;
 GRANT SELECT ON TABLE payment_approval TO postdate_reader;
@@ -2161,8 +2204,6 @@ GRANT SELECT ON TABLE schedule_tzdata TO postdate_reader;
 GRANT SELECT,INSERT,UPDATE ON TABLE schedule_tzdata TO postdate_writer;
 GRANT SELECT ON TABLE schedule_version TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE schedule_version TO postdate_writer;
-GRANT SELECT ON TABLE seal TO postdate_reader;
-GRANT SELECT,INSERT ON TABLE seal TO postdate_writer;
 GRANT SELECT,INSERT,DELETE ON TABLE secret_key TO postdate_writer;
 GRANT SELECT ON TABLE setting TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE setting TO postdate_writer;
