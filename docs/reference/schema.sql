@@ -928,7 +928,7 @@ ALTER TABLE ONLY destination FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE destination_call (
     tenant_id integer NOT NULL,
-    place text NOT NULL COLLATE pg_catalog."C",
+    target text NOT NULL COLLATE pg_catalog."C",
     node_id uuid NOT NULL,
     calls integer NOT NULL,
     successes integer NOT NULL,
@@ -950,7 +950,7 @@ ALTER TABLE destination ALTER COLUMN destination_id ADD GENERATED ALWAYS AS IDEN
 
 CREATE TABLE destination_trouble (
     tenant_id integer NOT NULL,
-    place text NOT NULL COLLATE pg_catalog."C",
+    target text NOT NULL COLLATE pg_catalog."C",
     node_id uuid NOT NULL,
     held_until timestamp with time zone NOT NULL,
     since timestamp with time zone NOT NULL,
@@ -1465,13 +1465,13 @@ ALTER TABLE ONLY client_role
 ALTER TABLE ONLY console_session
     ADD CONSTRAINT console_session_pkey PRIMARY KEY (digest);
 ALTER TABLE ONLY destination_call
-    ADD CONSTRAINT destination_call_pkey PRIMARY KEY (tenant_id, place, node_id);
+    ADD CONSTRAINT destination_call_pkey PRIMARY KEY (tenant_id, target, node_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_pkey PRIMARY KEY (destination_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_tenant_id_name_key UNIQUE (tenant_id, name);
 ALTER TABLE ONLY destination_trouble
-    ADD CONSTRAINT destination_trouble_pkey PRIMARY KEY (tenant_id, place, node_id);
+    ADD CONSTRAINT destination_trouble_pkey PRIMARY KEY (tenant_id, target, node_id);
 ALTER TABLE ONLY entry
     ADD CONSTRAINT entry_pkey PRIMARY KEY (bucket, tenant_id, account_id, version, transfer_id);
 ALTER TABLE ONLY event
