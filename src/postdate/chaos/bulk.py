@@ -113,12 +113,12 @@ class Bulk:
     async def watch(self) -> None:
         """Look at the backlog until cancelled, and see off who has nothing left."""
         while True:
-            self._looked.clear()
             with suppress(Exception):  # the database may be away
                 self._open = await self._open_counts()
                 for tenant, client in list(self._leaving.items()):
                     await self._see_off(tenant, client)
             self._looked.set()
+            self._looked = asyncio.Event()
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _see_off(self, tenant: str, client: RecordingClient) -> None:

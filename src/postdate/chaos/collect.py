@@ -86,7 +86,7 @@ def evidence_of(home: Path) -> tuple[ChaosPlan, Iterator[Evidence]]:
 def _parts(home: Path, facts: RunFacts) -> Iterator[Evidence]:
     run_lines = list(read(home / "history" / f"{RUN}.jsonl"))
     yield Evidence(
-        lines=run_lines, left=store.Snapshot(), drain_seconds=facts.plan.drain_seconds,
+        lines=run_lines, left=store.Snapshot(), drain_seconds=facts.plan.calm_seconds,
         drained_seconds=facts.drained_seconds, probe_seconds=facts.probe_seconds,
         proof=facts.proof, links=facts.links, anchored=facts.anchored, chain=facts.chain,
         leaks=facts.leaks,

@@ -23,6 +23,9 @@ FAULTS: Final = tuple(_WEIGHTS)
 CALM_SECONDS: Final = 3.0
 """How long the run goes undisturbed at its beginning."""
 
+BACKLOG_SECONDS: Final = 200.0
+"""What a crowd adds to that: it may leave 20,000 open, of which a hundred a second must end."""
+
 UNEVEN: Final = (0.4, 1.6)
 """The shortest and the longest pause between two faults, as parts of the mean one."""
 
@@ -54,7 +57,12 @@ class ChaosPlan(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[str, ...] = FAULTS
     lease_seconds: float = 3.0
     drain_seconds: float = 90.0
-    """Within how long after the last fault everything must have ended."""
+    """Within how long after the last fault everything must have ended, but for a crowd."""
+
+    @property
+    def calm_seconds(self) -> float:
+        """Return within how long after the last fault everything must have ended."""
+        return self.drain_seconds + (BACKLOG_SECONDS if self.bulk else 0.0)
 
     @property
     def roles(self) -> list[str]:

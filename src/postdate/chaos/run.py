@@ -259,7 +259,7 @@ async def _generate(plan: ChaosPlan, actor: Actor, record: Recorder, until: floa
 async def _drain(setup: RunSetup, actor: Actor) -> float | None:
     """Wait until nothing is open; say when that was, or None when it takes too long."""
     try:
-        async with asyncio.timeout(setup.plan.drain_seconds):
+        async with asyncio.timeout(setup.plan.calm_seconds):
             while await _is_busy(setup):
                 await actor.decide_everything()
                 await asyncio.sleep(POLL_SECONDS)

@@ -23,7 +23,7 @@ from postdate.store.embedded.runas import RunAs
 
 START_SECONDS: Final = 15.0
 """How long a start is tried again while the remains of a killed server go away."""
-STUCK_SECONDS: Final = 10.0
+STUCK_SECONDS: Final = 8.0
 """How long a server may be starting or recovering without any progress."""
 SILENT_SECONDS: Final = 30.0
 """How long a server may give no answer at all; longer, because a busy machine is slow too."""
