@@ -26,6 +26,7 @@ SHARED = {
     "permit_scope",
     "schedule_tzdata",
     "secret_key",
+    "receipt_key",
     "clock_shift",
 }
 """Tables that belong to no tenant."""
