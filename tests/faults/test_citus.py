@@ -26,6 +26,7 @@ from postdate.store.embedded import Embedded
 from postdate.store.tenant import tenant as tenant_store
 from support import citus
 from support.bank import Bank, DuePayment, settler
+from support.pause import wait_out
 
 needs_citus = pytest.mark.skipif(
     not citus.DIRECTORY, reason="no Citus: POSTDATE_TEST_CITUS names no server directory"
@@ -81,13 +82,13 @@ async def _bank(database: Database) -> Bank:
     return bank
 
 
-async def _settle_until_done(database: Database, bank: Bank) -> None:
+async def _until_settled(database: Database, bank: Bank) -> None:
     """Settle in small batches, as a node does, through everything that happens meanwhile."""
     one = settler(database, 25)
     while await _open_timers(database, bank):
         with suppress(TransientError, TimeoutError):
             await one.run_once(25)
-        await asyncio.sleep(0.01)
+        await wait_out(0.01)
 
 
 async def _open_timers(database: Database, bank: Bank) -> int:
@@ -99,7 +100,7 @@ async def _open_timers(database: Database, bank: Bank) -> int:
                     bank.tenant_id,
                 )
                 return found
-        await asyncio.sleep(0.2)
+        await wait_out(0.2)
 
 
 async def _survives(database: Database, disturb: Callable[[], Awaitable[object]]) -> None:
@@ -110,7 +111,7 @@ async def _survives(database: Database, disturb: Callable[[], Awaitable[object]]
     assert many > PAYMENTS // 2
     async with asyncio.timeout(400):
         await asyncio.gather(
-            _settle_until_done(database, bank), _settle_until_done(database, bank), disturb()
+            _until_settled(database, bank), _until_settled(database, bank), disturb()
         )
     after = await bank.balances()
     assert sum(balance for balance, _, _ in after.values()) == 0
@@ -150,9 +151,9 @@ async def test_a_database_node_is_killed_under_settlement(
 
     async def kill_and_restart() -> None:
         for _ in range(2):
-            await asyncio.sleep(1.5)
+            await wait_out(1.5)
             victim.kill()
-            await asyncio.sleep(1)
+            await wait_out(1)
             await formed.start([victim])
 
     await _survives(sharded, kill_and_restart)

@@ -18,6 +18,7 @@ from postdate.store.connection import opening
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from support.bank import Bank, DuePayment, settings
+from support.pause import wait_out
 from support.worker import make_tenant
 
 LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
@@ -120,7 +121,7 @@ async def test_a_clock_that_goes_back_an_hour_pays_nothing_twice(
         await eventually(first_half, END_SECONDS)
         wrong.shift("-1h")
         assert await bank.now() < now
-        await asyncio.sleep(3)
+        await wait_out(3)
         assert await ended(bank) == half, "an hour too early, by the time that counts"
         wrong.shift("+0")
 
@@ -152,7 +153,7 @@ async def test_a_clock_that_leaps_a_day_ahead_pays_nothing_early(
             return one.blocked() is not None
 
         await eventually(stopped, END_SECONDS)
-        await asyncio.sleep(2)
+        await wait_out(2)
         assert await ended(bank) == 1, "paid early"
         wrong.shift("+0")
 

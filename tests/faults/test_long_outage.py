@@ -1,6 +1,5 @@
 """Six hours of outage: stopped, the clock of node and database moved on, started again."""
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -12,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from conftest import eventually, scratch
+from support.pause import wait_out
 from support.receiver import Receiver
 from support.serve_process import Served
 
@@ -50,7 +50,7 @@ class Busy:
     async def answer(self, _: web.Request) -> web.Response:
         self.now += 1
         self.most = max(self.most, self.now)
-        await asyncio.sleep(0.02)
+        await wait_out(0.02)
         self.now -= 1
         return web.Response(text="ok")
 

@@ -170,7 +170,7 @@ class CitusCluster:
         for node in chosen:
             node.start(self.settings)
         for node in chosen:
-            await _answers(node)
+            await _wait_for_answer(node)
 
     def stop(self) -> None:
         """End every node."""
@@ -291,7 +291,7 @@ async def _run(node: DatabaseNode, statement: str, database: str) -> None:
         await connection.close()
 
 
-async def _answers(node: DatabaseNode) -> None:
+async def _wait_for_answer(node: DatabaseNode) -> None:
     async with asyncio.timeout(60):
         while True:
             with suppress(*UNANSWERED):

@@ -20,7 +20,7 @@ STORE: Final = "src/postdate/store/"
 SPEAKS_SQL: Final = (STORE, "src/postdate/bench/", "src/postdate/chaos/")
 """The store, and the tools that measure it and break it with queries of their own."""
 
-APPLIED: Final = (f"{STORE}functions/", f"{STORE}migrations/")
+APPLIED: Final = (f"{STORE}functions/", f"{STORE}migrations/", f"{STORE}shard/functions/")
 """SQL that `migrate` applies: no named queries."""
 
 WAKEUP: Final = f"{STORE}connection/wakeup.sql"

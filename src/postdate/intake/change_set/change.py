@@ -18,32 +18,32 @@ LaneName = Annotated[str, Meta(min_length=1, max_length=63)]
 At = Annotated[datetime, Meta(tz=True)]
 
 
-class _Change(
+class _ItemChange(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True
 ):
     """The base of every change."""
 
 
-class PauseLane(_Change, frozen=True, kw_only=True, tag="pause_lane"):
+class PauseLane(_ItemChange, frozen=True, kw_only=True, tag="pause_lane"):
     """Let nothing of a lane start."""
 
     lane: LaneName
 
 
-class LimitLane(_Change, frozen=True, kw_only=True, tag="limit_lane"):
+class LimitLane(_ItemChange, frozen=True, kw_only=True, tag="limit_lane"):
     """Let a lane start no more than so many in a second; null takes the limit away."""
 
     lane: LaneName
     rate_per_second: Annotated[float, Meta(gt=0, le=1_000_000)] | None
 
 
-class PauseSchedule(_Change, frozen=True, kw_only=True, tag="pause_schedule"):
+class PauseSchedule(_ItemChange, frozen=True, kw_only=True, tag="pause_schedule"):
     """Skip the occurrences of a schedule."""
 
     schedule_id: UUID
 
 
-class ChangePolicy(_Change, frozen=True, kw_only=True, tag="change_policy"):
+class ChangePolicy(_ItemChange, frozen=True, kw_only=True, tag="change_policy"):
     """Give a schedule another jitter, or another policy for payments without funds."""
 
     schedule_id: UUID
@@ -51,21 +51,21 @@ class ChangePolicy(_Change, frozen=True, kw_only=True, tag="change_policy"):
     insufficient_funds: InsufficientFunds | None = None
 
 
-class Freeze(_Change, frozen=True, kw_only=True, tag="freeze"):
+class Freeze(_ItemChange, frozen=True, kw_only=True, tag="freeze"):
     """Hold everything that is due between two instants."""
 
     from_at: At | None = None
     until_at: At
 
 
-class RescheduleJobs(_Change, frozen=True, kw_only=True, tag="reschedule_jobs"):
+class RescheduleJobs(_ItemChange, frozen=True, kw_only=True, tag="reschedule_jobs"):
     """Move the jobs that match now to another instant."""
 
     filter: BulkFilter
     to: Instant
 
 
-class CancelJobs(_Change, frozen=True, kw_only=True, tag="cancel_jobs"):
+class CancelJobs(_ItemChange, frozen=True, kw_only=True, tag="cancel_jobs"):
     """Cancel the jobs that match now."""
 
     filter: BulkFilter
@@ -85,7 +85,7 @@ SCOPES: Final[dict[type, Scope]] = {
 """What each change needs: the scope of the same operation by itself."""
 
 
-class Step(msgspec.Struct, kw_only=True, omit_defaults=True):
+class ChangeStep(msgspec.Struct, kw_only=True, omit_defaults=True):
     """How far one change has come, and what is needed to undo it."""
 
     jobs: list[UUID] = []

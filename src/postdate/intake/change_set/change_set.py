@@ -14,12 +14,12 @@ from postdate.intake.change_set.change import (
     CancelJobs,
     Change,
     ChangePolicy,
+    ChangeStep,
     Freeze,
     LimitLane,
     PauseLane,
     PauseSchedule,
     RescheduleJobs,
-    Step,
 )
 from postdate.intake.change_set.operation import Operations
 from postdate.model.error import Code, refuse
@@ -35,7 +35,7 @@ HOLD: Final = timedelta(seconds=90)
 """How long a node works on a set before another may go on: longer than a request may take."""
 
 _changes: Final = msgspec.json.Decoder(list[Change])
-_steps: Final = msgspec.json.Decoder(list[Step])
+_steps: Final = msgspec.json.Decoder(list[ChangeStep])
 
 
 class ChangeSet(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class ChangeSet(msgspec.Struct, frozen=True):
 
     row: ChangeSetRow
     changes: list[Change]
-    steps: list[Step]
+    steps: list[ChangeStep]
 
 
 class ChangeSets:

@@ -10,12 +10,12 @@ from postdate.intake.change_set.change import (
     CancelJobs,
     Change,
     ChangePolicy,
+    ChangeStep,
     Freeze,
     LimitLane,
     PauseLane,
     PauseSchedule,
     RescheduleJobs,
-    Step,
 )
 from postdate.intake.job.bulk import WAITING, Instant, JobBulk
 from postdate.intake.job.dead_letter import MAX_REDRIVE, DeadLetters, Pace
@@ -58,7 +58,7 @@ class Operations:
         self._bulk = bulk
         self._dead_letters = dead_letters
 
-    async def plan(self, actor: Identity, change: Change) -> Step:
+    async def plan(self, actor: Identity, change: Change) -> ChangeStep:
         """Refuse what cannot be made, and freeze the jobs that match."""
         match change:
             case PauseLane() | LimitLane():
@@ -72,12 +72,12 @@ class Operations:
                 if isinstance(change, RescheduleJobs):
                     await self._bulk.check_instant(actor.tenant_id, change.to)
                 found = await self._bulk.find(actor.tenant_id, change.filter, WAITING)
-                return Step(jobs=list(found.jobs), more=found.more)
+                return ChangeStep(jobs=list(found.jobs), more=found.more)
             case _:
                 assert_never(change)
-        return Step()
+        return ChangeStep()
 
-    async def begin(self, actor: Identity, change: Change, step: Step) -> Step:
+    async def begin(self, actor: Identity, change: Change, step: ChangeStep) -> ChangeStep:
         """Note what there is before a change."""
         match change:
             case PauseLane() | LimitLane():
@@ -108,7 +108,7 @@ class Operations:
         step.state = "begun"
         return step
 
-    async def make(self, actor: Identity, change: Change, step: Step) -> int:
+    async def make(self, actor: Identity, change: Change, step: ChangeStep) -> int:
         """Make a change; return how many jobs it changed."""
         tenant_id, key_id = actor.tenant_id, actor.key_id
         found = dict.fromkeys(step.due, JobStatus.PENDING)
@@ -135,7 +135,7 @@ class Operations:
         return 0
 
     async def moves(
-        self, actor: Identity, change: RescheduleJobs | CancelJobs, step: Step
+        self, actor: Identity, change: RescheduleJobs | CancelJobs, step: ChangeStep
     ) -> list[MovedJob]:
         """Return where the jobs of a change would go."""
         to = None
@@ -147,7 +147,7 @@ class Operations:
             if row.status in WAITING
         ]
 
-    async def check_undo(self, actor: Identity, change: Change, step: Step) -> None:
+    async def check_undo(self, actor: Identity, change: Change, step: ChangeStep) -> None:
         """Refuse to undo what was executed meanwhile."""
         if isinstance(change, RescheduleJobs):
             rows = await self._rows(actor, list(step.due))
@@ -155,7 +155,7 @@ class Operations:
             if begun:
                 raise refuse(Code.CONFLICT, f"{begun} of its jobs were executed or ended.")
 
-    async def unmake(self, actor: Identity, change: Change, step: Step) -> None:
+    async def unmake(self, actor: Identity, change: Change, step: ChangeStep) -> None:
         """Undo a change."""
         tenant_id, key_id = actor.tenant_id, actor.key_id
         match change:
@@ -183,7 +183,7 @@ class Operations:
             case _:
                 assert_never(change)
 
-    async def _restore(self, actor: Identity, step: Step) -> None:
+    async def _restore(self, actor: Identity, step: ChangeStep) -> None:
         """Make cancelled jobs anew, each due when it was; what is final stays so."""
         ids = list(step.due)
         for begin in range(0, len(ids), MAX_REDRIVE):

@@ -8,7 +8,8 @@ SELECT lane_id, place, minutes, counts, walked, known
 -- The same for jobs, by where they go; only timers of the tenant's own lanes are walked.
 WITH walked AS MATERIALIZED (
     SELECT head.place, head.bucket, head.subject, head.due_at, head.claimed_at
-      FROM timer_walk($2, $3, ARRAY['-infinity'::timestamptz], '00000000-0000-0000-0000-000000000000',
+      FROM timer_walk($2, $3, ARRAY['-infinity'::timestamptz],
+                      '00000000-0000-0000-0000-000000000000',
                       $5::timestamptz - interval '1 microsecond', NULL, $6) AS head
      LIMIT $7),
 cut AS (SELECT max(due_at) AS at FROM walked GROUP BY place HAVING count(*) = $6),
@@ -35,7 +36,8 @@ SELECT NULL, '{}', '{}', seen.walked, seen.known FROM seen
 WITH walked AS MATERIALIZED (
     SELECT head.place, head.lane_id = 0 AS payments, head.tenant_id, head.due_at,
            head.claimed_at
-      FROM timer_walk($1, $2, ARRAY['-infinity'::timestamptz], '00000000-0000-0000-0000-000000000000',
+      FROM timer_walk($1, $2, ARRAY['-infinity'::timestamptz],
+                      '00000000-0000-0000-0000-000000000000',
                       $4::timestamptz - interval '1 microsecond', NULL, $5) AS head
      LIMIT $6),
 cut AS (SELECT max(due_at) AS at FROM walked GROUP BY place HAVING count(*) = $5),

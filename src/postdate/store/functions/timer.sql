@@ -28,8 +28,8 @@ CREATE OR REPLACE FUNCTION timer_first(buckets smallint[], lanes integer[], lows
 $$;
 
 -- Walk the timers of each place in their order: after an instant (one for each place, or one for
--- all) and a subject, up to an instant, of one tenant or (NULL) of all, at most so many of each. The
--- planner inlines this function. CASE, not COALESCE: see clock().
+-- all) and a subject, up to an instant, of one tenant or (NULL) of all, at most so many of each.
+-- The planner inlines this function. CASE, not COALESCE: see clock().
 CREATE OR REPLACE FUNCTION timer_walk(
     buckets smallint[], lanes integer[], lows timestamptz[], after uuid, until_at timestamptz,
     of_tenant integer, most integer)

@@ -72,7 +72,8 @@ class GatheredConnection(PooledConnection):
             await super().execute(
                 f"CREATE TEMP TABLE {name} (LIKE postdate.{name} INCLUDING INDEXES) ON COMMIT DROP"
             )
-            await super().execute(f"INSERT INTO pg_temp.{name} SELECT * FROM postdate.{name}")  # noqa: S608 - our own tables
+            copied = f"SELECT * FROM postdate.{name}"  # noqa: S608 - our own tables
+            await super().execute(f"INSERT INTO pg_temp.{name} {copied}")
             await super().execute(f"ANALYZE pg_temp.{name}")
             self._gathered.add(name)
         return self._names.sub(r"\1\2pg_temp.\3", text)

@@ -1,4 +1,5 @@
--- Shards: the schema on a Citus cluster. Asked of the coordinator, as the owner or an administrator.
+-- Shards: the schema on a Citus cluster. Asked of the coordinator, by the owner or by an
+-- administrator.
 
 -- name: shard_extension
 -- The version of Citus in this database.
@@ -59,7 +60,8 @@ SELECT p.oid::regprocedure::text AS signature FROM pg_proc p
 
 -- name: shard_inlined
 -- Functions in SQL, by the text that made them, whether they return rows or nothing, and the body.
-SELECT p.proname::text AS name, pg_get_functiondef(p.oid) AS definition, p.prosrc AS body, p.proretset AS many,
+SELECT p.proname::text AS name, pg_get_functiondef(p.oid) AS definition, p.prosrc AS body,
+       p.proretset AS many,
        p.prorettype = 'void'::regtype AS nothing
   FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
  WHERE p.pronamespace = 'postdate'::regnamespace AND l.lanname = 'sql' AND p.prosqlbody IS NULL

@@ -43,7 +43,8 @@ BEGIN
             ON wanted.bucket = every.bucket
          WHERE every.bucket = ANY (buckets)),
     found AS MATERIALIZED (
-        SELECT w.place, w.bucket, s.subject FROM walked w CROSS JOIN unnest(w.subjects) AS s (subject))
+        SELECT w.place, w.bucket, s.subject
+          FROM walked w CROSS JOIN unnest(w.subjects) AS s (subject))
     SELECT f.place, t.bucket, t.lane_id, t.tenant_id, t.subject, t.token, t.due_at, t.claimed_at,
            t.claimed_by
       FROM found f JOIN timer t ON t.bucket = f.bucket AND t.subject = f.subject
