@@ -1,12 +1,13 @@
 """A session of the console is served by every node, and ends on all of them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
 from conftest import Api, eventually
 from postdate.console.page_request import NOTICE
-from postdate.console.session import COOKIE
+from postdate.console.session import COOKIE, Sessions
 from postdate.intake.tenant import session as session_intake
 from postdate.intake.tenant.session import ConsoleSessions
 from postdate.model.tenant.identity import Identity
@@ -114,3 +115,50 @@ async def test_a_session_in_use_lasts_on(api: Api) -> None:
     assert await sessions.find(session_id) == api.key
     row = "SELECT max(until) - clock() > interval '11 h' FROM console_session"
     assert await writer.fetchval(row)
+
+
+class _SlowSessions(ConsoleSessions):
+    """Answers what was true when it was asked, when it is told to."""
+
+    def __init__(self) -> None:
+        self.answers = asyncio.Event()
+        self.answers.set()
+        self.ended = False
+
+    async def find(self, _: str) -> str | None:
+        found = None if self.ended else "key"
+        await self.answers.wait()
+        return found
+
+    async def end(self, _: str) -> None:
+        self.ended = True
+
+
+async def test_pages_that_ask_for_a_session_at_once_lose_none_of_its_dry_runs() -> None:
+    kept = _SlowSessions()
+    sessions = Sessions(kept)
+    session = await sessions.find("id")
+    assert session is not None
+    session.keep_plan("shown", "plan")
+    session.checked_until = 0.0
+    kept.answers.clear()
+    left, *asked = [asyncio.create_task(sessions.find("id")) for _ in range(3)]
+    await asyncio.sleep(0)
+    left.cancel()
+    kept.answers.set()
+    assert await asyncio.gather(*asked) == [session, session]
+    again = await sessions.find("id")
+    assert again is not None
+    assert again.plan("shown") == "plan"
+
+
+async def test_a_page_asked_for_while_its_session_ends_does_not_bring_it_back() -> None:
+    kept = _SlowSessions()
+    sessions = Sessions(kept)
+    kept.answers.clear()
+    asked = asyncio.create_task(sessions.find("id"))
+    await asyncio.sleep(0)
+    await sessions.end("id")
+    kept.answers.set()
+    await asked
+    assert await sessions.find("id") is None

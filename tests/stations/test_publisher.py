@@ -252,3 +252,28 @@ async def test_a_seal_is_found_though_the_clock_leapt_before_its_node_noticed(
     await emit(database, *(new_event(database, tenant_id, each) for each in subjects(database, 3)))
     assert await seal_all(database) == 3
     assert (await verify(database, {})).findings == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "time = 'infinity'",
+        "time = '-infinity'",
+        "time = '20000-01-01'",
+        "types = '{NULL}'",
+        "subjects = '{NULL}'",
+        "subjects = ARRAY[subjects]",
+        "events = ARRAY[events]",
+    ],
+)
+async def test_the_outbox_takes_no_row_that_could_not_be_sealed(
+    server: Embedded, database: Database, tenant_id: int, change: str
+) -> None:
+    """One such row would keep the events of every tenant from being sealed."""
+    [thing] = subjects(database, 1)
+    await emit(database, new_event(database, tenant_id, thing))
+    name = await database.writer.fetchval("SELECT current_database()")
+    with pytest.raises((asyncpg.CheckViolationError, asyncpg.FeatureNotSupportedError)):
+        await admin(server, f"UPDATE postdate.outbox SET {change}", name)
+    await seal_all(database)
+    assert of_subject(await check_chains(database), thing) == ["job.accepted"]

@@ -90,20 +90,26 @@ class Sessions:
     def __init__(self, kept: ConsoleSessions) -> None:
         self._kept = kept
         self._by_digest: dict[bytes, ConsoleSession] = {}
+        # How many sessions have ended here: what was asked for before one did may be out of date.
+        self._ends = 0
 
     async def find(self, session_id: str | None) -> ConsoleSession | None:
         """Return a session that has neither expired nor ended, here or on another node."""
         if not session_id:
             return None
         digest, now = _digest(session_id), time.monotonic()
-        session = self._by_digest.pop(digest, None)
+        session = self._by_digest.get(digest)
         if session is None or session.checked_until < now:
+            ends = self._ends
             key = await self._kept.find(session_id)
+            # Another page of the browser may have asked meanwhile: both get the same session.
+            session = self._by_digest.pop(digest, session)
             if key is None:
                 return None
             session = session or ConsoleSession(key, _token(session_id))
-            session.checked_until = now + CHECK_SECONDS
+            session.checked_until = now + CHECK_SECONDS if ends == self._ends else 0.0
         # Put back at the end: the first of the dictionary is the one unused for longest.
+        self._by_digest.pop(digest, None)
         self._by_digest[digest] = session
         while len(self._by_digest) > MAX_SESSIONS:
             del self._by_digest[next(iter(self._by_digest))]
@@ -111,8 +117,9 @@ class Sessions:
 
     async def end(self, session_id: str) -> None:
         """End a session on every node."""
-        self._by_digest.pop(_digest(session_id), None)
         await self._kept.end(session_id)
+        self._by_digest.pop(_digest(session_id), None)
+        self._ends += 1
 
 
 def _digest(session_id: str) -> bytes:

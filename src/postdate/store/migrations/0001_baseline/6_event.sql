@@ -38,7 +38,11 @@ CREATE TABLE outbox (
     digests   bytea NOT NULL,
     CHECK (cardinality(types) IN (1, cardinality(subjects))
            AND cardinality(events) = cardinality(subjects)
-           AND octet_length(digests) = 32 * cardinality(subjects))
+           AND octet_length(digests) = 32 * cardinality(subjects)),
+    -- One row that cannot be read would keep every tenant's events from being sealed.
+    CHECK (time >= timestamptz '1970-01-01 00:00Z' AND time < timestamptz '3000-01-01 00:00Z'
+           AND array_position(types, NULL) IS NULL AND array_position(subjects, NULL) IS NULL
+           AND array_ndims(events) = 1)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_cost_delay = 0, toast_tuple_target = 8160);
 -- Random bytes do not get smaller, and a row that fits on a page stays there: it lives a second.
