@@ -1127,6 +1127,7 @@ CREATE TABLE outbox (
     digests bytea NOT NULL,
     CONSTRAINT outbox_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
     CONSTRAINT outbox_check CHECK ((((cardinality(types) = 1) OR (cardinality(types) = cardinality(subjects))) AND (cardinality(events) = cardinality(subjects)) AND (octet_length(digests) = (32 * cardinality(subjects))))),
+    CONSTRAINT outbox_check1 CHECK ((("time" >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '3000-01-01 00:00:00+00'::timestamp with time zone) AND (array_position(types, NULL::text) IS NULL) AND (array_position(subjects, NULL::uuid) IS NULL) AND (array_ndims(events) = 1))),
     CONSTRAINT outbox_subjects_check CHECK ((cardinality(subjects) > 0))
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0', toast_tuple_target='8160');
