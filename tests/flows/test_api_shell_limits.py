@@ -195,6 +195,43 @@ async def test_a_connection_goes_on_after_a_body(running: Running) -> None:
     writer.close()
 
 
+UPGRADE = ("connection: Upgrade, HTTP2-Settings", "upgrade: h2c", "http2-settings: AAMAAABk")
+
+
+@pytest.mark.parametrize(
+    ("framing", "body"),
+    [
+        ("content-length: 12", b'{"amount":5}'),
+        ("transfer-encoding: chunked", b'c\r\n{"amount":5}\r\n0\r\n\r\n'),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 150, 1000])
+async def test_the_body_of_who_would_rather_speak_http_2_is_read(
+    running: Running, framing: str, body: bytes, size: int
+) -> None:
+    """Java's client asks for it with its first requests, and `curl --http2` does."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+    sent = 2 * (head(framing, *UPGRADE) + body) + head(framing) + body
+    for begin in range(0, len(sent), size):
+        writer.write(sent[begin : begin + size])
+        await asyncio.sleep(0)
+    answers = [await read_answer(reader) for _ in range(3)]
+    assert [(each.status, each.json["amount"]) for each in answers] == 3 * [(201, 5)]
+    writer.close()
+
+
+@pytest.mark.parametrize("last", [b"GARBAGE\r\n\r\n", b"CONNECT / HTTP/1.1\r\nhost: x\r\n\r\n"])
+async def test_what_came_before_something_unreadable_is_answered(
+    running: Running, last: bytes
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+    writer.write(3 * (head("content-length: 12") + b'{"amount":5}') + last)
+    assert [(await read_answer(reader)).status for _ in range(3)] == [201, 201, 201]
+    async with asyncio.timeout(10):
+        await reader.read()
+    writer.close()
+
+
 async def test_a_body_in_one_message_is_counted_as_well() -> None:
     async def receive() -> dict[str, object]:
         return {"type": "http.request", "body": b"x" * 11, "more_body": False}

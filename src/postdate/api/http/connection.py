@@ -117,7 +117,7 @@ class Connection(asyncio.Protocol):
             return
         try:
             self._told = False
-            self._parser.feed_data(data)
+            self._feed(data)
             self._count_untold(len(data))
         except httptools.HttpParserUpgrade:
             self._last_request()
@@ -125,6 +125,36 @@ class Connection(asyncio.Protocol):
             reason = error.__context__ if isinstance(error.__context__, _HeadError) else error
             code = reason.code if isinstance(reason, _HeadError) else Code.AMBIGUOUS_REQUEST
             self._unreadable(Refusal(code, f"The request cannot be read: {reason}."))
+
+    def _feed(self, data: bytes) -> None:
+        """Let the parser read; who would rather speak another protocol is served in this one.
+
+        The parser passes over the body of such a request (Java's client asks with each of its first
+        ones, `curl --http2` too): its head is read again without the wish.
+        """
+        rest = memoryview(data)
+        while True:
+            try:
+                self._parser.feed_data(rest)
+            except httptools.HttpParserUpgrade as wish:
+                if not self._is_read_over():
+                    raise
+                rest = rest[wish.args[0] :]
+                head = self._head_without_upgrade()
+                self._parser = httptools.HttpRequestParser(self)
+                self._parser.feed_data(head)
+            else:
+                return
+
+    def _is_read_over(self) -> bool:
+        """Return whether a request has a wish that may be passed over; a tunnel has no other."""
+        return self._parser.should_upgrade() and self._parser.get_method() != b"CONNECT"
+
+    def _head_without_upgrade(self) -> bytes:
+        version = self._parser.get_http_version().encode()
+        lines = [self._parser.get_method() + b" " + self._url + b" HTTP/" + version]
+        lines += [name + b": " + value for name, value in self._headers if name != b"upgrade"]
+        return b"\r\n".join(lines) + b"\r\n\r\n"
 
     def _count_untold(self, size: int) -> None:
         """Bound what the parser gathers: it tells of a header only when all of it has come."""
@@ -162,6 +192,8 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """Serve the request, at once or after those before it."""
+        if self._is_read_over():
+            return
         version = self._parser.get_http_version()
         if version not in {"1.0", "1.1"}:
             raise _HeadError(Code.AMBIGUOUS_REQUEST, f"HTTP/{version} is not spoken here")
@@ -267,9 +299,10 @@ class Connection(asyncio.Protocol):
 
     def _last_request(self) -> None:
         """Serve what came, and read nothing behind it."""
-        for exchange in (self._serving, *self._waiting):
-            if exchange is not None:
-                exchange.keep_alive = False
+        self._deaf = True
+        last = self._waiting[-1] if self._waiting else self._serving
+        if last is not None:
+            last.keep_alive = False
         self.pause_reading()
 
     def _unreadable(self, refusal: Refusal) -> None:
