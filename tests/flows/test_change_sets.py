@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Api
+from conftest import Api, Clock
 from postdate.intake.change_set.operation import Operations
 
 WORKER = {"type": "worker"}
@@ -163,3 +163,85 @@ async def test_each_change_needs_its_own_scope(api: Api) -> None:
     nobody = {"changes": [{"type": "pause_lane", "lane": "none"}]}
     assert (await api.call("POST", "/change-sets", nobody)).status == 404
     assert (await api.call("POST", "/change-sets", {"changes": [{"type": "x"}]})).status == 422
+
+
+async def test_a_refused_undo_leaves_a_broken_off_set_to_be_applied(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _jobs(api, "now", 1)
+    await _jobs(api, "post", 1)
+    filtered = {"lane": "now", "due_after": datetime.now(UTC).isoformat()}
+    draft = await _draft(
+        api,
+        {"type": "reschedule_jobs", "filter": filtered, "to": {"delay_seconds": 0.001}},
+        {"type": "pause_lane", "lane": "post"},
+    )
+    make = Operations.make
+
+    async def die(self: Operations, actor: Any, change: Any, step: Any) -> int:
+        if hasattr(change, "lane"):
+            raise RuntimeError("killed")
+        return await make(self, actor, change, step)
+
+    monkeypatch.setattr(Operations, "make", die)
+    assert (await api.call("POST", f"/change-sets/{draft['change_set_id']}/apply")).status == 500
+    monkeypatch.undo()
+    claimed = await api.call("POST", "/lanes/now/claim", {"max": 1, "wait_seconds": 5})
+    assert len(claimed.body["leases"]) == 1
+    await _do(api, draft, "undo", 409)
+    again = await _do(api, draft, "apply")
+    assert [each["state"] for each in again["steps"]] == ["done", "done"]
+    assert (await api.call("GET", "/lanes/post")).body["paused_at"] is not None
+
+
+async def test_a_deleted_schedule_does_not_stop_the_undoing(api: Api) -> None:
+    await _jobs(api, "mail", 1)
+    rule = {"every_seconds": 3600, "template": {"job": {"destination": WORKER}}}
+    schedule_id = (await api.call("POST", "/schedules", rule)).body["schedule_id"]
+    draft = await _draft(
+        api,
+        {"type": "pause_lane", "lane": "mail"},
+        {"type": "pause_schedule", "schedule_id": schedule_id},
+    )
+    await _do(api, draft, "apply")
+    await api.call("DELETE", f"/schedules/{schedule_id}")
+    assert (await _do(api, draft, "undo"))["status"] == "UNDONE"
+    assert (await api.call("GET", "/lanes/mail")).body["paused_at"] is None
+
+
+async def test_a_draft_tells_no_key_more_than_it_may_read(api: Api) -> None:
+    await _jobs(api, "mail", 1)
+    for name in ("ada", "rent"):
+        await api.call("POST", "/accounts", {"account_id": name})
+    body = {"changes": [{"type": "pause_lane", "lane": "mail"}]}
+    writes = await api.new_key("jobs:write")
+    made = await api.call("POST", "/change-sets", body, key=writes)
+    assert (made.status, made.body["effect"]["failing"]) == (201, [])
+    limited = {"scopes": ["jobs:write"], "accounts": ["ada"]}
+    key = (await api.call("POST", "/keys", limited)).body["key"]
+    for path in ("/change-sets", f"/change-sets/{made.body['change_set_id']}"):
+        assert (await api.call("GET", path, key=key)).status == 403
+
+
+async def test_values_beyond_all_bounds_are_refused(api: Api) -> None:
+    await _jobs(api, "mail", 1)
+    slow = {"type": "limit_lane", "lane": "mail", "rate_per_second": 1e-300}
+    assert (await api.call("POST", "/change-sets", {"changes": [slow]})).status == 422
+    late = {"until_at": "9999-12-31T23:59:59-14:00"}
+    body = {"changes": [{"type": "pause_lane", "lane": "mail"}], **late}
+    refused = await api.call("POST", "/change-sets", body)
+    assert (refused.status, refused.body["field"]) == (422, "until_at")
+
+
+async def test_what_is_made_anew_expires_when_the_old_one_did(api: Api, clock: Clock) -> None:
+    body = {"destination": WORKER, "lane": "mail", "delay_seconds": 600}
+    ends = [(datetime.now(UTC) + timedelta(seconds=each)).isoformat() for each in (700, 7200)]
+    for expires_at in ends:
+        await api.call("POST", "/jobs", {**body, "expires_at": expires_at})
+    draft = await _draft(api, {"type": "cancel_jobs", "filter": {"lane": "mail"}})
+    await _do(api, draft, "apply")
+    await clock.advance(1000)
+    await _do(api, draft, "undo")
+    jobs = (await api.call("GET", "/jobs?lane=mail")).body["jobs"]
+    [anew] = [each for each in jobs if each.get("origin_id")]
+    assert datetime.fromisoformat(anew["expires_at"]) == datetime.fromisoformat(ends[1])

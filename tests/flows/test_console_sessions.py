@@ -1,6 +1,7 @@
 """A session of the console is served by every node, and ends on all of them."""
 
 import asyncio
+from base64 import urlsafe_b64decode
 from collections.abc import AsyncIterator
 
 import pytest
@@ -42,6 +43,8 @@ async def test_another_node_serves_the_pages_forms_and_notices_of_a_session(
     assert forged.status == 403
     done = await browser.post("/lanes/mail/pause", form | {"note": "x"})
     assert (done.status, NOTICE in done.cookies) == (303, True)
+    packed = urlsafe_b64decode(done.cookies[NOTICE].value + "===")
+    assert b"mail" not in packed, "a notice may name a new key: the cookie is encrypted"
     # The page that tells of it may come from yet another node, and tells it once.
     async with api_over(other.node.database, other.tenant) as third:
         browser.api = third

@@ -1,11 +1,15 @@
 """Who is signed in: the browser holds a random id, which opens the key behind it."""
 
 import hmac
+import os
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from postdate.intake.tenant.session import ConsoleSessions
 
@@ -23,6 +27,7 @@ MAX_SESSIONS: Final = 10_000
 """The most sessions that a process remembers; one beyond loses its dry runs, nothing else."""
 
 MAX_NOTICE_CHARS: Final = 1000
+NONCE_BYTES: Final = 12
 
 
 @dataclass(slots=True)
@@ -64,20 +69,28 @@ class ConsoleSession:
         return self.works.get(name)
 
     def pack_notice(self, notice: str) -> str:
-        """Return what the last action did as a cookie, for the node that shows the next page."""
+        """Return what the last action did as a cookie, for the node that shows the next page.
+
+        It may name a new key, so it is encrypted: only the nodes that know the session read it.
+        """
+        nonce = os.urandom(NONCE_BYTES)
+        sealed = nonce + self._cipher().encrypt(nonce, notice[:MAX_NOTICE_CHARS].encode(), None)
         # Without padding: a cookie does not hold `=` as it is.
-        text = urlsafe_b64encode(notice[:MAX_NOTICE_CHARS].encode()).decode().rstrip("=")
-        return f"{text}.{self._mark(text)}"
+        return urlsafe_b64encode(sealed).decode().rstrip("=")
 
     def unpack_notice(self, cookie: str | None) -> str | None:
         """Return a notice that a node of ours has written for this session."""
-        text, _, mark = (cookie or "").partition(".")
-        if not text or not hmac.compare_digest(self._mark(text).encode(), mark.encode()):
+        text = cookie or ""
+        try:
+            sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            nonce, rest = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
+            return self._cipher().decrypt(nonce, rest, None).decode()
+        except (InvalidTag, ValueError):
             return None
-        return urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
 
-    def _mark(self, text: str) -> str:
-        return hmac.new(self.csrf.encode(), text.encode(), sha256).hexdigest()
+    def _cipher(self) -> AESGCM:
+        secret = f"{self.key}\n{self.csrf}".encode()
+        return AESGCM(hmac.digest(secret, b"postdate notice", "sha256"))
 
 
 class Sessions:

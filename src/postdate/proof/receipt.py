@@ -1,5 +1,6 @@
 """Check a receipt without the server: its values, its place in the chain, its signature."""
 
+import json
 from collections.abc import Collection
 
 import msgspec
@@ -60,10 +61,22 @@ def check_receipt(data: bytes, trusted: Collection[str] | None = None) -> Receip
 def _form_findings(data: bytes, receipt: Receipt) -> list[ReceiptFinding]:
     """Find what is written in another way than receipts are, though it reads the same."""
     as_read = msgspec.json.encode(receipt, order="sorted")
+    try:
+        json.loads(data, object_pairs_hook=_once)
+    except ValueError as error:
+        return [ReceiptFinding("document", f"{error}.")]
     if msgspec.json.encode(msgspec.json.decode(data), order="sorted") == as_read:
         return []
     detail = "A value is written otherwise than it was issued."
     return [ReceiptFinding("document", detail)]
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Refuse a name that is given twice: one reader takes the first value, another the last."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("A name is given twice")
+    return found
 
 
 def _key_findings(receipt: Receipt) -> list[ReceiptFinding]:

@@ -10,11 +10,13 @@ from msgspec import Meta
 from postdate.api.http.endpoint import Body, Call, Query
 from postdate.api.http.page import DEFAULT_PAGE, MAX_PAGE, decode_cursor, encode_cursor
 from postdate.api.http.routes import Routes
+from postdate.api.routes.foresight import check_instant
 from postdate.api.services import Services
 from postdate.intake.change_set.change import MAX_CHANGES, At, Change
 from postdate.intake.change_set.change_set import ChangeSet
 from postdate.model.error import Code
 from postdate.model.ids import MAX_ID
+from postdate.model.tenant.identity import Scope
 from postdate.views.foresight.effect import ChangeEffect
 
 ROUTES: Final = Routes("change sets")
@@ -111,15 +113,18 @@ async def create_change_set(call: Call[Services, ChangeSetBody, None]) -> Change
 
     Nothing is changed: a draft is stored, and `effect` says what would move, what would be late and
     which payments would fail. A filter is frozen: the jobs that match now are the only ones that
-    applying the draft touches. Each change needs the scope of the same operation by itself.
+    applying the draft touches. Each change needs the scope of the same operation by itself. A key
+    without `payments:read` is not told which payments they are: `failing` is empty.
     """
     body, sets = call.body, call.services.change_set
+    check_instant("until_at", body.until_at)
     made = await sets.create(call.actor, body.changes, body.note)
     supposed = await sets.suppose(call.actor, made)
-    tenant_id = call.actor.tenant_id
-    return view(
-        made, await call.services.foresight.effect.effect(tenant_id, supposed, body.until_at)
-    )
+    effects = call.services.foresight.effect
+    effect = await effects.effect(call.actor.tenant_id, supposed, body.until_at)
+    if not call.actor.allows(Scope.PAYMENTS_READ):
+        effect = msgspec.structs.replace(effect, failing=[])
+    return view(made, effect)
 
 
 @ROUTES.add("GET", "/change-sets", "any", errors=(Code.INVALID_CURSOR, Code.FORBIDDEN))
@@ -137,7 +142,9 @@ async def list_change_sets(call: Call[Services, Any, ChangeSetQuery]) -> ChangeS
     )
 
 
-@ROUTES.add("GET", "/change-sets/{change_set_id:uuid}", "any", errors=(Code.NOT_FOUND,))
+@ROUTES.add(
+    "GET", "/change-sets/{change_set_id:uuid}", "any", errors=(Code.NOT_FOUND, Code.FORBIDDEN)
+)
 async def get_change_set(call: Call[Services, Any, None]) -> ChangeSetView:
     """Show a change set.
 

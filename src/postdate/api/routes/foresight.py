@@ -57,12 +57,17 @@ class TenantLoadQuery(LoadQuery, kw_only=True):
     ] = None
 
 
+def check_instant(name: str, at: datetime | None) -> None:
+    """Refuse an instant that nothing can be reckoned with."""
+    if at is not None and not FIRST <= at <= LAST:
+        detail = f"It lies between the years {FIRST:%Y} and {LAST:%Y}."
+        raise refuse(Code.INVALID_FIELD, detail, name)
+
+
 def question_of(query: LoadQuery) -> LoadQuestion:
     """Read a question; one that cannot be answered is refused by its field."""
     for name, at in (("from_at", query.from_at), ("until_at", query.until_at)):
-        if at is not None and not FIRST <= at <= LAST:
-            detail = f"It lies between the years {FIRST:%Y} and {LAST:%Y}."
-            raise refuse(Code.INVALID_FIELD, detail, name)
+        check_instant(name, at)
     if query.from_at and query.until_at and query.from_at >= query.until_at:
         raise refuse(Code.INVALID_FIELD, "The window ends before it begins.", "until_at")
     if query.from_at and query.until_at and query.until_at - query.from_at > MAX_WINDOW:

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import cyclopts
 import msgspec
@@ -17,6 +17,9 @@ from postdate.node import keyring
 from postdate.node.settings import load
 from postdate.store.connection.database import Database
 from postdate.store.secret.receipt_key import ReceiptKeys
+
+MAX_FILE_BYTES: Final = 64 * 1024 * 1024
+"""The largest payloads and seals make a receipt of a few of them."""
 
 receipt_app = cyclopts.App(name="receipt", help="Check receipts, and keep the keys that sign them.")
 
@@ -58,9 +61,13 @@ def rotate_key() -> None:
 
 def _read(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        with file.open("rb") as opened:
+            data = opened.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise StartError(f"{file} cannot be read: {error.strerror}") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise StartError(f"{file} is larger than any receipt")
+    return data
 
 
 def _trusted(file: Path) -> set[str]:

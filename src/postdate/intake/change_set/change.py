@@ -34,7 +34,7 @@ class LimitLane(_ItemChange, frozen=True, kw_only=True, tag="limit_lane"):
     """Let a lane start no more than so many in a second; null takes the limit away."""
 
     lane: LaneName
-    rate_per_second: Annotated[float, Meta(gt=0, le=1_000_000)] | None
+    rate_per_second: Annotated[float, Meta(ge=0.001, le=1_000_000)] | None
 
 
 class PauseSchedule(_ItemChange, frozen=True, kw_only=True, tag="pause_schedule"):

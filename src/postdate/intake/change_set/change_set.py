@@ -69,6 +69,7 @@ class ChangeSets:
 
     async def find(self, actor: Identity, change_set_id: UUID) -> ChangeSet:
         """Read one."""
+        refuse_limited(actor)
         reader = self._database.tenant_reader(actor.tenant_id)
         row = await store.find(reader, actor.tenant_id, change_set_id)
         if row is None:
@@ -77,6 +78,7 @@ class ChangeSets:
 
     async def page(self, actor: Identity, before: UUID, limit: int) -> list[ChangeSet]:
         """List them, the newest first."""
+        refuse_limited(actor)
         reader = self._database.tenant_reader(actor.tenant_id)
         rows = await store.page(reader, actor.tenant_id, before, limit)
         return [_read(row) for row in rows]
@@ -120,8 +122,7 @@ class ChangeSets:
                 step.state = "undone"
                 await self._record(actor, found)
         except BaseException:
-            undoing = any(step.state == "undone" for step in found.steps)
-            await self._record(actor, found, "UNDOING" if undoing else "APPLIED")
+            await self._record(actor, found, _undo_broken_off(found.steps))
             raise
         return await self._end(actor, found, "UNDONE")
 
@@ -194,6 +195,14 @@ def _check(actor: Identity, changes: Sequence[Change]) -> None:
         scope = SCOPES[type(change)]
         if not actor.allows(scope):
             raise refuse(Code.FORBIDDEN, f"This needs the scope {scope}.", f"changes[{number}]")
+
+
+def _undo_broken_off(steps: Sequence[ChangeStep]) -> str:
+    """Return what a set is whose undoing was refused: one that was not made whole stays so."""
+    states = {step.state for step in steps}
+    if "undone" in states:
+        return "UNDOING"
+    return "APPLIED" if states == {"done"} else "APPLYING"
 
 
 def _text(value: object) -> str:

@@ -22,7 +22,7 @@ from postdate.intake.job.dead_letter import MAX_REDRIVE, DeadLetters, Pace
 from postdate.intake.job.lane import LaneChange, Lanes
 from postdate.intake.schedule.schedule import Schedules, lock_changeable
 from postdate.intake.tenant.halt import FreezeWindow, Halting
-from postdate.model.error import Code, refuse
+from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.foresight.hypothesis import MovedJob
 from postdate.model.schedule.schedule import InsufficientFunds
 from postdate.model.schedule.spec import SchedulePatch
@@ -156,7 +156,14 @@ class Operations:
                 raise refuse(Code.CONFLICT, f"{begun} of its jobs were executed or ended.")
 
     async def unmake(self, actor: Identity, change: Change, step: ChangeStep) -> None:
-        """Undo a change."""
+        """Undo a change; where its schedule is gone there is nothing left to undo."""
+        try:
+            await self._unmake(actor, change, step)
+        except RefusedError as error:
+            if error.refusal.code is not Code.NOT_FOUND:
+                raise
+
+    async def _unmake(self, actor: Identity, change: Change, step: ChangeStep) -> None:
         tenant_id, key_id = actor.tenant_id, actor.key_id
         match change:
             case PauseLane():

@@ -129,7 +129,8 @@ class DeadLetters:
     ) -> list[Redriven]:
         """Make a new job of each, in the order of their age; one job is redriven once.
 
-        Those in `restored` were cancelled, and are due again at their own instant.
+        Those in `restored` were cancelled, and are due again at their own instant; one
+        that has expired meanwhile is not made anew.
         """
         wanted = list(dict.fromkeys(job_ids))
         for _ in range(MAX_RACES):
@@ -162,6 +163,10 @@ class DeadLetters:
             for job_id in job_ids
         }
         now = await job_store.now(connection)
+        for job_id in restored.keys() & rows.keys():
+            expires_at = rows[job_id].expires_at
+            if expires_at is not None and expires_at <= now:
+                refused[job_id] = Redriven(origin_id=job_id, code=Code.CONFLICT)
         results: dict[UUID, JobAnswer | Redriven] = {
             job_id: each for job_id, each in refused.items() if each is not None
         }
@@ -176,6 +181,7 @@ class DeadLetters:
                 (restored[job_id] - now).total_seconds()
                 if job_id in restored
                 else pace.delay_seconds(number),
+                rows[job_id].expires_at if job_id in restored else None,
             )
             for number, job_id in enumerate(new)
         ]
@@ -205,14 +211,16 @@ class DeadLetters:
         row: JobRow,
         actor: str,
         delay_seconds: float | None,
+        expires_at: datetime | None,
     ) -> CheckedJob:
-        """Ask for the same job again; an expiry that has passed does not count again."""
+        """Ask for the same job again; the expiry of one that has failed does not count again."""
         request = JobRequest(
             tenant_id=tenant_id,
             spec=JobSpec(
                 destination=decode_destination(row.destination),
                 delay_seconds=None if delay_seconds is None else max(0.0, delay_seconds),
                 payload_ref=row.payload_ref,
+                expires_at=expires_at,
                 lane=row.lane,
                 metadata=row.metadata,
                 description=row.description,
