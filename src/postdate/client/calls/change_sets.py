@@ -46,7 +46,8 @@ class ChangeSets(Group[K]):
         Nothing is changed: a draft is stored, and `effect` says what would move, what would be
         late and which payments would fail. A filter is frozen: the jobs that match now are the
         only ones that applying the draft touches. Each change needs the scope of the same
-        operation by itself.
+        operation by itself. A key without `payments:read` is not told which payments they are:
+        `failing` is empty.
         `changes`: Each as the operation by itself.
         `note`: Why.
         `until_at`: How far to look ahead; a day by default.
