@@ -213,3 +213,22 @@ def test_what_a_process_has_seen_itself_counts_more_than_what_others_say() -> No
     assert here.admit(key, 0.0) == held
     here.adopt({}, now=0.5)
     assert here.admit(key, 0.5) > 0.0
+
+
+@pytest.mark.parametrize("health", [Health.UP, Health.DOWN])
+@pytest.mark.parametrize("failed_before", [True, False])
+def test_what_others_say_is_not_told_again_as_something_found_here(
+    health: Health,
+    failed_before: bool,  # noqa: FBT001
+) -> None:
+    """Otherwise two processes go on telling each other of a trouble that is over."""
+    key = (1, "crm")
+    here = Breakers()
+    if failed_before:
+        here.record(key, 0.0, 0.0, Health.DOWN)
+    here.adopt({key: 10.0}, now=1.0)
+    # A call that was under way ends.
+    here.record(key, 0.5, 2.0, health)
+    assert here.reports(2.0) == {}
+    here.adopt({}, now=3.0)
+    assert here.admit(key, 3.0) == 0.0

@@ -50,6 +50,7 @@ class Breaker:
         "_answers",
         "_calls",
         "_failures",
+        "_hearsay",
         "_open_seconds",
         "_open_until",
         "_opened_at",
@@ -65,6 +66,7 @@ class Breaker:
         self._allowance = 0
         self._probes = 0
         self._recorded = 0
+        self._hearsay = False
         self._calls: deque[tuple[float, bool]] = deque(maxlen=CALLS)
         self._answers: deque[str] = deque(maxlen=ANSWERS)
 
@@ -81,10 +83,15 @@ class Breaker:
     @property
     def is_hearsay(self) -> bool:
         """Return whether it is open only because another process has said so."""
-        return not self.closed and not self._recorded
+        return not self.closed and self._hearsay
 
     def hold(self, now: float, seconds: float) -> None:
-        """Open for so long, because another process has found it in trouble."""
+        """Open for so long, because another process has found it in trouble.
+
+        Only what a probe finds is told to others, not how calls end that were under way: processes
+        would go on telling each other of a trouble that is over.
+        """
+        self._hearsay = True
         self._open(now, seconds)
 
     def state(self, now: float) -> str:
@@ -138,6 +145,8 @@ class Breaker:
         probed = self._open_until is not None and admitted_at >= self._open_until
         if probed:
             self._probes -= 1
+        if health is Health.BUSY or (probed and health is not Health.SILENT):
+            self._hearsay = False
         match health:
             case Health.UP:
                 self._up(probed=probed)
