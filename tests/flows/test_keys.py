@@ -13,6 +13,7 @@ from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model import origin
 from postdate.model.error import Code, RefusedError
 from postdate.model.tenant.login_throttle import FORGET_SECONDS, MAX_REMEMBERED, LoginThrottle
+from postdate.views.authentication import identity
 from postdate.views.authentication.identity import Identities
 
 
@@ -199,3 +200,29 @@ def test_the_memory_of_wrong_keys_is_bounded() -> None:
     for number in range(MAX_REMEMBERED + 50):
         throttle.count_wrong_key(str(number), 1.0)
     assert len(throttle) == MAX_REMEMBERED
+
+
+async def test_nobody_joins_a_look_up_that_may_be_out_of_date(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key could have been revoked since it was read."""
+    identities, database = Identities(api.node.database), api.node.database
+    look_up, goes_on, begun = database.look_up, asyncio.Event(), 0
+
+    @asynccontextmanager
+    async def hanging() -> AsyncIterator[Any]:
+        nonlocal begun
+        begun += 1
+        async with look_up() as connection:
+            yield connection
+        await goes_on.wait()
+
+    monkeypatch.setattr(database, "look_up", hanging)
+    monkeypatch.setattr(identity, "REMEMBER_SECONDS", 0.2)
+    first = [asyncio.create_task(identities.authenticate("pd_unknown")) for _ in range(2)]
+    await asyncio.sleep(0.3)
+    later = [asyncio.create_task(identities.authenticate("pd_unknown")) for _ in range(2)]
+    await asyncio.sleep(0)
+    goes_on.set()
+    assert await asyncio.gather(*first, *later) == 4 * [None]
+    assert begun == 2

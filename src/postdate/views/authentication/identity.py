@@ -41,7 +41,7 @@ class Identities:
         self.login_throttle = LoginThrottle() if login_throttle is None else login_throttle
         self._doubtful = asyncio.Semaphore(MAX_DOUBTFUL)
         self._known: dict[bytes, tuple[float, Identity | None]] = {}
-        self._finding: dict[bytes, asyncio.Task[Identity | None]] = {}
+        self._finding: dict[bytes, tuple[float, asyncio.Task[Identity | None]]] = {}
         self._used: set[str] = set()
 
     async def authenticate(self, key: str) -> Identity | None:
@@ -68,16 +68,22 @@ class Identities:
         return identity
 
     async def _find_once(self, key: str, digest: bytes) -> Identity | None:
-        """Look a key up once for all requests that wait for it; none of them can end it."""
-        finding = self._finding.get(digest)
-        if finding is None:
+        """Look a key up once for all requests that wait for it; none of them can end it.
+
+        A look-up that takes long may have read the key before it was revoked: who comes later than
+        a key is cached for begins another.
+        """
+        now = time.monotonic()
+        begun, finding = self._finding.get(digest, (now, None))
+        if finding is None or now - begun >= REMEMBER_SECONDS:
             finding = asyncio.create_task(self._find(key, digest))
-            self._finding[digest] = finding
+            self._finding[digest] = now, finding
             finding.add_done_callback(lambda done: self._found(digest, done))
         return await asyncio.shield(finding)
 
     def _found(self, digest: bytes, done: asyncio.Task[Identity | None]) -> None:
-        del self._finding[digest]
+        if self._finding.get(digest, (0.0, None))[1] is done:
+            del self._finding[digest]
         if not done.cancelled():
             done.exception()  # whoever waits hears of it; where nobody does, it is not a complaint
 
