@@ -245,3 +245,30 @@ async def test_what_is_made_anew_expires_when_the_old_one_did(api: Api, clock: C
     jobs = (await api.call("GET", "/jobs?lane=mail")).body["jobs"]
     [anew] = [each for each in jobs if each.get("origin_id")]
     assert datetime.fromisoformat(anew["expires_at"]) == datetime.fromisoformat(ends[1])
+
+
+async def test_undoing_leaves_what_somebody_else_has_set_since(api: Api) -> None:
+    await _jobs(api, "mail", 1)
+    until = datetime.now(UTC) + timedelta(hours=2)
+    limit = {"type": "limit_lane", "lane": "mail", "rate_per_second": 5.1}
+    draft = await _draft(api, limit, {"type": "freeze", "until_at": until.isoformat()})
+    await _do(api, draft, "apply")
+    await api.call("PATCH", "/lanes/mail", {"rate_per_second": 1})
+    longer = {"until": (until + timedelta(hours=1)).isoformat(), "note": "not yet"}
+    assert (await api.call("PUT", "/freeze", longer)).status == 200
+    await _do(api, draft, "undo")
+    assert (await api.call("GET", "/lanes/mail")).body["rate_per_second"] == 1
+    assert (await api.call("GET", "/halts")).body["halts"][0]["note"] == "not yet"
+    again = await _draft(api, limit)
+    await _do(api, again, "apply")
+    await _do(api, again, "undo")
+    assert (await api.call("GET", "/lanes/mail")).body["rate_per_second"] == 1
+
+
+async def test_what_is_cancelled_is_in_no_other_change(api: Api) -> None:
+    await _jobs(api, "mail", 1)
+    filtered = {"filter": {"lane": "mail"}}
+    moving = {"type": "reschedule_jobs", **filtered, "to": {"delay_seconds": 7200}}
+    body = {"changes": [moving, {"type": "cancel_jobs", **filtered}]}
+    refused = await api.call("POST", "/change-sets", body)
+    assert (refused.status, refused.body["field"]) == (422, "changes[1].filter")

@@ -165,3 +165,13 @@ async def test_the_box_finds_names_texts_codes_and_ends_of_ids(browser: Browser)
     await browser.sign_in(await api.new_key("schedules:read"))
     for wanted in ("invoice", "rent", "ali"):
         assert (await browser.get(f"/find?q={wanted}")).status == 404, wanted
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n"])
+async def test_no_cell_is_a_formula(api: Api, browser: Browser, begin: str) -> None:
+    body = {"destination": {"type": "worker"}, "lane": "cells", "delay_seconds": 600}
+    await api.call("POST", "/jobs", {**body, "description": f"{begin}=1"})
+    await browser.sign_in()
+    seen = await browser.get("/jobs.csv?lane=cells")
+    [row] = csv.DictReader(io.StringIO(seen.text, newline=""))
+    assert row["description"].startswith("'")

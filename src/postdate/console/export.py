@@ -116,4 +116,4 @@ def _cell(value: object) -> str:
             text = msgspec.json.encode(value).decode()
         case _:
             text = str(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text

@@ -59,6 +59,7 @@ class ChangeSets:
         """Store a draft; the jobs that match now are the only ones that it will touch."""
         _check(actor, changes)
         steps = [await self._operations.plan(actor, each) for each in changes]
+        _check_cancelled_once(changes, steps)
         change_set_id = new_id(actor.tenant_id % 64, self._database.unix_ms())
         async with self._database.write() as connection:
             now = await schedule_store.now(connection)
@@ -195,6 +196,15 @@ def _check(actor: Identity, changes: Sequence[Change]) -> None:
         scope = SCOPES[type(change)]
         if not actor.allows(scope):
             raise refuse(Code.FORBIDDEN, f"This needs the scope {scope}.", f"changes[{number}]")
+
+
+def _check_cancelled_once(changes: Sequence[Change], steps: Sequence[ChangeStep]) -> None:
+    """Refuse to cancel what another change touches: neither could be undone by itself."""
+    for number, (change, step) in enumerate(zip(changes, steps, strict=True)):
+        others = {job for other in steps if other is not step for job in other.jobs}
+        if isinstance(change, CancelJobs) and not others.isdisjoint(step.jobs):
+            detail = "It cancels jobs that another change of the set touches."
+            raise refuse(Code.INVALID_FIELD, detail, f"changes[{number}].filter")
 
 
 def _undo_broken_off(steps: Sequence[ChangeStep]) -> str:

@@ -1,6 +1,7 @@
 """Make one change of a set, and undo it, with the operations that everybody uses."""
 
 from collections.abc import Sequence
+from math import isclose
 from typing import Final, assert_never
 from uuid import UUID
 
@@ -170,8 +171,7 @@ class Operations:
                 if not step.paused:
                     await self._lanes.resume(tenant_id, change.lane, actor=key_id)
             case LimitLane():
-                rate = LaneChange(rate_per_second=step.rate_per_second)
-                await self._lanes.change(tenant_id, change.lane, rate, key_id)
+                await self._limit_back(actor, change, step)
             case PauseSchedule():
                 if not step.paused:
                     await self._schedules.resume(actor, change.schedule_id)
@@ -180,7 +180,7 @@ class Operations:
                 funds = None if change.insufficient_funds is None else step.insufficient_funds
                 await self._patch(actor, change, jitter, funds)
             case Freeze():
-                await self._halts.lift(tenant_id, "freeze", key_id)
+                await self._lift(actor, change)
             case RescheduleJobs():
                 found = dict.fromkeys(step.due, JobStatus.PENDING)
                 back = f"{REASON} undone"
@@ -189,6 +189,20 @@ class Operations:
                 await self._restore(actor, step)
             case _:
                 assert_never(change)
+
+    async def _limit_back(self, actor: Identity, change: LimitLane, step: ChangeStep) -> None:
+        """Give a lane its old limit, unless somebody else has set another since."""
+        _, now = await self._lane(actor, change.lane)
+        if _same_rate(now, change.rate_per_second):
+            rate = LaneChange(rate_per_second=step.rate_per_second)
+            await self._lanes.change(actor.tenant_id, change.lane, rate, actor.key_id)
+
+    async def _lift(self, actor: Identity, change: Freeze) -> None:
+        """Lift the freeze that was set here; one that somebody else has set since stays."""
+        reader = self._database.tenant_reader(actor.tenant_id)
+        for each in await halt_store.load(reader, actor.tenant_id):
+            if (each.kind, each.note, each.until_at) == ("freeze", REASON, change.until_at):
+                await self._halts.lift(actor.tenant_id, "freeze", actor.key_id)
 
     async def _restore(self, actor: Identity, step: ChangeStep) -> None:
         """Make cancelled jobs anew, each due when it was; what is final stays so."""
@@ -227,3 +241,10 @@ class Operations:
     async def _rows(self, actor: Identity, job_ids: Sequence[UUID]) -> list[JobRow]:
         async with self._database.read(actor.tenant_id) as connection:
             return list((await job_view.find(connection, actor.tenant_id, job_ids)).values())
+
+
+def _same_rate(stored: float | None, given: float | None) -> bool:
+    """Return whether a lane still has a limit; it is stored with single precision."""
+    if stored is None or given is None:
+        return stored is given
+    return isclose(stored, given, rel_tol=1e-6)
