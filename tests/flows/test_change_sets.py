@@ -272,3 +272,12 @@ async def test_what_is_cancelled_is_in_no_other_change(api: Api) -> None:
     body = {"changes": [moving, {"type": "cancel_jobs", **filtered}]}
     refused = await api.call("POST", "/change-sets", body)
     assert (refused.status, refused.body["field"]) == (422, "changes[1].filter")
+
+
+async def test_as_many_jobs_as_a_filter_may_find_are_moved(api: Api) -> None:
+    body = {"destination": WORKER, "lane": "big", "delay_seconds": 36_000}
+    for _ in range(10):
+        await api.call("POST", "/jobs/batch", {"jobs": [body] * 1000})
+    to = {"delay_seconds": 72_000}
+    draft = await _draft(api, {"type": "reschedule_jobs", "filter": {"lane": "big"}, "to": to})
+    assert (await _do(api, draft, "apply"))["steps"][0]["changed"] == 10_000
