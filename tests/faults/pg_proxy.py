@@ -32,6 +32,7 @@ _DRIVERS_OWN: Final = (
     "pg_catalog.pg_type",
     "current_setting('jit')",
     "SET transaction_timeout",
+    "FROM pg_extension",
 )
 
 

@@ -52,6 +52,10 @@ COMMANDS: Final = {
     "list_calendars": "calendar list", "show_calendar": "calendar get",
     "delete_calendar": "calendar delete", "get_test_clock": "clock show",
     "advance_test_clock": "clock advance", "list_test_clock_entries": "clock entries",
+    "create_change_set": "change-set create", "list_change_sets": "change-set list",
+    "get_change_set": "change-set get", "apply_change_set": "change-set apply",
+    "undo_change_set": "change-set undo", "get_payment_receipt": "payment receipt",
+    "get_job_receipt": "job receipt", "list_receipt_keys": "receipt keys",
 }  # fmt: skip
 """The commands of their own; the others are called by `postdate api NAME`."""
 

@@ -63,13 +63,14 @@ shown AS (
       FROM (SELECT s.bucket, s.subject FROM scanned s
              WHERE NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
              ORDER BY s.subject DESC OFFSET 0) AS near
-      JOIN job j ON j.bucket = near.bucket AND j.tenant_id = $1 AND j.job_id = near.subject
-       AND ($3::integer[] IS NULL OR j.lane_id = ANY($3))
-      JOIN outcome o ON o.bucket = j.bucket AND o.subject = near.subject
-       AND o.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
-       AND ($10::text IS NULL OR o.code = $10)
-       AND ($11::text IS NULL OR text_finds($11, j.job_id, j.description, j.metadata)
-            OR o.code = $11)
+     -- A condition of its own for each row: joined, every row would be looked up before the limit.
+     WHERE (SELECT true FROM job j JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id
+             WHERE j.bucket = near.bucket AND j.tenant_id = $1 AND j.job_id = near.subject
+               AND ($3::integer[] IS NULL OR j.lane_id = ANY($3))
+               AND o.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
+               AND ($10::text IS NULL OR o.code = $10)
+               AND ($11::text IS NULL OR text_finds($11, j.job_id, j.description, j.metadata)
+                    OR o.code = $11))
      ORDER BY near.subject DESC LIMIT $9)
 SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM edge
 

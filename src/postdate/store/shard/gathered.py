@@ -14,16 +14,18 @@ from postdate.store.connection.pooled import PooledConnection
 from postdate.store.connection.query import query
 
 _UNDO: Final = "ROLLBACK TO"
+_SOURCE: Final = re.compile(r"\b(FROM|JOIN)(\s+)(\w+)\b(?!\s*\()")
+"""A table, or a part of the query itself, that a query reads."""
 
 
 class GatheredConnection(PooledConnection):
     """A connection in a transaction whose queries read copies of the distributed tables."""
 
-    __slots__ = ("_gathered", "_names")
+    __slots__ = ("_gathered", "_tables")
 
     def __init__(self, lent: asyncpg.pool.PoolConnectionProxy, tables: list[str]) -> None:
         super().__init__(lent)
-        self._names = re.compile(rf"\b(FROM|JOIN)(\s+)({'|'.join(tables)})\b(?!\s*\()")
+        self._tables = frozenset(tables)
         self._gathered: set[str] = set()
 
     # The driver's own limit of time: nothing is waited for besides.
@@ -67,7 +69,8 @@ class GatheredConnection(PooledConnection):
 
     async def _gather(self, text: str) -> str:
         """Copy the tables that a query names, and write it so that it reads the copies."""
-        for name in sorted({found[3] for found in self._names.finditer(text)} - self._gathered):
+        named = {found[3] for found in _SOURCE.finditer(text)} & self._tables
+        for name in sorted(named - self._gathered):
             await super().execute(f"DROP TABLE IF EXISTS pg_temp.{name}")
             await super().execute(
                 f"CREATE TEMP TABLE {name} (LIKE postdate.{name} INCLUDING INDEXES) ON COMMIT DROP"
@@ -76,7 +79,13 @@ class GatheredConnection(PooledConnection):
             await super().execute(f"INSERT INTO pg_temp.{name} {copied}")
             await super().execute(f"ANALYZE pg_temp.{name}")
             self._gathered.add(name)
-        return self._names.sub(r"\1\2pg_temp.\3", text)
+        return _SOURCE.sub(self._read_copy, text)
+
+    def _read_copy(self, found: re.Match[str]) -> str:
+        """Write that a copied table is read instead; anything else stays as it is."""
+        if found[3] not in self._tables:
+            return found[0]
+        return f"{found[1]}{found[2]}pg_temp.{found[3]}"
 
 
 async def gathered(connection: PooledConnection) -> GatheredConnection:

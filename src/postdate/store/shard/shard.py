@@ -39,6 +39,7 @@ _ROLE_SETTINGS: Final = {
 }
 """Of the sessions in which nodes ask each other, as far as a session of ours has them."""
 
+_NAMED: Final = re.compile(r"\b(?:FROM|JOIN|UPDATE|INTO)\s+(?:postdate\.)?(\w+)\b")
 _UNFOLDED: Final = "clock"
 """Folded into a statement, its CASE would be refused there."""
 
@@ -173,10 +174,9 @@ async def unfold_functions(connection: DatabaseSession) -> None:
     PostgreSQL folds their text into the statement around them; Citus refuses what comes of it. The
     few whose text it refuses as well have another one in `shard/functions`.
     """
-    tables = [row["relname"] for row in await connection.fetch(query("shard_known_tables"))]
-    reads = re.compile(rf"\b(?:FROM|JOIN|UPDATE|INTO)\s+(?:postdate\.)?(?:{'|'.join(tables)})\b")
+    tables = {row["relname"] for row in await connection.fetch(query("shard_known_tables"))}
     for row in await connection.fetch(query("shard_inlined")):
-        if row["name"] == _UNFOLDED or reads.search(row["body"]):
+        if row["name"] == _UNFOLDED or tables.intersection(_NAMED.findall(row["body"])):
             await connection.execute(_unfolded(row))
     for text in _overrides():
         await connection.execute(text)
