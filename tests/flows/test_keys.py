@@ -15,6 +15,7 @@ from postdate.model.error import Code, RefusedError
 from postdate.model.tenant.login_throttle import FORGET_SECONDS, MAX_REMEMBERED, LoginThrottle
 from postdate.views.authentication import identity
 from postdate.views.authentication.identity import Identities
+from support.pause import wait_out
 
 
 async def made(api: Api, key: str | None = None, **body: Any) -> Answered:
@@ -220,7 +221,7 @@ async def test_nobody_joins_a_look_up_that_may_be_out_of_date(
     monkeypatch.setattr(database, "look_up", hanging)
     monkeypatch.setattr(identity, "REMEMBER_SECONDS", 0.2)
     first = [asyncio.create_task(identities.authenticate("pd_unknown")) for _ in range(2)]
-    await asyncio.sleep(0.3)
+    await wait_out(0.3)
     later = [asyncio.create_task(identities.authenticate("pd_unknown")) for _ in range(2)]
     await asyncio.sleep(0)
     goes_on.set()

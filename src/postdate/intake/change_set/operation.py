@@ -194,7 +194,7 @@ class Operations:
     async def _limit_back(self, actor: Identity, change: LimitLane, step: ChangeStep) -> None:
         """Give a lane its old limit, unless somebody else has set another since."""
         _, now = await self._lane(actor, change.lane)
-        if _same_rate(now, change.rate_per_second):
+        if _equal_rates(now, change.rate_per_second):
             rate = LaneChange(rate_per_second=step.rate_per_second)
             await self._lanes.change(actor.tenant_id, change.lane, rate, actor.key_id)
 
@@ -249,7 +249,7 @@ class Operations:
         return rows
 
 
-def _same_rate(stored: float | None, given: float | None) -> bool:
+def _equal_rates(stored: float | None, given: float | None) -> bool:
     """Return whether a lane still has a limit; it is stored with single precision."""
     if stored is None or given is None:
         return stored is given
