@@ -50,7 +50,6 @@ NOTHING_CREATED = {
     "POST /lanes/{lane}/resume": "sets a state",
     "POST /dead-letters/redrive": "a dead letter is redriven once, whoever asks how often",
     "POST /dead-letters/purge": "removes",
-    "POST /change-sets": "a draft: nothing happens before it is applied",
     "POST /change-sets/{change_set_id:uuid}/apply": "applied once, whoever asks how often",
     "POST /change-sets/{change_set_id:uuid}/undo": "undone once, whoever asks how often",
 }
@@ -89,6 +88,10 @@ OTHER: dict[str, Callable[[FullTenant], Any]] = {
     },
     "POST /schedules/{schedule_id:uuid}/backfill": lambda _: _range(9),
     "POST /calendars": lambda _: {"name": "third", "holidays": []},
+    "POST /change-sets": lambda w: {
+        "changes": [{"type": "pause_lane", "lane": w.lane}],
+        "note": "another",
+    },
 }
 """Another body for each route that takes one."""
 

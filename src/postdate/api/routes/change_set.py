@@ -7,9 +7,10 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import Body, Call, Query
+from postdate.api.http.endpoint import Body, Call, Query, Reply
 from postdate.api.http.page import DEFAULT_PAGE, MAX_PAGE, decode_cursor, encode_cursor
 from postdate.api.http.routes import Routes
+from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.foresight import check_instant
 from postdate.api.services import Services
 from postdate.intake.change_set.change import MAX_CHANGES, At, Change
@@ -107,8 +108,12 @@ def view(found: ChangeSet, effect: ChangeEffect | None = None) -> ChangeSetView:
     status=201,
     errors=(Code.FORBIDDEN, Code.NOT_FOUND, Code.RATE_LIMITED, Code.DUE_IN_PAST),
     max_seconds=APPLY_SECONDS,
+    idempotency="optional",
+    returns=ChangeSetView,
 )
-async def create_change_set(call: Call[Services, ChangeSetBody, None]) -> ChangeSetView:
+async def create_change_set(
+    call: Call[Services, ChangeSetBody, None],
+) -> Reply | msgspec.Struct:
     """See what changes would do.
 
     Nothing is changed: a draft is stored, and `effect` says what would move, what would be late and
@@ -116,15 +121,20 @@ async def create_change_set(call: Call[Services, ChangeSetBody, None]) -> Change
     applying the draft touches. Each change needs the scope of the same operation by itself. A key
     without `payments:read` is not told which payments they are: `failing` is empty.
     """
-    body, sets = call.body, call.services.change_set
+    actor, body, sets = call.actor, call.body, call.services.change_set
     check_instant("until_at", body.until_at)
-    made = await sets.create(call.actor, body.changes, body.note)
-    supposed = await sets.suppose(call.actor, made)
+    draft = await sets.draft(actor, body.changes, body.note)
+    supposed = await sets.suppose(actor, draft)
     effects = call.services.foresight.effect
-    effect = await effects.effect(call.actor.tenant_id, supposed, body.until_at)
-    if not call.actor.allows(Scope.PAYMENTS_READ):
+    effect = await effects.effect(actor.tenant_id, supposed, body.until_at)
+    if not actor.allows(Scope.PAYMENTS_READ):
         effect = msgspec.structs.replace(effect, failing=[])
-    return view(made, effect)
+    return await run_once_per_key(
+        call,
+        "change_set",
+        lambda remember: sets.create(actor, draft, remember),
+        lambda made: view(made, effect),
+    )
 
 
 @ROUTES.add("GET", "/change-sets", "any", errors=(Code.INVALID_CURSOR, Code.FORBIDDEN))

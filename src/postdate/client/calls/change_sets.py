@@ -40,6 +40,7 @@ class ChangeSets(Group[K]):
         ],
         note: str | None = None,
         until_at: datetime | None = None,
+        idempotency_key: str | None = None,
     ) -> ChangeSet:
         """See what changes would do.
 

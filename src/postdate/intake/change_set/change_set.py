@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.intake.accept.create_once import Remember, forget
 from postdate.intake.accept.events import record_event
 from postdate.intake.account.account import refuse_limited
 from postdate.intake.change_set.change import (
@@ -53,20 +54,28 @@ class ChangeSets:
         self._database = database
         self._operations = operations
 
-    async def create(
+    async def draft(
         self, actor: Identity, changes: Sequence[Change], note: str | None
     ) -> ChangeSet:
-        """Store a draft; the jobs that match now are the only ones that it will touch."""
+        """Plan changes; the jobs that match now are the only ones that they will touch."""
         _check(actor, changes)
         steps = [await self._operations.plan(actor, each) for each in changes]
         _check_cancelled_once(changes, steps)
         change_set_id = new_id(actor.tenant_id % 64, self._database.unix_ms())
-        async with self._database.write() as connection:
+        async with self._database.connection() as connection:
             now = await schedule_store.now(connection)
-            encoded = (_text(changes), _text(steps))
-            row = ChangeSetRow(change_set_id, "DRAFT", note, actor.key_id, now, now, *encoded)
-            await store.insert(connection, actor.tenant_id, row)
+        encoded = (_text(changes), _text(steps))
+        row = ChangeSetRow(change_set_id, "DRAFT", note, actor.key_id, now, now, *encoded)
         return ChangeSet(row, list(changes), steps)
+
+    async def create(
+        self, actor: Identity, draft: ChangeSet, remember: Remember[ChangeSet] = forget
+    ) -> ChangeSet:
+        """Store a draft."""
+        async with self._database.write() as connection:
+            await store.insert(connection, actor.tenant_id, draft.row)
+            await remember(connection, draft)
+        return draft
 
     async def find(self, actor: Identity, change_set_id: UUID) -> ChangeSet:
         """Read one."""
