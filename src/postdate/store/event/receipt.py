@@ -8,6 +8,7 @@ import msgspec
 from postdate.model.event.chain import SealContent
 from postdate.store.connection.combined import Reader
 from postdate.store.connection.query import query
+from postdate.store.event.seal import content_of
 
 
 class SealedFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,16 +36,7 @@ async def facts(
             seal=None
             if row["seal_offset"] is None
             else (
-                SealContent(
-                    tenant_id=tenant_id,
-                    position=row["position"],
-                    sealed_at=row["sealed_at"],
-                    types=row["types"],
-                    kinds=row["kinds"],
-                    subjects=row["subjects"],
-                    events=row["events"],
-                    digests=row["digests"],
-                ),
+                content_of(tenant_id, row),
                 row["previous"],
                 row["hash"],
             ),

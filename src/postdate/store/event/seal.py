@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -218,6 +218,20 @@ class StoredSeal(msgspec.Struct, frozen=True):
     decision: bool
 
 
+def content_of(tenant_id: int, row: Any) -> SealContent:
+    """Read what a seal covers out of its row."""
+    return SealContent(
+        tenant_id=tenant_id,
+        position=row["position"],
+        sealed_at=row["sealed_at"],
+        types=row["types"],
+        kinds=row["kinds"],
+        subjects=row["subjects"],
+        events=row["events"],
+        digests=row["digests"],
+    )
+
+
 async def stored(
     connection: Connection, tenant_id: int, after: int, limit: int
 ) -> list[StoredSeal]:
@@ -225,16 +239,7 @@ async def stored(
     rows = await connection.fetch(query("seal_stored"), tenant_id, after, limit)
     return [
         StoredSeal(
-            SealContent(
-                tenant_id=tenant_id,
-                position=row["position"],
-                sealed_at=row["sealed_at"],
-                types=row["types"],
-                kinds=row["kinds"],
-                subjects=row["subjects"],
-                events=row["events"],
-                digests=row["digests"],
-            ),
+            content_of(tenant_id, row),
             row["previous"],
             row["hash"],
             row["now"],
