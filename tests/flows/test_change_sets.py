@@ -3,10 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from conftest import Api, Clock
 from postdate.intake.change_set.operation import Operations
+from postdate.model.foresight.money import FailingPayment
+from postdate.views.foresight.effect import ChangeEffect, EffectViews
 
 WORKER = {"type": "worker"}
 
@@ -209,11 +212,23 @@ async def test_a_deleted_schedule_does_not_stop_the_undoing(api: Api) -> None:
     assert (await api.call("GET", "/lanes/mail")).body["paused_at"] is None
 
 
-async def test_a_draft_tells_no_key_more_than_it_may_read(api: Api) -> None:
+async def test_a_draft_tells_no_key_more_than_it_may_read(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await _jobs(api, "mail", 1)
-    for name in ("ada", "rent"):
-        await api.call("POST", "/accounts", {"account_id": name})
+    computed, now = EffectViews.effect, datetime.now(UTC)
+    fails = FailingPayment(
+        due_at=now, fails_at=now, code="insufficient_funds", from_account_id="ada",
+        to_account_id="rent", amount=1, available=0, payment_id=None, schedule_id=None,
+    )  # fmt: skip
+
+    async def failing(*asked: Any) -> ChangeEffect:
+        return msgspec.structs.replace(await computed(*asked), failing=[fails])
+
+    monkeypatch.setattr(EffectViews, "effect", failing)
     body = {"changes": [{"type": "pause_lane", "lane": "mail"}]}
+    seen = await api.call("POST", "/change-sets", body)
+    assert len(seen.body["effect"]["failing"]) == 1
     writes = await api.new_key("jobs:write")
     made = await api.call("POST", "/change-sets", body, key=writes)
     assert (made.status, made.body["effect"]["failing"]) == (201, [])

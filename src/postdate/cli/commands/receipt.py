@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from postdate.cli.commands.event import TAMPERED
 from postdate.cli.database import with_database
-from postdate.cli.output import show
+from postdate.cli.output import show, wants_json
 from postdate.cli.remote import call
 from postdate.model.error import StartError
 from postdate.node import keyring
@@ -34,7 +34,13 @@ def verify(
     from postdate.proof.receipt import check_receipt
 
     found = check_receipt(_read(file), None if keys is None else _trusted(keys))
-    show(found)
+    if wants_json():
+        show(found)
+    else:
+        # The facts are wider than any screen: whoever wants to read them asks for JSON.
+        show({name: getattr(found, name) for name in ("ok", "kind", "subject", "status", "key_id")})
+        for finding in found.findings:
+            print(f"{finding.field}: {finding.detail}")
     if keys is None:
         hint = "compare key_id with a key that you trust, or give --keys"
         print(f"postdate: the key was not compared: {hint}.", file=sys.stderr)
