@@ -28,6 +28,7 @@ from postdate.store.event import event as event_store
 from postdate.store.event.event import NewEvent
 from postdate.store.payment import settlement as store
 from postdate.store.payment.settlement import (
+    DUE_ORIGIN,
     FailedAttempt,
     LockedPayment,
     LockedTimer,
@@ -235,7 +236,7 @@ def transfers(
             due.payer.tenant_id,
             due.payment_id,
             due.token,
-            due.due_at.timestamp(),
+            (due.due_at - DUE_ORIGIN).total_seconds(),
             one,
             due.amount,
             due.payer.account_id,

@@ -81,6 +81,8 @@ DECLARE
     first_tenant integer := tenants[1];
     first_token integer := tokens[1];
     at timestamptz := clock();
+    due_origin CONSTANT timestamptz := '2100-01-01 00:00:00Z';
+    second CONSTANT interval := '1 second';
 BEGIN
     INSERT INTO entry (bucket, tenant_id, account_id, version, transfer_id, amount, balance, type,
                        payment_id, created_at)
@@ -100,8 +102,8 @@ BEGIN
     INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
                          finished_at, transfer_id, execution_id, actor, from_version, to_version)
     SELECT bucket_of(id), coalesce(tenant, first_tenant), id, coalesce(token, first_token) + 1,
-           'COMPLETED', to_timestamp(due), started, at, transfer, execution, actor, from_version,
-           to_version
+           'COMPLETED', due_origin + due * second, started, at, transfer, execution, actor,
+           from_version, to_version
       FROM (SELECT unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(tokens) AS token, unnest(dues) AS due, unnest(transfers) AS transfer,
                    unnest(from_versions) AS from_version,
@@ -112,9 +114,10 @@ BEGIN
       FROM (SELECT bucket_of(id) AS bucket, coalesce(tenant, first_tenant) AS tenant_id, id,
                    transfer, transfer_digest(
                        ROW(bucket_of(id), coalesce(token, first_token) + 1,
-                           coalesce(tenant, first_tenant), id, 'COMPLETED', to_timestamp(due),
-                           started, at, transfer, NULL, execution, NULL, NULL, NULL, NULL, NULL,
-                           actor, from_version, to_version)::outcome,
+                           coalesce(tenant, first_tenant), id, 'COMPLETED',
+                           due_origin + due * second, started, at, transfer, NULL, execution,
+                           NULL, NULL, NULL, NULL, NULL, actor, from_version,
+                           to_version)::outcome,
                        -amount, from_balance, at, amount, to_balance, at) AS digest
               FROM (SELECT unnest(tenants) AS tenant, unnest(ids) AS id,
                            unnest(tokens) AS token, unnest(dues) AS due,

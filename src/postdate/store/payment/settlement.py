@@ -1,8 +1,8 @@
 """Settlement: due payments found and locked, their ends written as sets."""
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -16,6 +16,12 @@ from postdate.store.connection.column import compact
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.timer.timer import LANE_PAYMENT
+
+DUE_ORIGIN: Final = datetime(2100, 1, 1, tzinfo=UTC)
+"""Seconds from here tell microseconds apart from 1964 to 2236; `payment_settle` adds them to it.
+
+A float of 2^32 seconds and more, which those since 1970 are from 2106 on, does not.
+"""
 
 Order = tuple[datetime, UUID]
 """A place in the one order of settling: the instant, then the payment's id."""
@@ -74,7 +80,7 @@ class TransferRow(NamedTuple):
     """A completed payment about to be written: its transfer and both legs.
 
     The ids carry the buckets: that of the payment the payer's, that of the transfer the payee's. An
-    instant costs the driver three times as much as its seconds since the epoch.
+    instant costs the driver three times as much as its seconds since `DUE_ORIGIN`.
     """
 
     tenant_id: int
