@@ -58,7 +58,7 @@ CLOCK_SHIFT = """
 CREATE TABLE postdate.clock_shift (shift interval NOT NULL);
 INSERT INTO postdate.clock_shift VALUES ('0');
 GRANT SELECT, UPDATE ON postdate.clock_shift TO postdate_writer;
-GRANT SELECT ON postdate.clock_shift TO postdate_reader;
+GRANT SELECT ON postdate.clock_shift TO postdate_reader, postdate_owner;
 """
 SHIFTED_CLOCK = """
 INSERT INTO postdate.setting (tenant_id, name, value, operator, changed_by)

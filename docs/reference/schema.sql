@@ -293,6 +293,10 @@ CREATE FUNCTION event_digest(e event) RETURNS bytea
 CREATE FUNCTION event_find(of_subject uuid, of_event uuid) RETURNS TABLE("time" timestamp with time zone, actor text, data jsonb)
     LANGUAGE sql STABLE;
 
+CREATE FUNCTION event_insert(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
 CREATE FUNCTION event_record(e event) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
@@ -433,6 +437,9 @@ ALTER TABLE ONLY outcome FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION job_ended_data(o outcome) RETURNS jsonb
     LANGUAGE sql STABLE;
 
+CREATE FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text) RETURNS TABLE(found boolean)
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
@@ -443,6 +450,10 @@ CREATE FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestam
     SET enable_seqscan TO 'off';
 
 CREATE FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) RETURNS uuid[]
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION job_purge_tell(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -457,6 +468,9 @@ CREATE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) RE
     SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) RETURNS SETOF job
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean) RETURNS TABLE(status text, code text)
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION lane_purpose(lane_id integer) RETURNS integer
@@ -2039,6 +2053,8 @@ REVOKE ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestam
 GRANT ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text) TO postdate_client;
 GRANT SELECT ON TABLE event TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE event TO postdate_writer;
+REVOKE ALL ON FUNCTION event_insert(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION event_insert(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION halt_alone() FROM PUBLIC;
 GRANT ALL ON FUNCTION halt_alone() TO postdate_writer;
 REVOKE ALL ON FUNCTION halt_client_alone(of_tenant integer) FROM PUBLIC;
@@ -2077,6 +2093,8 @@ REVOKE ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before t
 GRANT ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION job_purge_tell(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_purge_tell(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_writer;
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_reader;

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -14,6 +14,9 @@ from postdate.model.ids import NAMED_VERSION, bucket_of, unix_ms_of
 from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
+
+PURGED: Final = "job.purged"
+"""Told by the owner, who alone removes jobs."""
 
 
 class NewEvent(msgspec.Struct, frozen=True):
@@ -43,12 +46,19 @@ class EventRow(msgspec.Struct, frozen=True):
 async def insert(connection: Connection, events: Sequence[NewEvent]) -> None:
     """Insert a set of events; those of one subject keep the order in which they are given."""
     stamped = [_stamp(event) for event in _with_rising_ids([_after_first(each) for each in events])]
-    changes = [event for event in stamped if event.decides or changes_row(event.type)]
-    work = [event for event in stamped if not (event.decides or changes_row(event.type))]
-    for name, group in (("event_insert", work), ("event_insert_state", changes)):
-        if group:
-            columns = zip(*(msgspec.structs.astuple(event)[:-1] for event in group), strict=True)
-            await connection.execute(query(name), *map(list, columns))
+    groups: defaultdict[str, list[NewEvent]] = defaultdict(list)
+    for event in stamped:
+        groups[_statement(event)].append(event)
+    for name, group in sorted(groups.items()):
+        columns = zip(*(msgspec.structs.astuple(event)[:-1] for event in group), strict=True)
+        await connection.execute(query(name), *map(list, columns))
+
+
+def _statement(event: NewEvent) -> str:
+    """Name the query that inserts an event: changes of rows come last, after what they tell of."""
+    if event.decides or changes_row(event.type):
+        return "event_insert_state"
+    return "event_insert_purged" if event.type == PURGED else "event_insert"
 
 
 def _stamp(event: NewEvent) -> NewEvent:

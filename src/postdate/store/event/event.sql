@@ -1,17 +1,10 @@
 -- Events, inserted in the transaction that caused them.
 
 -- name: event_insert
-WITH recorded AS (
-    INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data)
-    SELECT * FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::uuid[], $5::text[],
-                         $6::text[], $7::jsonb[])
-    RETURNING bucket, tenant_id, subject, event_id, type,
-              event_digest(ROW(event.*)::event) AS digest)
-INSERT INTO outbox (bucket, tenant_id, types, subjects, events, digests)
-SELECT bucket, tenant_id, outbox_types(array_agg(type ORDER BY event_id)),
-       array_agg(subject ORDER BY event_id), array_agg(event_id ORDER BY event_id),
-       string_agg(digest, '' ORDER BY event_id)
-  FROM recorded GROUP BY bucket, tenant_id
+SELECT event_insert($1, $2, $3, $4, $5, $6, $7)
+
+-- name: event_insert_purged
+SELECT job_purge_tell($1, $2, $3, $4, $5, $6, $7)
 
 -- name: event_insert_state
 -- The same for changes of rows: with the digest of what each leaves behind. The change comes

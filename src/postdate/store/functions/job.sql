@@ -102,6 +102,16 @@ BEGIN
     RETURN failed;
 END $$;
 
+-- Tell of it as the role that removed them: of two roles in one transaction, a sharded PostgreSQL
+-- lets only the first write to a shard.
+CREATE OR REPLACE FUNCTION job_purge_tell(
+    buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[],
+    actors text[], datas jsonb[])
+    RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM event_insert(buckets, tenants, subjects, ids, types, actors, datas);
+END $$;
+
 -- Walk a tenant's jobs of a bucket from an id on, remove those that ended before an instant, and
 -- say where to go on: NULL at the end. One node at a time walks a bucket.
 CREATE OR REPLACE FUNCTION job_prune(
@@ -131,8 +141,8 @@ BEGIN
     END IF;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION job_insert, job_remove, job_purge, job_prune FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION job_insert, job_purge, job_prune TO postdate_writer;
+REVOKE EXECUTE ON FUNCTION job_insert, job_remove, job_purge, job_purge_tell, job_prune FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION job_insert, job_purge, job_purge_tell, job_prune TO postdate_writer;
 
 -- Whole jobs by id, of one tenant, as one statement; see `payment_read`. Most jobs wait, untried
 -- and unchanged: attempts, outcomes and revisions are joined only for the others.
@@ -235,3 +245,30 @@ CREATE OR REPLACE FUNCTION text_finds(wanted text, id uuid, description text, me
         OR coalesce(metadata ->> split_part(wanted, '=', 1)
                     = substr(wanted, nullif(strpos(wanted, '='), 0) + 1), false)
         OR (length(wanted) >= 6 AND right(id::text, length(wanted)) = lower(wanted))$$;
+
+-- A row where an ended job is meant by a list, by its lane, its last instant, its code and a text.
+-- Looked up by itself for each row of a walk: joined, all rows would be before a limit is reached.
+CREATE OR REPLACE FUNCTION job_ended_find(
+    in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamptz,
+    until timestamptz, wanted_code text, wanted text)
+    RETURNS TABLE (found boolean) LANGUAGE sql STABLE AS $$
+    SELECT true FROM job j JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id
+     WHERE j.bucket = in_bucket AND j.tenant_id = in_tenant AND j.job_id = id
+       AND (lanes IS NULL OR j.lane_id = ANY (lanes)) AND o.due_at BETWEEN since AND until
+       AND (wanted_code IS NULL OR o.code = wanted_code)
+       AND (wanted IS NULL OR text_finds(wanted, j.job_id, j.description, j.metadata)
+            OR o.code = wanted)
+     LIMIT 1
+$$;
+
+-- What became of a job so far, if that is asked for; looked up as above.
+CREATE OR REPLACE FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean)
+    RETURNS TABLE (status text, code text) LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN o.subject IS NOT NULL THEN o.status
+                WHEN t.due_at = 'infinity' THEN 'UNKNOWN' WHEN t.due_at <= clock() THEN 'READY'
+                WHEN t.claimed_at IS NOT NULL THEN 'RUNNING' ELSE 'PENDING' END, o.code
+      FROM (SELECT 1 WHERE asked) AS one
+      LEFT JOIN timer t ON t.bucket = in_bucket AND t.subject = id
+      LEFT JOIN outcome o ON o.bucket = in_bucket AND o.subject = id
+     LIMIT 1
+$$;

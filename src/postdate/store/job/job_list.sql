@@ -26,15 +26,18 @@ edge AS (
                count(*) OVER (PARTITION BY bucket, lane_id) AS walked
           FROM scanned ORDER BY bucket, lane_id, due_at DESC, subject DESC) AS ends
      WHERE walked = $9 ORDER BY due_at, subject LIMIT 1),
+named AS (
+    SELECT j.job_id FROM scanned s
+      JOIN job j ON j.bucket = s.bucket AND j.tenant_id = $1 AND j.job_id = s.subject
+     WHERE $11::text IS NOT NULL AND j.bucket = ANY ($2::smallint[])
+       AND text_finds($11, j.job_id, j.description, j.metadata)),
 shown AS (
     SELECT s.subject, s.due_at FROM scanned s
      WHERE CASE $4 WHEN 'RUNNING' THEN s.claimed_at IS NOT NULL AND s.due_at < 'infinity'
                    WHEN 'PENDING' THEN s.claimed_at IS NULL AND s.due_at < 'infinity'
                    ELSE true END
        AND NOT EXISTS (SELECT FROM edge e WHERE (s.due_at, s.subject) > (e.due_at, e.subject))
-       AND ($11::text IS NULL OR EXISTS (
-            SELECT FROM job j WHERE j.bucket = s.bucket AND j.tenant_id = $1
-               AND j.job_id = s.subject AND text_finds($11, j.job_id, j.description, j.metadata)))
+       AND ($11::text IS NULL OR s.subject IN (SELECT n.job_id FROM named n))
      ORDER BY s.due_at, s.subject LIMIT $10)
 SELECT subject, due_at::text, false AS is_edge FROM shown
  UNION ALL
@@ -63,14 +66,8 @@ shown AS (
       FROM (SELECT s.bucket, s.subject FROM scanned s
              WHERE NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
              ORDER BY s.subject DESC OFFSET 0) AS near
-     -- A condition of its own for each row: joined, every row would be looked up before the limit.
-     WHERE (SELECT true FROM job j JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id
-             WHERE j.bucket = near.bucket AND j.tenant_id = $1 AND j.job_id = near.subject
-               AND ($3::integer[] IS NULL OR j.lane_id = ANY($3))
-               AND o.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
-               AND ($10::text IS NULL OR o.code = $10)
-               AND ($11::text IS NULL OR text_finds($11, j.job_id, j.description, j.metadata)
-                    OR o.code = $11))
+     CROSS JOIN LATERAL job_ended_find(near.bucket, $1, near.subject, $3, $5::text::timestamptz,
+                                       $6::text::timestamptz, $10, $11)
      ORDER BY near.subject DESC LIMIT $9)
 SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM edge
 
@@ -121,17 +118,16 @@ edge AS (
           FROM scanned ORDER BY bucket, subject) AS ends
      WHERE walked = $8 ORDER BY subject DESC LIMIT 1),
 shown AS (
-    SELECT s.subject FROM scanned s
-      LEFT JOIN timer t ON t.bucket = s.bucket AND t.subject = s.subject
-      LEFT JOIN outcome o ON o.bucket = s.bucket AND o.subject = s.subject
-     WHERE ($3::integer[] IS NULL OR s.lane_id = ANY($3)) AND s.named
-       AND s.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
-       AND NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
-       AND ($4::text IS NULL OR $4 = CASE WHEN o.subject IS NOT NULL THEN o.status
-                WHEN t.due_at = 'infinity' THEN 'UNKNOWN' WHEN t.due_at <= clock() THEN 'READY'
-                WHEN t.claimed_at IS NOT NULL THEN 'RUNNING' ELSE 'PENDING' END)
-       AND ($11::text IS NULL OR o.code = $11)
-     ORDER BY s.subject DESC LIMIT $9)
+    SELECT near.subject
+      FROM (SELECT s.bucket, s.subject FROM scanned s
+             WHERE ($3::integer[] IS NULL OR s.lane_id = ANY($3)) AND s.named
+               AND s.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
+               AND NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
+             ORDER BY s.subject DESC OFFSET 0) AS near
+      LEFT JOIN LATERAL job_status_find(
+           near.bucket, near.subject, $4::text IS NOT NULL OR $11::text IS NOT NULL) AS now ON true
+     WHERE ($4 IS NULL OR now.status = $4) AND ($11 IS NULL OR now.code = $11)
+     ORDER BY near.subject DESC LIMIT $9)
 SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM edge
 
 -- name: job_list_count
