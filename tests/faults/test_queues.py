@@ -116,18 +116,60 @@ async def test_nats_down_for_longer_than_the_client_waits_is_found_again(
     directory: Path, queue_closer: list[QueueHandler]
 ) -> None:
     async with nats_cluster(directory) as (server,):
-        url = f"nats://127.0.0.1:{server.port}"
-        client = await nats.connect(url)
-        await client.jetstream().add_stream(name="orders", subjects=["orders"])
-        await client.close()
-        queue = queue_to("nats", {"servers": [url]})
-        queue_closer.append(queue)
-        assert await queue.deliver(delivery(1)) == Completed()
+        queue = await _with_stream(server, queue_closer)
         await server.kill()
         [held] = queue._connections._held.values()
         await eventually(partial(_is_closed, held.broker))
         await server.start()
         assert await queue.deliver(delivery(2)) == Completed()
+
+
+async def test_what_a_killed_nats_server_cannot_confirm_is_in_doubt_at_once(
+    directory: Path, queue_closer: list[QueueHandler]
+) -> None:
+    async with nats_cluster(directory) as (server,):
+        queue = await _with_stream(server, queue_closer)
+        server.stop()  # what is sent now stays without an answer
+        flying = [asyncio.create_task(queue.deliver(delivery(n, timeout_seconds=60)))
+                  for n in range(2, 22)]  # fmt: skip
+        [held] = queue._connections._held.values()
+        await eventually(partial(_waiting, held.broker, len(flying)))
+        await server.kill()
+        async with asyncio.timeout(5):
+            assert {type(outcome) for outcome in await asyncio.gather(*flying)} == {Unknown}
+        await server.start()
+        async with asyncio.timeout(10):
+            while isinstance(outcome := await queue.deliver(delivery(2)), Throttled):
+                await wait_for_breaker(outcome)
+        assert outcome == Completed()
+
+
+async def test_a_nats_connection_that_went_deaf_is_not_used_for_ever(
+    directory: Path, queue_closer: list[QueueHandler]
+) -> None:
+    async with nats_cluster(directory) as (server,):
+        queue = await _with_stream(server, queue_closer)
+        [held] = queue._connections._held.values()
+        broker: Any = held.broker
+        broker._client._reading_task.cancel()  # as after an error that the library swallows
+        assert isinstance(await queue.deliver(delivery(2, timeout_seconds=0.5)), Unknown)
+        assert await queue.deliver(delivery(2)) == Completed()
+
+
+async def _with_stream(server: Any, closer: list[QueueHandler]) -> QueueHandler:
+    """Make a queue that has delivered once."""
+    url = f"nats://127.0.0.1:{server.port}"
+    client = await nats.connect(url)
+    await client.jetstream().add_stream(name="orders", subjects=["orders"])
+    await client.close()
+    queue = queue_to("nats", {"servers": [url]})
+    closer.append(queue)
+    assert await queue.deliver(delivery(1)) == Completed()
+    return queue
+
+
+async def _waiting(broker: Any, count: int) -> bool:
+    return len(broker._waiting) == count
 
 
 async def _is_closed(broker: Any) -> bool:

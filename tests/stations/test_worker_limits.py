@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from conftest import Clock, eventually
 from postdate.model.job.outcome import Completed, Delivery, Outcome
 from postdate.model.limit import Limit
-from postdate.runtime.capacity import Capacity
+from postdate.runtime.capacity import MIN_SIZE, Capacity
 from postdate.store.connection.database import Database
+from postdate.worker.claimed_job import ClaimedJob
 from postdate.worker.fair_order import FairOrder
 from postdate.worker.worker import JobWorker
 from support.worker import Handled, add_jobs, look, make_lane, make_tenant, make_worker, one, step
@@ -224,3 +226,44 @@ def test_a_window_never_fills_beyond_its_size() -> None:
         window.take(tenant_id, window.free(tenant_id))
     assert window.running == 8
     assert [window.free(tenant_id) for tenant_id in range(20)] == [0] * 20
+
+
+async def test_a_worker_claims_less_while_its_leases_run_out_and_more_again_after(
+    database: Database,
+) -> None:
+    """One that is too slow for all it holds would have it taken away again and again."""
+    tenant_id = await make_tenant(database, "slow-worker")
+    lane = await make_lane(database, tenant_id)
+    await add_jobs(database, lane, 1200)
+    handler = Handled()
+    worker = await make_worker(
+        database, handler, tenant_id, settings={"worker.lease_seconds": 0.3}, window_size=400
+    )
+
+    async def run_late() -> int:
+        handler.gate.clear()
+        look(worker)
+        while await worker.run_once(1000):
+            pass
+        jobs = list(worker.runner._jobs)
+        await eventually(partial(_have_run_out, jobs))
+        handler.gate.set()
+        await worker.runner.wait_idle()
+        return len(jobs)
+
+    assert await run_late() == 300
+    assert await run_late() <= 150
+    assert await run_late() <= 75
+    small = worker.claimer.capacity.size
+    assert small >= MIN_SIZE
+
+    async def all_delivered() -> bool:
+        await step(worker)
+        return len({each.job_id for each in handler.deliveries}) == 1200
+
+    await eventually(all_delivered)
+    assert worker.claimer.capacity.size > 4 * small
+
+
+async def _have_run_out(jobs: Sequence[ClaimedJob]) -> bool:
+    return not any(job.holds_lease(time.monotonic()) for job in jobs)

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -45,6 +46,11 @@ class Server:
             *self._command, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
         )
         await eventually(lambda: answers(self.port))
+
+    def stop(self) -> None:
+        """Let it answer nothing any more, with its connections open."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
 
     async def kill(self) -> None:
         if self._process and self._process.returncode is None:

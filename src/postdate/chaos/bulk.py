@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
@@ -45,6 +46,7 @@ class Bulk:
         self._sent = 0
         self._pulling: dict[str, asyncio.Task[None]] = {}
         self._leaving: dict[str, RecordingClient] = {}
+        self._sending: Counter[str] = Counter()
 
     async def prepare(self) -> None:
         """Open the accounts of everybody, before anything is disturbed."""
@@ -93,8 +95,13 @@ class Bulk:
                 self._room.release()
                 return
             self._sent += len(batch.items)
+            self._sending[client.tenant] += 1
             sending = group.create_task(self._send(client, batch))
-            sending.add_done_callback(lambda _: self._room.release())
+            sending.add_done_callback(lambda _: self._sent_one(client.tenant))
+
+    def _sent_one(self, tenant: str) -> None:
+        self._sending[tenant] -= 1
+        self._room.release()
 
     async def _send(self, client: RecordingClient, batch: crowd.Batch) -> None:
         """Send one batch until its answer is known; some are sent once more."""
@@ -114,9 +121,11 @@ class Bulk:
         """Look at the backlog until cancelled, and see off who has nothing left."""
         while True:
             with suppress(Exception):  # the database may be away
+                # What is still being sent is not among the open yet.
+                silent = [each for each in self._leaving if not self._sending[each]]
                 self._open = await self._open_counts()
-                for tenant, client in list(self._leaving.items()):
-                    await self._see_off(tenant, client)
+                for tenant in silent:
+                    await self._see_off(tenant, self._leaving[tenant])
             self._looked.set()
             self._looked = asyncio.Event()
             await asyncio.sleep(LOOK_SECONDS)

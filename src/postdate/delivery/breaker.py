@@ -4,6 +4,9 @@ Closed, everything passes. After some failures in a row it opens and nothing pas
 Then one call probes; while probes succeed the number that may run at once doubles until it is
 closed again, and a failure opens it for twice as long. So a destination that is down sees a probe
 now and then instead of every retry, and one that comes back is not buried by all that waited.
+
+Whoever is turned away gets a position in a line. All of them at once would keep a process busy with
+asking; or, told to wait as long as the breaker has been open, come back long after the destination.
 """
 
 from collections import deque
@@ -17,6 +20,9 @@ from postdate.model.destination.trouble import DestinationKey, TroubleReport
 FAILURES: Final = 8
 OPEN_SECONDS: Final = 1.0
 MAX_OPEN_SECONDS: Final = 60.0
+LINE_SECONDS: Final = 0.01
+"""How far apart two come back that were turned away."""
+
 RAMP: Final = 64
 """With so many probes allowed at once the breaker counts as closed."""
 
@@ -51,6 +57,8 @@ class Breaker:
         "_calls",
         "_failures",
         "_hearsay",
+        "_line_until",
+        "_max_open_seconds",
         "_open_seconds",
         "_open_until",
         "_opened_at",
@@ -58,8 +66,10 @@ class Breaker:
         "_recorded",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, max_open_seconds: float = MAX_OPEN_SECONDS) -> None:
         self._failures = 0
+        self._line_until = 0.0
+        self._max_open_seconds = max_open_seconds
         self._open_seconds = OPEN_SECONDS
         self._open_until: float | None = None
         self._opened_at = 0.0
@@ -123,11 +133,16 @@ class Breaker:
         if self._open_until is None:
             return 0.0
         if now < self._open_until:
-            return self._open_until - now
+            return self._position(now, self._open_until)
         if self._probes >= self._allowance:
-            return self._open_seconds
+            return self._position(now, now + OPEN_SECONDS)
         self._probes += 1
         return 0.0
+
+    def _position(self, now: float, earliest: float) -> float:
+        """Return in how many seconds the next position in the line is."""
+        self._line_until = max(self._line_until + LINE_SECONDS, earliest)
+        return min(self._line_until - now, MAX_OPEN_SECONDS)
 
     def record(
         self,
@@ -168,7 +183,7 @@ class Breaker:
 
     def _down(self, now: float, *, probed: bool) -> None:
         if probed:
-            self._open_seconds = min(self._open_seconds * 2, MAX_OPEN_SECONDS)
+            self._open_seconds = min(self._open_seconds * 2, self._max_open_seconds)
             self._open(now, self._open_seconds)
         elif self.closed:
             self._failures += 1
@@ -186,7 +201,8 @@ class Breaker:
 class Breakers:
     """The breakers of a process, and its log of calls. Only destinations in trouble have one."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_open_seconds: float = MAX_OPEN_SECONDS) -> None:
+        self._max_open_seconds = max_open_seconds
         self._breakers: dict[DestinationKey, Breaker] = {}
         self.calls = CallLog()
 
@@ -234,7 +250,7 @@ class Breakers:
     def _new(self, key: DestinationKey) -> Breaker:
         if len(self._breakers) >= REMEMBERED:
             del self._breakers[next(iter(self._breakers))]
-        self._breakers[key] = Breaker()
+        self._breakers[key] = Breaker(self._max_open_seconds)
         return self._breakers[key]
 
     def reports(self, now: float) -> dict[DestinationKey, TroubleReport]:

@@ -87,6 +87,7 @@ class _Held:
         self.broker: QueueBroker | None = None
         self.config: Mapping[str, Any] | None = None
         self.used_at = 0.0
+        self.confirmed_at = 0.0
 
     def current(self, found: Destination) -> QueueBroker | None:
         """Return the connection if it is the one that the destination asks for now."""
@@ -126,7 +127,7 @@ class BrokerConnections:
 
     async def open(self, found: Destination) -> QueueBroker:
         """Return the destination's connection, opening it if need be; raise one of OPEN_ERRORS."""
-        held = self._held.setdefault((found.tenant_id, found.name or ""), _Held())
+        held = self._held.setdefault(_key(found), _Held())
         held.used_at = time.monotonic()
         if (broker := held.current(found)) is not None:
             return broker
@@ -140,6 +141,22 @@ class BrokerConnections:
             broker = await self._connect(found.tenant_id, found.kind, found.config or {})
             held.broker, held.config = broker, found.config
             return broker
+
+    def confirm(self, found: Destination) -> None:
+        """Note that the destination's broker has confirmed something."""
+        if (held := self._held.get(_key(found))) is not None:
+            held.confirmed_at = time.monotonic()
+
+    async def give_up(self, found: Destination, since: float) -> None:
+        """Let go of a connection that has confirmed nothing since an instant, though asked.
+
+        Whatever it says of itself, nothing comes through it any more: the next delivery opens
+        another.
+        """
+        held = self._held.get(_key(found))
+        if held is not None and held.confirmed_at < since and not held.lock.locked():
+            silent, held.broker = held.broker, None
+            await _close(silent)
 
     async def close_idle(self, _: int = 1) -> int:
         """Close connections that nobody has used for a while."""
@@ -184,6 +201,10 @@ class BrokerConnections:
         except Exception as error:
             # A library that talks to a hostile broker may raise anything, and wrap our own errors.
             raise _own_error(error) or NotSentError(str(error) or type(error).__name__) from error
+
+
+def _key(found: Destination) -> tuple[int, str]:
+    return (found.tenant_id, found.name or "")
 
 
 async def _close(broker: QueueBroker | None) -> None:

@@ -113,6 +113,16 @@ class _Client(Client):
         super().__init__()
         self._dial = dial
         self.refused: TargetRefusedError | None = None
+        self.broker: NatsBroker | None = None
+
+    def stay_lost(self) -> None:
+        """End with the connection: the library's way back ends in limbo where it is disturbed."""
+        self.options["allow_reconnect"] = False
+
+    async def _close(self, status: int, do_cbs: bool = True) -> None:  # noqa: FBT001, FBT002
+        if self.broker is not None:
+            self.broker.lose()
+        await super()._close(status, do_cbs)
 
     async def _connect_to_server(self, s: Srv) -> None:
         if not isinstance(self._transport, _NatsTransport):
@@ -180,8 +190,9 @@ class NatsBroker:
     name, a timer and three layers of calls for each message: half of the price of a delivery.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: _Client) -> None:
         self._client = client
+        client.broker = self
         self._inbox = client.new_inbox()
         self._numbers = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[Msg]] = {}
@@ -189,7 +200,7 @@ class NatsBroker:
 
     @property
     def closed(self) -> bool:
-        """Return whether the client has given up its servers."""
+        """Return whether the connection is lost."""
         return self._client.is_closed
 
     async def listen(self) -> None:
@@ -200,6 +211,12 @@ class NatsBroker:
         waiting = self._waiting.get(answer.subject.rpartition(".")[2])
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
+
+    def lose(self) -> None:
+        """Leave in doubt what nobody can confirm any more, at once."""
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ConnectionResetError("the connection was lost"))
 
     async def publish(self, message: Message, timeout_seconds: float) -> None:
         """Publish with the job's id as the message id, so that the stream drops a repetition."""
@@ -265,6 +282,7 @@ async def _open(settings: NatsSettings, access: Access) -> QueueBroker:
         )
         broker = NatsBroker(client)
         await broker.listen()
+        client.stay_lost()
     except AuthorizationError as error:
         raise RejectedError("credentials_refused", str(error)) from error
     except (NatsError, OSError, TimeoutError) as error:

@@ -28,6 +28,9 @@ from postdate.model.destination.trouble import DestinationKey
 from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown
 
 LOOK_AGAIN_SECONDS: Final = 2.0
+MAX_OPEN_SECONDS: Final = 4.0
+"""How long a broker is left alone at most: one message finds out whether it is back, and whatever
+waits for it must not wait for long once it is."""
 
 
 class QueueHandler:
@@ -38,7 +41,7 @@ class QueueHandler:
     ) -> None:
         self._resolve = resolve
         self._connections = connections
-        self.breakers = breakers or Breakers()
+        self.breakers = breakers or Breakers(MAX_OPEN_SECONDS)
 
     async def deliver(self, delivery: Delivery) -> Outcome:
         """Run one attempt; the job is complete only when the broker has confirmed."""
@@ -48,7 +51,7 @@ class QueueHandler:
         key = _key(found)
         now = time.monotonic()
         if wait := self.breakers.admit(key, now):
-            return Throttled(seconds=wait * random.uniform(1.0, 1.5), reason="breaker_open")
+            return Throttled(seconds=wait + random.uniform(0.0, 0.5), reason="breaker_open")
         health, answer = Health.SILENT, ""
         try:
             outcome = await self._publish(delivery, found)
@@ -91,15 +94,21 @@ class QueueHandler:
         key = delivery.order_key or name
         message = Message(name, subject, body_of(delivery), headers_of(delivery), key)
         broker: QueueBroker | None = None
+        began = time.monotonic()
         try:
             async with asyncio.timeout(delivery.timeout_seconds):
                 broker = await self._connections.open(found)
                 await broker.publish(message, delivery.timeout_seconds)
         except (*OPEN_ERRORS, DeliveryInDoubtError) as error:
-            return _judge(error)
+            outcome = _judge(error)
         except TimeoutError:
-            return _timed_out(broker, delivery.timeout_seconds)
-        return Completed()
+            outcome = _timed_out(broker, delivery.timeout_seconds)
+        else:
+            self._connections.confirm(found)
+            return Completed()
+        if isinstance(outcome, Unknown):
+            await self._connections.give_up(found, began)
+        return outcome
 
 
 def _key(found: Destination) -> DestinationKey:

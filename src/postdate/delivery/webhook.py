@@ -68,7 +68,7 @@ class WebhookHandler:
         now = time.monotonic()
         if wait := self.breakers.admit(call.breaker, now):
             # Those who wait together should not come back together.
-            return Throttled(seconds=wait * random.uniform(1.0, 1.5), reason="breaker_open")
+            return Throttled(seconds=wait + random.uniform(0.0, 0.5), reason="breaker_open")
         verdict: DeliveryVerdict | None = None
         try:
             verdict = await self._call(delivery, call)

@@ -8,11 +8,19 @@ TENANT_PART: Final = 0.75
 """The part of what is free that one tenant may fill: some room is always left for the next."""
 
 
+MIN_SIZE: Final = 32
+"""The least that may be under way, however late everything is."""
+
+GROWTH: Final = 0.5
+"""How much more may be under way for each that ended in time."""
+
+
 class Capacity:
     """How much runs at once in this process, and for whom."""
 
     def __init__(self, size: int) -> None:
-        self.size = size
+        self._max_size = size
+        self.size: float = size
         self.running = 0
         self._running_of: Counter[int] = Counter()
         self._rooms: set[Room] = set()
@@ -21,7 +29,15 @@ class Capacity:
         """Return how many more one tenant may start while others may still come."""
         own = self._running_of[tenant_id]
         max_count = max(1, int((self.size - self.running + own) * TENANT_PART))
-        return max(0, min(max_count - own, self.size - self.running))
+        return max(0, min(max_count - own, int(self.size) - self.running))
+
+    def shrink(self, under_way: int) -> None:
+        """Let half as much be under way as was when it did not end in time."""
+        self.size = min(self._max_size, max(MIN_SIZE, min(self.size, under_way) // 2))
+
+    def grow(self, count: int) -> None:
+        """Let more be under way again: so many have ended in time."""
+        self.size = min(self._max_size, self.size + count * GROWTH)
 
     def take(self, tenant_id: int, count: int) -> "Room":
         """Take room for so many starts; whoever owns the room gives it back."""

@@ -65,8 +65,12 @@ class ClaimedJob:
         return self.execution.claimed_at + timedelta(seconds=passed)
 
     def may_start(self, now: float) -> bool:
+        """Return whether it should run: it was not stopped, and its lease is surely held."""
+        return self.stopped is None and self.holds_lease(now)
+
+    def holds_lease(self, now: float) -> bool:
         """Return whether the lease is surely held: it was taken a third of it before `renew_at`."""
-        return self.stopped is None and now < self.renew_at + self.claim.lease_seconds * 2 / 3
+        return now < self.renew_at + self.claim.lease_seconds * 2 / 3
 
     def stop(self, why: str) -> None:
         """Cancel the handler, or do not let it begin; the job ends with this reason."""

@@ -85,6 +85,7 @@ class Runner:
         self._arrived: list[ClaimedJob] = []
         self._waiting: deque[ClaimedJob] = deque()
         self._spare = False
+        self._shrunk_at = 0.0
         self._closing = False
         self._running = UnderWay()
         self._changed = asyncio.Event()
@@ -255,6 +256,7 @@ class Runner:
 
     def _land(self, jobs: Sequence[ClaimedJob]) -> None:
         """Let go of jobs, and say so where somebody may have waited for a permit."""
+        self._adapt(jobs)
         self._jobs.difference_update(jobs)
         self._tally.running = len(self._jobs)
         limited = [job for job in jobs if job.permits]
@@ -265,6 +267,22 @@ class Runner:
         self._changed.set()
         if limited:
             self._room.send()
+
+    def _adapt(self, jobs: Sequence[ClaimedJob]) -> None:
+        """Claim less at once where leases run out before their jobs have ended, else more again.
+
+        A process that gets too little of the machine would go on claiming what others take from
+        it meanwhile, and nothing would ever end. What was claimed before it began to claim less
+        says nothing new.
+        """
+        now = time.monotonic()
+        late = [job for job in jobs if not job.holds_lease(now)]
+        if not late:
+            self._capacity.grow(len(jobs))
+        elif any(job.claim.claimed_at > self._shrunk_at for job in late):
+            self._shrunk_at = now
+            self._capacity.shrink(len(self._jobs))
+            log.warning("worker.overloaded", late=len(late), window=int(self._capacity.size))
 
     def _release_room(self, jobs: Sequence[ClaimedJob]) -> None:
         """Release the room of these jobs, and tell the claimer where it waited for some."""

@@ -108,6 +108,25 @@ def test_recovery_that_reads_is_not_stuck(monkeypatch: pytest.MonkeyPatch) -> No
     assert recovery.idle_after(60, read) == 0
 
 
+def test_recovery_that_waits_for_a_busy_disk_is_not_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it replays, a recovery has some thousand files written, which is hardly any work."""
+    recovery = Recovery(monkeypatch)
+
+    def flush(second: int) -> None:
+        recovery.work[7] = progress.StartWork(0.001 * second, 1000, waits=20 * second)
+
+    assert recovery.idle_after(60, flush) == 0
+
+
+def test_recovery_that_only_wakes_now_and_then_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    recovery = Recovery(monkeypatch)
+
+    def wake(second: int) -> None:
+        recovery.work[7] = progress.StartWork(0.001 * second, 1000, waits=5 * second)
+
+    assert recovery.idle_after(30, wake) == 30
+
+
 def test_recovery_that_does_nothing_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     recovery = Recovery(monkeypatch)
 

@@ -11,6 +11,9 @@ from postdate.store.embedded import process
 _LOOK_SECONDS: Final = 1.0
 _GATHER_SECONDS: Final = 2.0
 _CPU_STEP: Final = 0.05
+_WAITS_STEP: Final = 10
+"""So many waits between two looks are work: a recovery first has every file written to the disk,
+one after the other. Whoever has nothing to do wakes less often."""
 
 
 class StartWork(NamedTuple):
@@ -18,13 +21,14 @@ class StartWork(NamedTuple):
 
     cpu_seconds: float
     bytes_moved: int
+    waits: int = 0
 
 
 class StartProgress:
-    """Watch the processes that do the recovery: replaying reads, writes or computes.
+    """Watch the processes that do the recovery: it reads, writes, computes, or waits many times.
 
-    Only those seen in the first seconds count. A server that crashes and begins again, over
-    and over, makes new ones each time and no progress.
+    One wait that does not end is no work. Only those seen in the first seconds count: a server
+    that crashes and begins again, over and over, makes new ones each time and no progress.
     """
 
     def __init__(self, cluster: Path) -> None:
@@ -61,17 +65,20 @@ class StartProgress:
         moved = before is not None and (
             work.cpu_seconds - before.cpu_seconds >= _CPU_STEP
             or work.bytes_moved > before.bytes_moved
+            or work.waits - before.waits >= _WAITS_STEP
         )
         if moved or before is None:
-            self._work[member.pid] = work
+            before = work
+        self._work[member.pid] = before._replace(waits=work.waits)
         return moved
 
 
 def _work_of(member: psutil.Process) -> StartWork | None:
     try:
         times = member.cpu_times()
+        waits = member.num_ctx_switches().voluntary
         moved = member.io_counters() if hasattr(member, "io_counters") else None
     except psutil.Error:
         return None
     total = moved.read_chars + moved.write_chars if moved else 0
-    return StartWork(times.user + times.system, total)
+    return StartWork(times.user + times.system, total, waits)
