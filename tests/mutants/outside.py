@@ -79,6 +79,17 @@ MUTANTS = (
         "model/test_expansion.py",
     ),
     mutant(
+        "deaf_broker_kept", "delivery/broker_connections.py",
+        "            silent, held.broker = held.broker, None\n            await _close(silent)\n",
+        "            held.confirmed_at = since\n",
+        "faults/test_queues.py::test_a_nats_connection_that_went_deaf_is_not_used_for_ever",
+    ),
+    mutant(
+        "doubt_of_a_lost_broker_waits", "delivery/nats.py",
+        "            self.broker.lose()\n", "            pass\n",
+        "faults/test_queues.py::test_what_a_killed_nats_server_cannot_confirm_is_in_doubt_at_once",
+    ),
+    mutant(
         "redirect_taken_for_success", "delivery/verdict.py",
         "if answer.broken is None and 200 <= status < 300:",
         "if answer.broken is None and 200 <= status < 400:",

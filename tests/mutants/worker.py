@@ -163,9 +163,14 @@ free""",
     ),
     mutant(
         "starts_on_a_lease_that_ran_out", "worker/claimed_job.py",
-        "return self.stopped is None and now < self.renew_at + self.claim.lease_seconds * 2 / 3",
+        "return self.stopped is None and self.holds_lease(now)",
         "return self.stopped is None",
         f"{CLAIMS}::test_nothing_starts_on_a_lease_that_may_have_run_out",
+    ),
+    mutant(
+        "claims_as_much_while_leases_run_out", RUNNER,
+        "            self._capacity.shrink(len(self._jobs))\n", "",
+        f"{LIMITS}::test_a_worker_claims_less_while_its_leases_run_out_and_more_again_after",
     ),
     mutant(
         "lost_lease_goes_on", RUNNER,
