@@ -42,6 +42,9 @@ TARGETS: Final[Mapping[Shape, Mapping[str, float]]] = {
 
 CLIENTS: Final = (1, 4, 16)
 SETTLERS: Final = 2
+SPIKE_SECONDS: Final = 1.0
+"""How long payments of a spike become due."""
+
 SETTLE_MICROSECONDS: Final = (30, 55)
 """The most that settling a payment may take of Python and of PostgreSQL."""
 
@@ -131,13 +134,14 @@ async def spike(at: Testbed, plan: PaymentPlan) -> list[Measure]:
         before = await bench_payment.deadlocks(connection)
     # Late enough that all are made, and the settlers asleep, before the first is due.
     begin = await bank.now() + timedelta(seconds=10 + plan.spike / 2000)
-    await bank.fill(plan.spike, due=Due(begin, timedelta(seconds=1) / plan.spike))
+    await bank.fill(plan.spike, due=Due(begin, timedelta(seconds=SPIKE_SECONDS) / plan.spike))
     async with _settling(at, SETTLERS):
         ended = await bank.drained(plan.spike)
     await bank.prove()
     async with at.superuser() as connection:
         deadlocks = await bench_payment.deadlocks(connection) - before
-    rate = plan.spike / (ended.worst / 1000)
+    # The last of them is due after that second, and ends so much later.
+    rate = plan.spike / (SPIKE_SECONDS + ended.worst / 1000)
     return [
         plain("spike", f"{plan.spike} in one second, {SETTLERS} settlers", rate, "payments/s"),
         plain("spike", "lateness p50", ended.p50, "ms"),

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -12,7 +12,7 @@ from postdate.bench import database as bench
 from postdate.bench import transfer
 from postdate.bench.arm import run_arms
 from postdate.bench.bank import open_bank
-from postdate.bench.testbed import Measure, Testbed, at_most, plain
+from postdate.bench.testbed import Measure, Testbed, at_most, median, plain, testbed
 from postdate.bench.worker import Accepting, bare
 from postdate.model.ids import BUCKETS
 from postdate.model.status import JobStatus
@@ -46,34 +46,67 @@ class PendingPlan:
 
 QUICK: Final = PendingPlan(timers=64_000, count=400, accounts=200, batches=1, rounds=1)
 
-Costs = dict[str, tuple[float, str]]
-"""A figure and its unit, by what was done."""
+Read = Callable[[], Awaitable[object]]
+Taken = Mapping[int, list[float]]
+"""What each turn took, by the number of timers beside it."""
+
+
+@dataclass(slots=True, frozen=True)
+class _Side:
+    """A server with so many timers, the lane of half of them, and what a client asks there."""
+
+    at: Testbed
+    lane: Lane
+    reads: Mapping[str, Read]
 
 
 async def pending(at: Testbed, plan: PendingPlan) -> list[Measure]:
-    """Do the same beside few timers and beside many; the rest of the database is the same."""
-    lane = await at.lane()
-    filled, costs = 0, {}
-    for size in (FEW, plan.timers):
-        await _fill(at, lane, size - filled)
-        filled = size
-        costs[size] = await _costs(at, lane, plan)
-    few, many = costs[FEW], costs[plan.timers]
+    """Do the same beside few timers and beside many, in turns: the machine is not always as quick.
+
+    The few are on a server of their own; making the many takes most of the time.
+    """
+    many = await _side(at, plan.timers)
+    async with testbed() as other:
+        sides = {FEW: await _side(other, FEW), plan.timers: many}
+        claims = await _in_turns(plan.rounds, sides, partial(_claim, plan.count))
+        settles = await _in_turns(plan.rounds, sides, partial(_settle, plan))
+        reads = {what: await _in_turns(READS, sides, partial(_read, what)) for what in many.reads}
+        vacuums = await _in_turns(1, sides, _vacuum)
     async with at.superuser() as connection:
         table, indexes = await bench.timer_bytes(connection)
     return [
         plain(ARM, "timers, table", table / plan.timers, "bytes each"),
         plain(ARM, "timers, indexes", indexes / plan.timers, "bytes each"),
-        *(
-            plain(ARM, f"{what} beside {size}", *costs[size][what])
-            for what in few
-            for size in (FEW, plan.timers)
-        ),
-        *(
-            at_most(ARM, f"{what}, ratio", many[what][0] / few[what][0], most, "x")
-            for what, most in MAX_RATIOS.items()
-        ),
+        *_figures("claim + delete", "us/job", claims),
+        *_figures("settle a batch", "ms", settles),
+        *(figure for what, taken in reads.items() for figure in _figures(what, "ms", taken)),
+        *_figures("vacuum of timers", "ms", vacuums),
     ]
+
+
+async def _side(at: Testbed, timers: int) -> _Side:
+    lane = await at.lane()
+    await _fill(at, lane, timers)
+    return _Side(at, lane, await _reads(at, lane))
+
+
+async def _in_turns(
+    rounds: int, sides: Mapping[int, _Side], measure: Callable[[_Side], Awaitable[float]]
+) -> Taken:
+    taken: dict[int, list[float]] = {size: [] for size in sides}
+    for _ in range(rounds):
+        for size, side in sides.items():
+            taken[size].append(await measure(side))
+    return taken
+
+
+def _figures(what: str, unit: str, taken: Taken) -> list[Measure]:
+    """Return the middle of the turns of each side, and their ratio where it has a limit."""
+    figures = [median(ARM, f"{what} beside {size}", each, unit) for size, each in taken.items()]
+    if what in MAX_RATIOS:
+        few, many = (statistics.median(each) for each in taken.values())
+        figures.append(at_most(ARM, f"{what}, ratio", many / few, MAX_RATIOS[what], "x"))
+    return figures
 
 
 async def _fill(at: Testbed, lane: Lane, count: int) -> None:
@@ -85,36 +118,21 @@ async def _fill(at: Testbed, lane: Lane, count: int) -> None:
     await at.settle()
 
 
-async def _costs(at: Testbed, lane: Lane, plan: PendingPlan) -> Costs:
-    return {
-        "claim + delete": (await _claim(at, lane, plan), "us/job"),
-        "settle a batch": (await _settle(at, plan), "ms"),
-        **{what: (await _read(read), "ms") for what, read in (await _reads(at, lane)).items()},
-        "vacuum of timers": (await _vacuum(at), "ms"),
-    }
-
-
-async def _claim(at: Testbed, lane: Lane, plan: PendingPlan) -> float:
+async def _claim(count: int, side: _Side) -> float:
     """Return the microseconds of a job that is claimed and deleted by bare SQL."""
-    adding, rates = Accepting(at), []
-    for _ in range(plan.rounds):
-        await adding.add(lane, [None] * plan.count)
-        await at.settle()
-        rates.append(await bare(at, lane, plan.count, 1))
-    return 1e6 / max(rates)
+    await Accepting(side.at).add(side.lane, [None] * count)
+    await side.at.settle()
+    return 1e6 / await bare(side.at, side.lane, count, 1)
 
 
-async def _settle(at: Testbed, plan: PendingPlan) -> float:
+async def _settle(plan: PendingPlan, side: _Side) -> float:
     """Return the milliseconds of a full batch of payments, from a few of them."""
-    rates = []
-    for _ in range(plan.rounds):
-        bank = await open_bank(at, plan.accounts)
-        await bank.fill(MAX_BATCH * plan.batches)
-        rates.append(await transfer.ours(bank))
-    return 1000 * MAX_BATCH / max(rates)
+    bank = await open_bank(side.at, plan.accounts)
+    await bank.fill(MAX_BATCH * plan.batches)
+    return 1000 * MAX_BATCH / await transfer.ours(bank)
 
 
-async def _reads(at: Testbed, lane: Lane) -> dict[str, Callable[[], Awaitable[object]]]:
+async def _reads(at: Testbed, lane: Lane) -> dict[str, Read]:
     """Return what a client asks that has to do with how much is pending, none of it remembered."""
     adding, node, tenant_id = Accepting(at), at.node, lane.tenant_id
     now = await adding.now()
@@ -139,19 +157,16 @@ async def _reads(at: Testbed, lane: Lane) -> dict[str, Callable[[], Awaitable[ob
     }
 
 
-async def _read(read: Callable[[], Awaitable[object]]) -> float:
-    """Return the milliseconds of a read, the middle one of some."""
-    taken = []
-    for _ in range(READS):
-        began = time.monotonic()
-        await read()
-        taken.append((time.monotonic() - began) * 1000)
-    return statistics.median(taken)
+async def _read(what: str, side: _Side) -> float:
+    """Return the milliseconds of a read."""
+    began = time.monotonic()
+    await side.reads[what]()
+    return (time.monotonic() - began) * 1000
 
 
-async def _vacuum(at: Testbed) -> float:
+async def _vacuum(side: _Side) -> float:
     """Return the milliseconds of vacuuming the timers, with what the arms have left dead."""
-    async with at.superuser() as connection:
+    async with side.at.superuser() as connection:
         began = time.monotonic()
         await connection.execute("VACUUM timer", timeout=3600)
         return (time.monotonic() - began) * 1000
