@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,39 +17,10 @@ from confluent_kafka import Consumer, Producer
 from redis.asyncio import Redis
 
 from conftest import eventually, scratch
-from postdate.delivery.broker import Permitted
-from postdate.delivery.broker_connections import BrokerConnections
-from postdate.delivery.guard import Guard
 from postdate.delivery.queue import QueueHandler
-from postdate.model.destination.broker_url import kafka_brokers
-from postdate.model.destination.destination import Destination, DestinationType, Missing, Resolved
-from postdate.model.destination.target import networks
 from postdate.model.job.outcome import Completed, Delivery, Failed, Throttled, Unknown
-from postdate.model.limit import Limit
 from support.local_broker import answers, nats_cluster, valkey
-
-
-def connections(allowed: str = "127.0.0.0/8", kafka: str = "") -> BrokerConnections:
-    permitted = Permitted(networks(allowed), kafka_brokers(kafka))
-    return BrokerConnections(Guard(networks(allowed)), permitted)
-
-
-def queue_to(
-    kind: str, config: Mapping[str, Any], allowed: str = "127.0.0.0/8", kafka: str = ""
-) -> QueueHandler:
-    async def resolve(tenant_id: int, name: str | None) -> Resolved:
-        if name != "q":
-            return Missing()
-        return Destination(
-            tenant_id=tenant_id,
-            name="q",
-            type=DestinationType.QUEUE,
-            limit=Limit("destination:q"),
-            kind=kind,
-            config=dict(config),
-        )
-
-    return QueueHandler(resolve, connections(allowed, kafka))
+from support.local_queue import connections, queue_to
 
 
 def delivery(number: int = 1, **changes: Any) -> Delivery:
