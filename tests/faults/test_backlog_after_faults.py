@@ -95,4 +95,4 @@ async def _is_empty(database: Database, lane: Lane) -> bool:
     left = await database.writer.fetchval(
         "SELECT count(*) FROM timer WHERE lane_id = $1", lane.lane_id
     )
-    return left == 0
+    return bool(left == 0)
