@@ -12,6 +12,9 @@ PARTS: Final = (
     "model/__init__.py",
     "model/destination/__init__.py",
     "model/destination/signature.py",
+    "model/error.py",
+    "model/open_enum.py",
+    "model/problem.py",
 )
 """What a client needs of `postdate`; the other distribution leaves exactly this out."""
 

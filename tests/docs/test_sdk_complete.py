@@ -11,6 +11,8 @@ from postdate.api.endpoints import ENDPOINTS
 from postdate.api.http.openapi import document
 from postdate.cli.commands.api import find
 from postdate.client import AsyncClient, Client, problems
+from postdate.client.models import Problem
+from postdate.model.error import EXPLANATIONS, Code
 from sdk import names, source
 
 DOCUMENT = document(ENDPOINTS, "0")
@@ -113,6 +115,18 @@ def test_every_operation_has_a_name_of_its_own() -> None:
 
 def test_every_error_code_has_its_class() -> None:
     assert set(problems.BY_CODE) == set(SCHEMAS["Code"]["enum"])
+
+
+def test_the_class_of_a_code_says_what_the_table_of_errors_says() -> None:
+    said = EXPLANATIONS[Code.LEASE_LOST]
+    assert problems.LeaseLostError.own_code == "lease_lost"
+    assert problems.LeaseLostError.__doc__ == f"{said.title}.\n\nHTTP 409. {said.advice}"
+
+
+def test_a_code_that_this_client_does_not_know_is_taken_as_it_is() -> None:
+    body = {"type": "/", "title": "", "status": 409, "detail": "", "request_id": ""}
+    found = msgspec.convert({**body, "code": "too_purple"}, Problem)
+    assert found.code == "too_purple"
 
 
 def test_both_clients_have_the_same_calls() -> None:

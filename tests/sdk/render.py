@@ -24,7 +24,8 @@ from uuid import UUID
 
 from msgspec import Struct, field
 
-from postdate.client.open_enum import OpenEnum
+from postdate.model import error, problem
+from postdate.model.open_enum import OpenEnum
 """
 _GROUP_IMPORTS: Final = """from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -101,6 +102,8 @@ def _ordered(wanted: Sequence[str], shapes: Shapes) -> list[str]:
 
 def _model(model: Model) -> str:
     match model.sort:
+        case "taken":
+            return f"{model.name}: TypeAlias = {model.source}\n"
         case "enum":
             return _enum(model)
         case "input":
@@ -287,11 +290,10 @@ def problems() -> str:
     """Write one class of errors for each stable code."""
     lines = [f'"""Refusals, one class for each stable code. {WRITTEN}"""\n']
     lines += ["from typing import Final", "", "from postdate.client.errors import ProblemError"]
+    lines += ["from postdate.model.error import Code"]
     for code in Code:
-        said = EXPLANATIONS[code]
-        lines += ["", "", f'class {problem_name(code)}(ProblemError, code="{code.value}"):']
-        words = f"HTTP {said.status}. {said.advice}"
-        lines += [f'    """{said.title}.', "", *_wrapped(words, 4), '    """']
+        lines += ["", "", f"class {problem_name(code)}(ProblemError, code=Code.{code.name}):"]
+        lines += [f'    """{EXPLANATIONS[code].title}."""']
     by_code = "{each.own_code: each for each in ProblemError.__subclasses__()}"
     lines += ["", "", f"BY_CODE: Final = {by_code}", ""]
     return "\n".join(lines)

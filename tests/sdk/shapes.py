@@ -10,7 +10,9 @@ from msgspec import inspect
 
 from postdate.api.routes import job
 from postdate.api.routes import payment as payments
+from postdate.model.error import Code
 from postdate.model.payment.payment import KeyedOrder
+from postdate.model.problem import FieldProblem, Problem
 from sdk import names
 
 PLAIN: Final[dict[type, str]] = {
@@ -37,6 +39,8 @@ ITEMS: Final[dict[type[msgspec.Struct], type[msgspec.Struct]]] = {
     payments.PaymentBatchBody: KeyedOrder,
 }
 """Batches: their items stand in the body as raw JSON, each decoded for itself."""
+TAKEN: Final[tuple[type, ...]] = (Code, FieldProblem, Problem)
+"""What stands in `model` as the client needs it, and is not written again."""
 
 
 @dataclass
@@ -54,7 +58,10 @@ class Field:
 
 @dataclass
 class Model:
-    """A class of the client; `asked` when callers give its values, too."""
+    """A class of the client; `asked` when callers give its values, too.
+
+    `source` is where a class stands that is taken as it is.
+    """
 
     name: str
     sort: str
@@ -62,6 +69,7 @@ class Model:
     fields: list[Field] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
     tag: str | None = None
+    source: str = ""
     asked: bool = False
     needs: set[str] = field(default_factory=set)
 
@@ -81,10 +89,12 @@ class Shapes:
             case inspect.UUIDType():
                 return "str", set()
             case inspect.StructType():
-                found = self._result_struct(kind)
+                found = self._taken(kind.cls) or self._result_struct(kind)
                 return found, {found}
             case inspect.EnumType():
-                found = self._enum(kind.cls, names.model(kind.cls), [m.value for m in kind.cls])
+                title = names.model(kind.cls)
+                words = [member.value for member in kind.cls]
+                found = self._taken(kind.cls) or self._enum(kind.cls, title, words)
                 return found, {found}
             case inspect.LiteralType(values=values) if len(values) == 1:
                 return "str", set()
@@ -162,6 +172,17 @@ class Shapes:
             found = self._input(struct(ITEMS[kind]))
             return f"Sequence[{found}]", {found}
         return self.asked(each.type, each.encode_name)
+
+    def _taken(self, kind: type) -> str | None:
+        if kind not in TAKEN:
+            return None
+        title, module = names.model(kind), kind.__module__.rpartition(".")[2]
+        made = Model(title, "taken", "", source=f"{module}.{kind.__name__}")
+        self.models[title] = made
+        if issubclass(kind, msgspec.Struct):
+            for each in struct(kind).fields:
+                made.needs |= self.result(each.type, title, each.encode_name)[1]
+        return title
 
     def _result_struct(self, kind: inspect.StructType) -> str:
         title = names.model(kind.cls)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from postdate.model.error import EXPLANATIONS, Code
+
 
 class PostdateError(Exception):
     """The base of everything the client raises on its own account.
@@ -26,10 +28,13 @@ class ProblemError(PostdateError):
 
     own_code: ClassVar[str] = ""
 
-    def __init_subclass__(cls, *, code: str = "") -> None:
-        """Remember the code that a class stands for."""
+    def __init_subclass__(cls, *, code: Code | None = None) -> None:
+        """Remember the code that a class stands for, and document it by the table of errors."""
         super().__init_subclass__()
-        cls.own_code = code
+        if code is not None:
+            cls.own_code = code
+            said = EXPLANATIONS[code]
+            cls.__doc__ = f"{said.title}.\n\nHTTP {said.status}. {said.advice}"
 
     def __init__(self, status: int, body: Mapping[str, Any]) -> None:
         super().__init__(str(body.get("detail", f"HTTP {status}")))

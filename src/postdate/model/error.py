@@ -1,14 +1,15 @@
 """Every way a request can be refused: stable codes, one table."""
 
-from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from postdate.model.open_enum import OpenEnum
+
 T = TypeVar("T")
 
 
-class Code(StrEnum):
+class Code(OpenEnum):
     """A stable name for a refusal. Codes never change; each has its section in the docs."""
 
     # The request itself

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import FieldInfo
 
 from postdate.model.error import Code
+from postdate.model.problem import FieldProblem
 
 MAX_PROBLEMS: Final = 20
 MAX_BYTES: Final = 64 * 1024
@@ -23,16 +24,6 @@ MAX_ALLOWED: Final = 40
 MAX_NAME_CHARS: Final = 64
 LIKENESS: Final = 0.65
 """From where on two words count as alike: `ulr` and `url` do, `payment` and `amount` do not."""
-
-
-class FieldProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that is wrong with a body."""
-
-    field: str
-    code: Code
-    detail: str
-    allowed: list[str] | None = None
-    nearest: str | None = None
 
 
 @dataclass(slots=True)

@@ -7,9 +7,9 @@ import msgspec
 
 from postdate.api.http.endpoint import AnyEndpoint
 from postdate.api.http.field_description import describe_fields
-from postdate.api.http.problem import Problem
 from postdate.api.http.route_table import parameters_of
 from postdate.model.error import EXPLANATIONS, Code
+from postdate.model.problem import Problem
 
 Json = dict[str, Any]
 

@@ -7,8 +7,9 @@ from typing import Final
 
 import msgspec
 
-from postdate.api.http.body_problem import FieldProblem, field_path
+from postdate.api.http.body_problem import field_path
 from postdate.model.error import EXPLANATIONS, Code, Refusal
+from postdate.model.problem import FieldProblem, Problem
 
 MEDIA_TYPE: Final = b"application/problem+json"
 RETRY_AFTER_SECONDS: Final = 1
@@ -32,19 +33,6 @@ _MAX_SHOWN: Final = 5
 """How many problems of a body stand in `detail`, for people; programs read `problems`."""
 
 Headers = list[tuple[bytes, bytes]]
-
-
-class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a request was refused; some codes add members of their own."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: Code
-    request_id: str
-    field: str | None = None
-    problems: list[FieldProblem] | None = None
 
 
 def encode(refusal: Refusal, request_id: str) -> bytes:

@@ -12,10 +12,11 @@ from msgspec import inspect
 from starlette.types import Message, Receive
 
 from postdate.api.http import problem
-from postdate.api.http.body_problem import ExplanationBudget, FieldProblem, find_problems
+from postdate.api.http.body_problem import ExplanationBudget, find_problems
 from postdate.api.http.deadline import Deadline
 from postdate.api.http.limit import RequestLimits
 from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.problem import FieldProblem
 
 Q = TypeVar("Q", bound=msgspec.Struct)
 

@@ -11,7 +11,6 @@ from postdate.api.http import batch
 from postdate.api.http.batch import batch_reply, decoded, item_schema, merge_results
 from postdate.api.http.endpoint import Body, Call, Reply, existing
 from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
-from postdate.api.http.problem import Problem
 from postdate.api.http.routes import Routes
 from postdate.api.idempotency import reply
 from postdate.api.services import Services
@@ -21,6 +20,7 @@ from postdate.intake.job.request import JobRequest
 from postdate.model.error import Code, Refusal, refuse
 from postdate.model.job.job import MAX_BATCH, JobSpec
 from postdate.model.job.view import JobView
+from postdate.model.problem import Problem
 from postdate.model.status import JobStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.job import AttemptView, JobCursor, JobFilter

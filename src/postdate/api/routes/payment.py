@@ -10,7 +10,6 @@ from postdate.api.http import batch
 from postdate.api.http.batch import batch_reply, decoded, item_schema, merge_results
 from postdate.api.http.endpoint import Body, Call, Reply, existing
 from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
-from postdate.api.http.problem import Problem
 from postdate.api.http.routes import Routes
 from postdate.api.idempotency import reply
 from postdate.api.services import Services
@@ -19,6 +18,7 @@ from postdate.intake.payment.accept import MAX_BATCH, PaymentAnswer
 from postdate.intake.payment.request import PaymentRequest, Scheduled
 from postdate.model.error import Code, Refusal, refuse
 from postdate.model.payment.payment import AccountId, KeyedOrder, PaymentOrder
+from postdate.model.problem import Problem
 from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.payment import (

@@ -15,7 +15,7 @@ from postdate.client.models.shared import (
     JobStatus,
     LoadQueue,
 )
-from postdate.client.open_enum import OpenEnum
+from postdate.model.open_enum import OpenEnum
 
 
 class PauseLaneParams(TypedDict, total=False):

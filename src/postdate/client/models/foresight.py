@@ -5,7 +5,7 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from postdate.client.models.shared import FailingPayment, LoadQueue
-from postdate.client.open_enum import OpenEnum
+from postdate.model.open_enum import OpenEnum
 
 
 class LoadBy(OpenEnum):

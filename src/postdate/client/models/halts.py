@@ -4,7 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from postdate.client.open_enum import OpenEnum
+from postdate.model.open_enum import OpenEnum
 
 
 class HaltKind(OpenEnum):

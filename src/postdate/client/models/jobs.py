@@ -16,7 +16,7 @@ from postdate.client.models.shared import (
     WebhookDestinationParams,
     WorkerDestinationParams,
 )
-from postdate.client.open_enum import OpenEnum
+from postdate.model.open_enum import OpenEnum
 
 
 class BatchJobParams(TypedDict, total=False):

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from postdate.client.open_enum import OpenEnum
+from postdate.model.open_enum import OpenEnum
 
 
 class Scope(OpenEnum):

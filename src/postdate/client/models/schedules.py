@@ -17,7 +17,7 @@ from postdate.client.models.shared import (
     WorkerDestination,
     WorkerDestinationParams,
 )
-from postdate.client.open_enum import OpenEnum
+from postdate.model.open_enum import OpenEnum
 
 
 class Roll(OpenEnum):

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from postdate.client.open_enum import OpenEnum
+from postdate.model import error, problem
+from postdate.model.open_enum import OpenEnum
 
 
 class PaymentStatus(OpenEnum):
@@ -23,95 +24,11 @@ PaymentStatusName: TypeAlias = (
     PaymentStatus | Literal["PENDING", "EXECUTING", "COMPLETED", "FAILED", "CANCELLED"]
 )
 
+ProblemCode: TypeAlias = error.Code
 
-class ProblemCode(OpenEnum):
-    """A stable name for a refusal. Codes never change; each has its section in the docs."""
+FieldProblem: TypeAlias = problem.FieldProblem
 
-    MALFORMED_JSON = "malformed_json"
-    INVALID_FIELD = "invalid_field"
-    UNKNOWN_FIELD = "unknown_field"
-    BODY_INCOMPLETE = "body_incomplete"
-    BODY_TOO_LARGE = "body_too_large"
-    BODY_TOO_DEEP = "body_too_deep"
-    RECEIVE_TIMEOUT = "receive_timeout"
-    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
-    INVALID_CURSOR = "invalid_cursor"
-    BATCH_TOO_LARGE = "batch_too_large"
-    TARGET_NOT_ALLOWED = "target_not_allowed"
-    HEAD_TOO_LARGE = "head_too_large"
-    AMBIGUOUS_REQUEST = "ambiguous_request"
-    UNAUTHENTICATED = "unauthenticated"
-    FORBIDDEN = "forbidden"
-    NOT_FOUND = "not_found"
-    METHOD_NOT_ALLOWED = "method_not_allowed"
-    CONFLICT = "conflict"
-    UNKNOWN_SETTING = "unknown_setting"
-    UNKNOWN_TENANT = "unknown_tenant"
-    UNKNOWN_SCOPE = "unknown_scope"
-    TENANT_HALTED = "tenant_halted"
-    NOT_IN_TEST_MODE = "not_in_test_mode"
-    CLOCK_ADVANCING = "clock_advancing"
-    ADVANCE_UNFINISHED = "advance_unfinished"
-    QUOTA_EXCEEDED = "quota_exceeded"
-    UNKNOWN_ACCOUNT = "unknown_account"
-    ACCOUNT_EXISTS = "account_exists"
-    ACCOUNT_RESERVED = "account_reserved"
-    ACCOUNT_FROZEN = "account_frozen"
-    ACCOUNT_CLOSED = "account_closed"
-    ACCOUNT_NOT_EMPTY = "account_not_empty"
-    SELF_PAYMENT = "self_payment"
-    CURRENCY_MISMATCH = "currency_mismatch"
-    AMOUNT_ABOVE_LIMIT = "amount_above_limit"
-    BALANCE_ABOVE_LIMIT = "balance_above_limit"
-    INSUFFICIENT_FUNDS = "insufficient_funds"
-    TIME_OUT_OF_RANGE = "time_out_of_range"
-    PAYMENT_NOT_PENDING = "payment_not_pending"
-    NOT_DUE = "not_due"
-    APPROVAL_MISSING = "approval_missing"
-    APPROVAL_BY_REQUESTER = "approval_by_requester"
-    DUE_IN_PAST = "due_in_past"
-    BEYOND_HORIZON = "beyond_horizon"
-    PAYLOAD_TOO_LARGE = "payload_too_large"
-    UNKNOWN_DESTINATION = "unknown_destination"
-    TOO_MANY_LANES = "too_many_lanes"
-    LEASE_LOST = "lease_lost"
-    DESTINATION_UNREACHABLE = "destination_unreachable"
-    IDEMPOTENCY_KEY_MISSING = "idempotency_key_missing"
-    IDEMPOTENCY_KEY_INVALID = "idempotency_key_invalid"
-    IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
-    IDEMPOTENCY_IN_FLIGHT = "idempotency_in_flight"
-    RATE_LIMITED = "rate_limited"
-    TOO_MANY_OPEN = "too_many_open"
-    OVERLOADED = "overloaded"
-    UNAVAILABLE = "unavailable"
-    SETTLEMENT_STOPPED = "settlement_stopped"
-    OUTCOME_UNKNOWN = "outcome_unknown"
-    COMMITS_NOT_DURABLE = "commits_not_durable"
-    SECRET_KEY_MISSING = "secret_key_missing"
-    INTERNAL = "internal"
-
-
-class FieldProblem(Struct, frozen=True, kw_only=True):
-    """One thing that is wrong with a body."""
-
-    field: str
-    code: ProblemCode
-    detail: str
-    allowed: list[str] | None = None
-    nearest: str | None = None
-
-
-class Problem(Struct, frozen=True, kw_only=True):
-    """Why a request was refused; some codes add members of their own."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: ProblemCode
-    request_id: str
-    field: str | None = None
-    problems: list[FieldProblem] | None = None
+Problem: TypeAlias = problem.Problem
 
 
 class ApprovalDecision(OpenEnum):
