@@ -136,7 +136,7 @@ def _input(model: Model) -> str:
 
 
 def _struct(model: Model) -> str:
-    options = ["Struct", "frozen=True", "kw_only=True"]
+    options = [model.base, "frozen=True", "kw_only=True"]
     if model.tag:
         options += ['tag_field="type"', f'tag="{model.tag}"']
     renamed = {each.name: each.wire for each in model.fields if each.name != each.wire}

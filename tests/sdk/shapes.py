@@ -60,7 +60,7 @@ class Field:
 class Model:
     """A class of the client; `asked` when callers give its values, too.
 
-    `source` is where a class stands that is taken as it is.
+    `source` is where a class stands that is taken as it is, `base` what it adds its fields to.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Model:
     values: list[str] = field(default_factory=list)
     tag: str | None = None
     source: str = ""
+    base: str = "Struct"
     asked: bool = False
     needs: set[str] = field(default_factory=set)
 
@@ -190,9 +191,16 @@ class Shapes:
             return title
         made = Model(title, "struct", _sentence(kind.cls), tag=_tag(kind))
         self.models[title] = made
+        base: type[msgspec.Struct] = kind.cls.__mro__[1]
+        inherited = base.__struct_fields__
+        if inherited:
+            made.base = self._result_struct(struct(base))
+            made.needs.add(made.base)
         for each in kind.fields:
             text, needs = self.result(each.type, title, each.encode_name)
             made.needs |= needs
+            if each.name in inherited:
+                continue
             made.fields.append(
                 Field(
                     name=names.identifier(each.encode_name),
@@ -224,8 +232,17 @@ class Shapes:
     def _enum(self, kind: type | None, title: str, values: Iterable[Any]) -> str:
         if not self._known(title, kind):
             doc = _sentence(kind) if kind else f"What `{title}` may be."
-            self.models[title] = Model(title, "enum", doc, values=[str(each) for each in values])
+            made = Model(title, "enum", doc, values=[str(each) for each in values])
+            same = self._same_words(made) if kind is None else None
+            self.models[title] = same or made
         return title
+
+    def _same_words(self, made: Model) -> Model | None:
+        """Find an enumeration of the same words under another name, and take it."""
+        for other in self.models.values():
+            if (other.sort, other.values) == (made.sort, made.values):
+                return Model(made.name, "taken", "", source=other.name, needs={other.name})
+        return None
 
     def _known(self, title: str, kind: type | None) -> bool:
         """Remember whose name it is: two models of one name would hide each other."""

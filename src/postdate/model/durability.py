@@ -42,17 +42,15 @@ class CommitSafety:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._durability = Durability()
+        self._weakness: str | None = None
 
     def replace(self, durability: Durability) -> None:
         """Take over what the server says now."""
-        self._durability = durability
+        self._weakness = durability.weakness()
 
     def weakness(self) -> str | None:
         """Return why no payment may be accepted, or None when one may."""
-        if self._settings.get(UNSAFE_COMMITS) == "accept":
-            return None
-        return self._durability.weakness()
+        return None if self._settings.get(UNSAFE_COMMITS) == "accept" else self._weakness
 
     def refusal(self) -> Refusal | None:
         """Refuse a new payment that might vanish after it was confirmed."""

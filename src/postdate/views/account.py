@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from postdate.model.shape import shaped
 from postdate.model.tenant.identity import Identity
 from postdate.store.account import account as account_store
 from postdate.store.account import entry as entry_store
@@ -101,7 +102,7 @@ class AccountViews:
             account_id=account_id,
             balance=stood.balance,
             version=stood.version,
-            entries=[_entry(row) for row in rows[:limit]],
+            entries=[shaped(EntryView, row) for row in rows[:limit]],
             next_version=rows[limit].version if len(rows) > limit else None,
         )
 
@@ -112,31 +113,4 @@ def _visible(actor: Identity, account_id: str) -> bool:
 
 def view(row: AccountRow) -> AccountView:
     """Show an account."""
-    return AccountView(
-        account_id=row.account_id,
-        balance=row.balance,
-        held=row.held,
-        available=row.balance - row.held,
-        version=row.version,
-        floor=row.floor,
-        max_amount=row.max_amount,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        frozen_at=row.frozen_at,
-        closed_at=row.closed_at,
-        note=row.note,
-        currency=row.currency,
-    )
-
-
-def _entry(row: entry_store.EntryRow) -> EntryView:
-    return EntryView(
-        version=row.version,
-        transfer_id=row.transfer_id,
-        type=row.type,
-        amount=row.amount,
-        balance=row.balance,
-        created_at=row.created_at,
-        payment_id=row.payment_id,
-        reason=row.reason,
-    )
+    return shaped(AccountView, row, available=row.balance - row.held)

@@ -7,6 +7,7 @@ import msgspec
 
 from postdate.model.destination.destination import DestinationType
 from postdate.model.destination.trouble import Trouble, Troubles
+from postdate.model.shape import shaped
 from postdate.store.connection.database import Database
 from postdate.store.destination import call as call_store
 from postdate.store.destination import destination as destination_store
@@ -57,33 +58,20 @@ class DestinationView(msgspec.Struct, frozen=True, kw_only=True):
 def view(row: DestinationRow, trouble: Trouble | None = None) -> DestinationView:
     """Show a row, and what is known of its trouble."""
     status = DestinationStatus.FAILING if trouble else DestinationStatus.ACTIVE
-    return DestinationView(
-        name=row.name,
+    return shaped(
+        DestinationView,
+        row,
         type=DestinationType(row.type),
         status=DestinationStatus.DISABLED if row.disabled_at is not None else status,
         trouble=None if trouble is None else trouble_view(trouble),
-        url=row.url,
-        kind=row.kind,
-        max_running=row.max_running,
-        rate_per_second=row.rate_per_second,
-        disabled_at=row.disabled_at,
-        disabled_reason=row.disabled_reason,
         previous_secret_until=row.previous_until,
-        created_at=row.created_at,
-        changed_at=row.changed_at,
     )
 
 
 def trouble_view(trouble: Trouble) -> TroubleView:
     """Show a trouble."""
-    return TroubleView(
-        since=trouble.since,
-        held_until=trouble.held_until,
-        calls=trouble.calls,
-        success_rate=round(trouble.successes / max(1, trouble.calls), 4),
-        p99_ms=trouble.p99_ms,
-        last_answers=list(trouble.answers),
-    )
+    rate = round(trouble.successes / max(1, trouble.calls), 4)
+    return shaped(TroubleView, trouble, success_rate=rate, last_answers=list(trouble.answers))
 
 
 class DestinationViews:

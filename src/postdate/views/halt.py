@@ -4,6 +4,7 @@ from datetime import datetime
 
 import msgspec
 
+from postdate.model.shape import shaped
 from postdate.model.tenant.halt import Halt, Kind, Mode
 from postdate.store.connection.database import Database
 from postdate.store.tenant import halt as halt_store
@@ -25,15 +26,7 @@ class HaltView(
 
 def view(halt: Halt) -> HaltView:
     """Show a halt to its tenant."""
-    return HaltView(
-        kind=halt.kind,
-        mode=halt.mode,
-        from_at=halt.from_at,
-        until_at=halt.until_at,
-        note=halt.note,
-        set_by=halt.set_by,
-        set_at=halt.set_at,
-    )
+    return shaped(HaltView, halt)
 
 
 class HaltViews:

@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw
 from postdate.model.destination.trouble import Troubles
 from postdate.model.job.job import decode_destination, decode_policy
 from postdate.model.job.view import JSON, HeldBack, JobView
+from postdate.model.shape import shaped
 from postdate.model.status import JobStatus
 from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Database
@@ -165,20 +166,12 @@ async def _redriven(
 
 
 def _attempt(row: AttemptRow) -> AttemptView:
-    return AttemptView(
-        attempt=row.attempt,
-        status=row.status,
-        due_at=row.due_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
+    return shaped(
+        AttemptView,
+        row,
         duration_ms=_milliseconds(row.started_at, row.finished_at),
         lateness_ms=_milliseconds(row.due_at, row.started_at),
-        retry_at=row.retry_at,
-        http_status=row.http_status,
-        code=row.code,
-        error=row.error,
         response=None if row.response is None else row.response.decode(errors="replace"),
-        worker_id=row.worker_id,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from postdate.model.shape import shaped
 from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Database
 from postdate.store.job import job_list
@@ -82,17 +83,10 @@ async def _show(connection: Reader, lanes: Sequence[Lane], max_count: int) -> li
 
 
 def _joined(lane: Lane, counts: Sequence[LaneCount]) -> LaneView:
-    return LaneView(
+    return shaped(
+        LaneView,
+        lane,
         lane=lane.name,
-        weight=lane.weight,
-        width=lane.width,
-        max_running=lane.max_running,
-        rate_per_second=lane.rate_per_second,
-        paused=lane.paused,
-        paused_at=lane.paused_at,
-        paused_note=lane.paused_note,
-        paused_by=lane.paused_by,
-        created_at=lane.created_at,
         ready=sum(count.ready for count in counts),
         pending=sum(count.pending for count in counts),
         running=sum(count.running for count in counts),

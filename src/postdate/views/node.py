@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.model.shape import shaped
 from postdate.store.connection.database import Database
 from postdate.store.destination import call as call_store
 from postdate.store.operate import node as node_store
@@ -55,12 +56,4 @@ class NodeViews:
 
 
 def _view(row: NodeRow, now: float) -> NodeView:
-    return NodeView(
-        node_id=row.node_id,
-        name=row.name,
-        roles=row.roles,
-        version=row.version,
-        started_at=row.started_at,
-        seen_at=row.seen_at,
-        silent=now - row.seen_at.timestamp() > LIVE_SECONDS,
-    )
+    return shaped(NodeView, row, silent=now - row.seen_at.timestamp() > LIVE_SECONDS)

@@ -13,6 +13,7 @@ from postdate.model.schedule.preview import Preview, preview_stored
 from postdate.model.schedule.rule import refuse_unreadable
 from postdate.model.schedule.schedule import Definition, Status
 from postdate.model.schedule.spec import ScheduleView, Standing, view
+from postdate.model.shape import shaped
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Database
@@ -177,34 +178,21 @@ async def _find(reader: Reader, actor: Identity, schedule_id: UUID) -> TimedSche
 
 
 def _standing(row: ScheduleRow, due_at: datetime | None) -> Standing:
-    return Standing(
-        schedule_id=row.schedule_id,
-        version=row.version,
-        runs=row.runs,
-        created_at=row.created_at,
-        changed_at=row.changed_at,
+    return shaped(
+        Standing,
+        row,
         next_due_at=due_at,
         ended=row.ended_at is not None,
         paused_at=row.paused_at if row.paused else None,
-        paused_note=row.paused_note,
-        missed_at=row.missed_at,
-        set_aside_at=row.set_aside_at,
-        set_aside_error=row.set_aside_error,
     )
 
 
 def _entry(row: OccurrenceRow) -> OccurrenceView:
-    return OccurrenceView(
-        occurrence_id=row.occurrence_id,
-        scheduled_for=row.scheduled_for,
-        nominal_local=row.nominal_local,
-        due_at=row.due_at,
+    return shaped(
+        OccurrenceView,
+        row,
         status=Status(row.status),
-        cause=row.cause,
-        version=row.version,
         job_id=row.subject if row.kind == "job" else None,
         payment_id=row.subject if row.kind == "payment" else None,
-        code=row.code,
         notes=row.notes or [],
-        created_at=row.created_at,
     )

@@ -42,7 +42,7 @@ class Deadline:
         trace: TracebackType | None,
     ) -> None:
         """Undo the cancellation if only this deadline asked for it."""
-        self._running.discard(self)
+        self._running.deadlines.discard(self)
         if not self.expired or self._guarded is None:
             return
         if self._guarded.uncancel() == 0 and kind is asyncio.CancelledError:
@@ -52,27 +52,24 @@ class Deadline:
 class _Running:
     """The deadlines that run in one loop; the clock ticks only while there are any."""
 
-    __slots__ = ("_deadlines", "_ticking", "loop")
+    __slots__ = ("_ticking", "deadlines", "loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._deadlines: set[Deadline] = set()
+        self.deadlines: set[Deadline] = set()
         self._ticking = False
 
     def add(self, deadline: Deadline) -> None:
-        self._deadlines.add(deadline)
+        self.deadlines.add(deadline)
         if not self._ticking:
             self._ticking = True
             self.loop.call_later(TICK_SECONDS, self._tick)
 
-    def discard(self, deadline: Deadline) -> None:
-        self._deadlines.discard(deadline)
-
     def _tick(self) -> None:
         now = self.loop.time()
-        for deadline in [d for d in self._deadlines if d.until <= now]:
+        for deadline in [d for d in self.deadlines if d.until <= now]:
             deadline.expire()
-        self._ticking = bool(self._deadlines)
+        self._ticking = bool(self.deadlines)
         if self._ticking:
             self.loop.call_later(TICK_SECONDS, self._tick)
 

@@ -153,13 +153,9 @@ class Shell:
 
     async def _dispatch(self, request: _Request, send: Send) -> None:
         if request.scope["raw_path"].startswith(_API):
-            await self._api(request, send)
+            await self._send(request, await self._answer(request), send)
         else:
             await self._page(request, send)
-
-    async def _api(self, request: _Request, send: Send) -> None:
-        answer = await self._answer(request)
-        await self._send(request, answer, send)
 
     def _hold_open(self, request: _Request, actor: Identity | None) -> None:
         """Count an open request until it ends, however it ends; refuse it beyond the limit."""

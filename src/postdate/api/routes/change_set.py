@@ -17,6 +17,7 @@ from postdate.intake.change_set.change import MAX_CHANGES, At, Change
 from postdate.intake.change_set.change_set import ChangeSet
 from postdate.model.error import Code
 from postdate.model.ids import MAX_ID
+from postdate.model.shape import shaped
 from postdate.model.tenant.identity import Scope
 from postdate.views.foresight.effect import ChangeEffect
 
@@ -78,27 +79,11 @@ class ChangeSetQuery(Query, kw_only=True):
 def view(found: ChangeSet, effect: ChangeEffect | None = None) -> ChangeSetView:
     """Show a change set."""
     kinds = [each["type"] for each in msgspec.to_builtins(found.changes)]
-    row = found.row
-    return ChangeSetView(
-        change_set_id=row.change_set_id,
-        status=row.status,
-        note=row.note,
-        created_by=row.created_by,
-        created_at=row.created_at,
-        changed_at=row.changed_at,
-        changes=found.changes,
-        steps=[
-            StepView(
-                type=kind,
-                state=step.state,
-                jobs=len(step.jobs),
-                more=step.more,
-                changed=step.changed,
-            )
-            for kind, step in zip(kinds, found.steps, strict=True)
-        ],
-        effect=effect,
-    )
+    steps = [
+        shaped(StepView, step, type=kind, jobs=len(step.jobs))
+        for kind, step in zip(kinds, found.steps, strict=True)
+    ]
+    return shaped(ChangeSetView, found.row, changes=found.changes, steps=steps, effect=effect)
 
 
 @ROUTES.add(

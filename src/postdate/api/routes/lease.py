@@ -16,6 +16,7 @@ from postdate.intake.lease.lease import MAX_CLAIM, MAX_WAIT_SECONDS, ClaimAsk, L
 from postdate.intake.lease.report import Report
 from postdate.model.error import Code, refuse
 from postdate.model.job.outcome import Completed, Failed, Throttled, Unknown
+from postdate.model.shape import shaped
 from postdate.model.tenant.identity import Scope
 
 ROUTES: Final = Routes("leases")
@@ -148,22 +149,13 @@ def _view(leased: Leased) -> LeaseView:
         payload = msgspec.Raw(job.payload)
     elif job.payload is not None:
         opaque = b64encode(job.payload).decode()
-    return LeaseView(
-        job_id=job.job_id,
-        token=job.token,
-        attempt=job.attempt,
-        max_attempts=job.max_attempts,
+    return shaped(
+        LeaseView,
+        job,
         lease_until=leased.lease_until,
-        due_at=job.due_at,
         payload=payload,
         payload_base64=opaque,
-        content_type=job.content_type,
-        payload_ref=job.payload_ref,
         metadata=None if job.metadata is None else dict(job.metadata),
-        timeout_seconds=job.timeout_seconds,
-        schedule_id=job.schedule_id,
-        scheduled_for=job.scheduled_for,
-        traceparent=job.traceparent,
     )
 
 

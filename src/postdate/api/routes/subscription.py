@@ -17,6 +17,7 @@ from postdate.intake.subscription.subscription import SubscriptionSpec
 from postdate.model.error import Code
 from postdate.model.event.event import MAX_PATTERNS
 from postdate.model.job.job import Queue, Webhook
+from postdate.model.shape import shaped
 from postdate.model.tenant.identity import Scope
 from postdate.views.subscription import BEFORE_ALL, SubscriptionStatus, status_of
 
@@ -91,12 +92,8 @@ class SubscriptionList(msgspec.Struct, frozen=True):
 
 
 def _view(row: Any) -> SubscriptionView:
-    same = {
-        name: getattr(row, name)
-        for name in SubscriptionView.__struct_fields__
-        if name not in {"status", "cursor"}
-    }
-    return SubscriptionView(status=status_of(row), cursor=encode_cursor(row.position), **same)
+    cursor = encode_cursor(row.position)
+    return shaped(SubscriptionView, row, status=status_of(row), cursor=cursor)
 
 
 async def _show(call: Call[Services, Any, Any], subscription_id: UUID) -> SubscriptionView:

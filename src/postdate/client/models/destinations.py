@@ -37,25 +37,6 @@ class Trouble(Struct, frozen=True, kw_only=True):
     last_answers: list[str]
 
 
-class CreatedDestination(Struct, frozen=True, kw_only=True):
-    """A new destination; a webhook's secret is shown only now: a repeated answer has null."""
-
-    name: str
-    type: DestinationType
-    status: DestinationStatus
-    trouble: Trouble | None
-    url: str | None
-    kind: str | None
-    max_running: int | None
-    rate_per_second: float | None
-    disabled_at: datetime | None
-    disabled_reason: str | None
-    previous_secret_until: datetime | None
-    created_at: datetime
-    changed_at: datetime
-    secret: str | None
-
-
 class Destination(Struct, frozen=True, kw_only=True):
     """A destination as its tenant sees it."""
 
@@ -72,6 +53,12 @@ class Destination(Struct, frozen=True, kw_only=True):
     previous_secret_until: datetime | None
     created_at: datetime
     changed_at: datetime
+
+
+class CreatedDestination(Destination, frozen=True, kw_only=True):
+    """A new destination; a webhook's secret is shown only now: a repeated answer has null."""
+
+    secret: str | None
 
 
 class DestinationList(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
-from postdate.client.models.shared import FailingPayment, LoadQueue
+from postdate.client.models.shared import FailingPayment, LoadQueue, LoadSeriesKind
 from postdate.model.open_enum import OpenEnum
 
 
@@ -15,13 +15,6 @@ class LoadBy(OpenEnum):
     LANE = "lane"
     TENANT = "tenant"
     TOTAL = "total"
-
-
-class LoadSeriesKind(OpenEnum):
-    """What `LoadSeriesKind` may be."""
-
-    JOBS = "jobs"
-    PAYMENTS = "payments"
 
 
 class LoadSeries(Struct, frozen=True, kw_only=True):

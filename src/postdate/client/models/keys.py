@@ -81,12 +81,8 @@ class KeyList(Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class RotatedKey(Struct, frozen=True, kw_only=True):
+class RotatedKey(NewKey, frozen=True, kw_only=True):
     """The new key, shown only now, and when the one before it ends."""
 
-    key_id: str
-    key: str | None
-    scopes: list[Scope]
-    expires_at: datetime | None
     previous_key_id: str
     previous_until: datetime

@@ -130,13 +130,16 @@ class TemplateParams(TypedDict, total=False):
     payment: PaymentTemplateParams | None
 
 
-class AcceptedScheduleStatus(OpenEnum):
-    """What `AcceptedScheduleStatus` may be."""
+class ScheduleStatus(OpenEnum):
+    """What `ScheduleStatus` may be."""
 
     ACTIVE = "ACTIVE"
     ENDED = "ENDED"
     PAUSED = "PAUSED"
     SET_ASIDE = "SET_ASIDE"
+
+
+AcceptedScheduleStatus: TypeAlias = ScheduleStatus
 
 
 class Dst(Struct, frozen=True, kw_only=True):
@@ -153,13 +156,6 @@ class Misfire(Struct, frozen=True, kw_only=True):
     late_after_seconds: int = 60
     max_lateness_seconds: int | None = None
     per_minute: int = 60
-
-
-class ScheduleWarning(Struct, frozen=True, kw_only=True):
-    """A warning: its name, which never changes, and a sentence for a person."""
-
-    code: str
-    detail: str
 
 
 class JobTemplate(Struct, frozen=True, kw_only=True):
@@ -197,51 +193,6 @@ class Template(Struct, frozen=True, kw_only=True):
     payment: PaymentTemplate | None = None
 
 
-class AcceptedSchedule(Struct, frozen=True, kw_only=True):
-    """A schedule as it was created or changed, with what one should know about it."""
-
-    schedule_id: str
-    version: int
-    status: AcceptedScheduleStatus
-    name: str
-    cron: str | None
-    every_seconds: int | None
-    rrule: str | None
-    timezone: str
-    start_at: datetime | None
-    end_at: datetime | None
-    max_runs: int | None
-    exclude_dates: list[date]
-    calendar: str | None
-    roll: Roll
-    template: Template
-    dst: Dst
-    misfire: Misfire
-    overlap: Overlap
-    jitter_seconds: int
-    insufficient_funds: InsufficientFunds
-    next_due_at: datetime | None
-    runs: int
-    paused_at: datetime | None
-    paused_note: str | None
-    last_missed_at: datetime | None
-    set_aside_at: datetime | None
-    set_aside_error: str | None
-    created_at: datetime
-    changed_at: datetime
-    tzdata: str = "2026f"
-    warnings: list[ScheduleWarning]
-
-
-class ScheduleStatus(OpenEnum):
-    """What `ScheduleStatus` may be."""
-
-    ACTIVE = "ACTIVE"
-    ENDED = "ENDED"
-    PAUSED = "PAUSED"
-    SET_ASIDE = "SET_ASIDE"
-
-
 class Schedule(Struct, frozen=True, kw_only=True):
     """A schedule with all of its policies, chosen or not; `next_due_at` includes the jitter."""
 
@@ -275,6 +226,19 @@ class Schedule(Struct, frozen=True, kw_only=True):
     created_at: datetime
     changed_at: datetime
     tzdata: str = "2026f"
+
+
+class ScheduleWarning(Struct, frozen=True, kw_only=True):
+    """A warning: its name, which never changes, and a sentence for a person."""
+
+    code: str
+    detail: str
+
+
+class AcceptedSchedule(Schedule, frozen=True, kw_only=True):
+    """A schedule as it was created or changed, with what one should know about it."""
+
+    warnings: list[ScheduleWarning]
 
 
 class ScheduleList(Struct, frozen=True, kw_only=True):

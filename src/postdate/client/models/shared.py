@@ -330,6 +330,13 @@ class InsufficientFunds(Struct, frozen=True, kw_only=True):
     retry_seconds: int = 86400
 
 
+class LoadSeriesKind(OpenEnum):
+    """What `LoadSeriesKind` may be."""
+
+    JOBS = "jobs"
+    PAYMENTS = "payments"
+
+
 class LateEpisode(Struct, frozen=True, kw_only=True):
     """A stretch of time in which work waits, and its worst moment."""
 
@@ -375,11 +382,7 @@ class LoadPeak(Struct, frozen=True, kw_only=True):
     count: int
 
 
-class LoadQueueKind(OpenEnum):
-    """What `LoadQueueKind` may be."""
-
-    JOBS = "jobs"
-    PAYMENTS = "payments"
+LoadQueueKind: TypeAlias = LoadSeriesKind
 
 
 class LoadQueue(Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from postdate.model.schedule.schedule import (
     Template,
 )
 from postdate.model.schedule.warning import ScheduleWarning
+from postdate.model.shape import shaped
 
 Instant = Annotated[datetime, Meta(tz=True)]
 Every = Annotated[int, Meta(ge=1, le=3660 * 86_400)]
@@ -215,21 +216,14 @@ def view(definition: Definition, standing: Standing) -> ScheduleView:
     except RefusedError:
         # A rule that was accepted once and no longer is: set aside, and shown as it is written.
         policies = definition.policies
-    return ScheduleView(
-        schedule_id=standing.schedule_id,
-        version=standing.version,
+    return shaped(
+        ScheduleView,
+        standing,
         status=_status(standing),
         name=definition.name,
         template=definition.template,
-        next_due_at=standing.next_due_at,
-        runs=standing.runs,
-        paused_at=standing.paused_at,
-        paused_note=standing.paused_note,
         last_missed_at=standing.missed_at,
-        set_aside_at=standing.set_aside_at,
-        set_aside_error=standing.set_aside_error,
-        created_at=standing.created_at,
-        changed_at=standing.changed_at,
+        tzdata=zone.VERSION,
         **msgspec.structs.asdict(definition.rule),
         **msgspec.structs.asdict(policies),
     )

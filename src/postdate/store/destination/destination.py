@@ -90,8 +90,7 @@ async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> li
 
 async def count(connection: Connection, tenant_id: int) -> int:
     """Count a tenant's destinations."""
-    found: int = await connection.fetchval(query("destination_count"), tenant_id)
-    return found
+    return await connection.fetchval(query("destination_count"), tenant_id)
 
 
 async def change(
@@ -163,7 +162,6 @@ async def signing_rotate(
     connection: Connection, tenant_id: int, envelope: bytes, overlap_seconds: float
 ) -> datetime:
     """Sign with a new secret, and until the given instant with the present one too."""
-    until: datetime = await connection.fetchval(
+    return await connection.fetchval(
         query("destination_signing_rotate"), tenant_id, envelope, overlap_seconds
     )
-    return until

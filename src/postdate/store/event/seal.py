@@ -154,8 +154,7 @@ async def starts(connection: Connection) -> dict[int, Chain]:
 
 async def now(connection: Connection) -> datetime:
     """Return the database's time."""
-    found: datetime = await connection.fetchval(query("seal_now"))
-    return found
+    return await connection.fetchval(query("seal_now"))
 
 
 async def position(connection: Reader, tenant_id: int) -> int:
@@ -286,8 +285,7 @@ async def unsealed(connection: Connection, part: FactWindow, limit: int) -> list
 
 async def pruned(connection: Connection, tenant_id: int) -> UUID:
     """Return the id below which a tenant's jobs may have been pruned."""
-    found: UUID = await connection.fetchval(query("seal_pruned"), tenant_id)
-    return found
+    return await connection.fetchval(query("seal_pruned"), tenant_id)
 
 
 async def purged(connection: Connection, tenant_id: int, subjects: Collection[UUID]) -> set[UUID]:
@@ -299,5 +297,4 @@ async def purged(connection: Connection, tenant_id: int, subjects: Collection[UU
 
 async def floor(connection: Connection, parent: str) -> UUID:
     """Return the id below which the weeks of a table were detached."""
-    found: UUID = await connection.fetchval(query("seal_floor"), parent)
-    return found
+    return await connection.fetchval(query("seal_floor"), parent)

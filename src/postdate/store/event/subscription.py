@@ -98,8 +98,7 @@ async def insert(connection: Connection, new: NewSubscription) -> None:
 
 async def count(connection: Connection, tenant_id: int) -> int:
     """Count the subscriptions of a tenant."""
-    found: int = await connection.fetchval(query("subscription_count"), tenant_id)
-    return found
+    return await connection.fetchval(query("subscription_count"), tenant_id)
 
 
 def _key(tenant_id: int, subscription_id: UUID) -> tuple[int, int, UUID]:
@@ -130,10 +129,9 @@ async def replay(
     connection: Connection, tenant_id: int, subscription_id: UUID, position: int
 ) -> bool | None:
     """Go on from another position; return whether it is running, None if there is none."""
-    found: bool | None = await connection.fetchval(
+    return await connection.fetchval(
         query("subscription_replay"), *_key(tenant_id, subscription_id), position
     )
-    return found
 
 
 async def start(connection: Connection, tenant_id: int, subscription_id: UUID) -> None:
@@ -176,7 +174,7 @@ async def advance(
     progress: DeliveryProgress,
 ) -> int | None:
     """Record what was delivered; return the failures in a row, or None if the lease is lost."""
-    failures: int | None = await connection.fetchval(
+    return await connection.fetchval(
         query("subscription_advance"),
         *_key(held.tenant_id, subscription_id),
         token,
@@ -186,17 +184,15 @@ async def advance(
         progress.delivered,
         progress.counts,
     )
-    return failures
 
 
 async def release_if_idle(
     connection: Connection, tenant_id: int, subscription_id: UUID, token: int, position: int
 ) -> bool:
     """End the lease if there is nothing after this position; return whether there is nothing."""
-    done: bool = await connection.fetchval(
+    return await connection.fetchval(
         query("subscription_release_if_idle"), *_key(tenant_id, subscription_id), token, position
     )
-    return done
 
 
 async def page(

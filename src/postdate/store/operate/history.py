@@ -53,11 +53,9 @@ EVENT_TABLES: Final = ("event", "attempt")
 
 async def floor(connection: Connection, parents: Sequence[str] = MONEY) -> UUID:
     """Return the first id from which on the history in these tables is whole."""
-    first: UUID = await connection.fetchval(query("history_floor"), parents)
-    return first
+    return await connection.fetchval(query("history_floor"), parents)
 
 
 async def oldest_ms(connection: Connection) -> int:
     """Return when the oldest attached week begins, in milliseconds since the epoch."""
-    found: int = await connection.fetchval(query("history_oldest_ms"))
-    return found
+    return await connection.fetchval(query("history_oldest_ms"))

@@ -43,5 +43,4 @@ async def list_misplaced(reader: Reader) -> list[Strays]:
 async def move_misplaced(connection: Connection, parent: str, monday: datetime) -> int:
     """Make the partition of a week and move its rows out of the default partition."""
     await connection.execute(query("partition_patience"))
-    moved: int = await connection.fetchval(query("partition_move_misplaced"), parent, monday)
-    return moved
+    return await connection.fetchval(query("partition_move_misplaced"), parent, monday)

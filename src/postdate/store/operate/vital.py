@@ -121,8 +121,7 @@ class AuditRun(msgspec.Struct, frozen=True):
 
 async def now(reader: Reader) -> datetime:
     """Return the database's time."""
-    at: datetime = await reader.fetchval(query("vital_now"), timeout=READ_SECONDS)
-    return at
+    return await reader.fetchval(query("vital_now"), timeout=READ_SECONDS)
 
 
 async def backlog(
@@ -219,8 +218,7 @@ async def due_until(
 
 async def event_seconds(reader: Reader) -> float:
     """Return how long the oldest unsealed event has waited."""
-    found: float = await reader.fetchval(query("vital_event"), timeout=READ_SECONDS)
-    return found
+    return await reader.fetchval(query("vital_event"), timeout=READ_SECONDS)
 
 
 async def tables(reader: Reader) -> list[TableRow]:

@@ -156,5 +156,4 @@ async def expired(
 
 async def next_end(connection: Connection, tenant_id: int) -> datetime | None:
     """Return when the first of a tenant's payments will have waited too long; None for never."""
-    found: datetime | None = await connection.fetchval(query("approval_next_end"), tenant_id)
-    return found
+    return await connection.fetchval(query("approval_next_end"), tenant_id)

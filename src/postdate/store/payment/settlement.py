@@ -280,18 +280,14 @@ async def delete(connection: Connection, timers: Sequence[LockedTimer]) -> None:
 
 async def count_tries(connection: Connection, timer: LockedTimer, code: str) -> int:
     """Count the executions of a payment that broke with this code."""
-    count: int = await connection.fetchval(
-        query("settlement_trials"), timer.bucket, timer.subject, code
-    )
-    return count
+    return await connection.fetchval(query("settlement_trials"), timer.bucket, timer.subject, code)
 
 
 async def on_broken(connection: Connection, timer: LockedTimer) -> OnBroken | None:
     """Read what a payment itself wishes to become of its hold when settling breaks for good."""
-    wished: OnBroken | None = await connection.fetchval(
+    return await connection.fetchval(
         query("settlement_on_broken"), timer.bucket, timer.tenant_id, timer.subject
     )
-    return wished
 
 
 def _keys(timers: Iterable[LockedTimer]) -> list[list[Any]]:

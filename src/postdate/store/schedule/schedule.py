@@ -166,8 +166,7 @@ def key_of(tenant_id: int, schedule_id: UUID) -> ScheduleKey:
 
 async def now(connection: Reader) -> datetime:
     """Return the database's time."""
-    found: datetime = await connection.fetchval(query("schedule_now"))
-    return found
+    return await connection.fetchval(query("schedule_now"))
 
 
 async def insert(connection: Connection, key: ScheduleKey, handled: datetime) -> None:
@@ -214,8 +213,7 @@ async def read_authors(connection: Connection, key: ScheduleKey, version: int) -
 async def lock(connection: Connection, key: ScheduleKey) -> int | None:
     """Lock a schedule, its timer first, and give its version; None when there is none."""
     await connection.fetchval(query("schedule_lock_timer"), key.bucket, key.schedule_id)
-    version: int | None = await connection.fetchval(query("schedule_lock"), *key)
-    return version
+    return await connection.fetchval(query("schedule_lock"), *key)
 
 
 async def load(connection: Reader, keys: Sequence[ScheduleKey]) -> list[ScheduleRow]:
@@ -319,8 +317,7 @@ async def take_up(connection: Connection, key: ScheduleKey, due_at: datetime) ->
 
 async def count_set_aside(connection: Connection, tenant_id: int, max_count: int) -> int:
     """Count a tenant's schedules that were set aside."""
-    found: int = await connection.fetchval(query("schedule_count_set_aside"), tenant_id, max_count)
-    return found
+    return await connection.fetchval(query("schedule_count_set_aside"), tenant_id, max_count)
 
 
 async def pause(connection: Connection, key: ScheduleKey, note: str | None) -> None:
@@ -360,8 +357,7 @@ async def walk(connection: Reader, after: ScheduleKey, limit: int) -> list[Sched
 
 async def tzdata(connection: Connection) -> str | None:
     """Return the release of the tz data that the timers were computed with."""
-    found: str | None = await connection.fetchval(query("schedule_tzdata"))
-    return found
+    return await connection.fetchval(query("schedule_tzdata"))
 
 
 async def put_tzdata(connection: Connection, version: str) -> None:

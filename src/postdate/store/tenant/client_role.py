@@ -36,10 +36,9 @@ async def bind(
     actor: str,
 ) -> str | None:
     """Bind a role; return the statement that an administrator has to run, if any."""
-    found: str | None = await connection.fetchval(
+    return await connection.fetchval(
         query("client_role_bind"), role, tenant_id, scopes, accounts, max_amount, actor
     )
-    return found
 
 
 async def unbind(connection: Connection, role: str) -> tuple[int, str] | None:

@@ -80,14 +80,12 @@ async def refuse_killed(connection: Connection, tenant_id: int) -> None:
 
 async def put(connection: Connection, halt: NewHalt) -> datetime | None:
     """Set a halt and give when it begins; None when it would be over already."""
-    from_at: datetime | None = await connection.fetchval(query("halt_put"), *halt)
-    return from_at
+    return await connection.fetchval(query("halt_put"), *halt)
 
 
 async def find(connection: Connection, tenant_id: int, kind: Kind) -> str | None:
     """Return who set a halt that has not ended; None when there is none."""
-    found: str | None = await connection.fetchval(query("halt_find"), tenant_id, kind)
-    return found
+    return await connection.fetchval(query("halt_find"), tenant_id, kind)
 
 
 async def lift(connection: Connection, tenant_id: int, kind: Kind) -> None:
@@ -104,8 +102,7 @@ async def list_ended(reader: Reader) -> list[EndedHalt]:
 
 async def next_end(connection: Connection, tenant_id: int) -> datetime | None:
     """Return when the next halt of a tenant ends by itself; None when none does."""
-    found: datetime | None = await connection.fetchval(query("halt_next_end"), tenant_id)
-    return found
+    return await connection.fetchval(query("halt_next_end"), tenant_id)
 
 
 async def set_aside(connection: Connection, timers: Sequence[LockedTimer]) -> None:

@@ -106,20 +106,17 @@ async def find(connection: Connection, tenant_id: int, key_id: UUID) -> StoredKe
 
 async def count(connection: Connection, tenant_id: int) -> int:
     """Count a tenant's keys that have not ended."""
-    found: int = await connection.fetchval(query("key_count"), tenant_id)
-    return found
+    return await connection.fetchval(query("key_count"), tenant_id)
 
 
 async def end(connection: Connection, tenant_id: int, key_id: UUID, seconds: float) -> datetime:
     """Expire a key in so many seconds, if it does not expire before."""
-    at: datetime = await connection.fetchval(query("key_end"), tenant_id, key_id, seconds)
-    return at
+    return await connection.fetchval(query("key_end"), tenant_id, key_id, seconds)
 
 
 async def revoke(connection: Connection, tenant_id: int, key_id: UUID) -> datetime | None:
     """End a key now; None when the tenant has no such key."""
-    at: datetime | None = await connection.fetchval(query("key_revoke"), tenant_id, key_id)
-    return at
+    return await connection.fetchval(query("key_revoke"), tenant_id, key_id)
 
 
 async def used(connection: Connection, key_ids: Sequence[UUID]) -> None:

@@ -39,11 +39,9 @@ async def tenants(connection: Reader) -> dict[int, None]:
 
 async def accounts(connection: Connection, tenant_id: int, max_count: int) -> int:
     """Count a tenant's open accounts, no further than asked."""
-    found: int = await connection.fetchval(query("quota_accounts"), tenant_id, max_count)
-    return found
+    return await connection.fetchval(query("quota_accounts"), tenant_id, max_count)
 
 
 async def schedules(connection: Connection, tenant_id: int, max_count: int) -> int:
     """Count a tenant's schedules that go on, no further than asked."""
-    found: int = await connection.fetchval(query("quota_schedules"), tenant_id, max_count)
-    return found
+    return await connection.fetchval(query("quota_schedules"), tenant_id, max_count)

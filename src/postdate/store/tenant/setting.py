@@ -71,11 +71,9 @@ async def delete(
 
 async def allowed(connection: Connection, tenant_id: int, name: str) -> Value | None:
     """Read what the operator has set for a tenant or for all, past what nodes remember."""
-    value: Value | None = await connection.fetchval(query("setting_allowed"), tenant_id, name)
-    return value
+    return await connection.fetchval(query("setting_allowed"), tenant_id, name)
 
 
 async def find(connection: Connection, name: str) -> Value | None:
     """Read what is set for all tenants, past what nodes remember."""
-    value: Value | None = await connection.fetchval(query("setting_find"), name)
-    return value
+    return await connection.fetchval(query("setting_find"), name)

@@ -28,14 +28,12 @@ class EnabledTenant(NamedTuple):
 
 async def create(connection: Connection, name: str, *, test: bool = False) -> int | None:
     """Insert a tenant and give its number, or None when the name is taken."""
-    found: int | None = await connection.fetchval(query("tenant_create"), name, test)
-    return found
+    return await connection.fetchval(query("tenant_create"), name, test)
 
 
 async def find(connection: Connection, name: str) -> int | None:
     """Return the number of a tenant."""
-    found: int | None = await connection.fetchval(query("tenant_find"), name)
-    return found
+    return await connection.fetchval(query("tenant_find"), name)
 
 
 async def enabled(connection: Connection, name: str) -> EnabledTenant | None:

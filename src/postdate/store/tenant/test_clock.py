@@ -103,10 +103,7 @@ async def move(
     connection: Connection, tenant_id: int, holder: UUID, at: datetime, seconds: float
 ) -> datetime | None:
     """Go on to an instant and give what the clock shows; None where somebody else holds it."""
-    found: datetime | None = await connection.fetchval(
-        query("test_clock_move"), tenant_id, holder, at, seconds
-    )
-    return found
+    return await connection.fetchval(query("test_clock_move"), tenant_id, holder, at, seconds)
 
 
 async def let_go(connection: Connection, tenant_id: int, holder: UUID, *, finished: bool) -> None:
@@ -150,8 +147,7 @@ async def list_due_worker_timers(
 
 async def unsealed(connection: Connection, tenant_id: int) -> bool:
     """Return whether events of a tenant wait for their seal."""
-    found: bool = await connection.fetchval(query("test_clock_unsealed"), tenant_id)
-    return found
+    return await connection.fetchval(query("test_clock_unsealed"), tenant_id)
 
 
 async def subscriptions(connection: Connection, tenant_id: int) -> list[SubscriptionState]:

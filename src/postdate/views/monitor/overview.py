@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from postdate.model.ids import floor_id
+from postdate.model.shape import shaped
 from postdate.model.tenant.test_clock import own_lane
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import job_list
@@ -197,17 +198,11 @@ class OverviewViews:
 
 
 def _lane(lane: Lane, backlog: CountedBacklog, running: int) -> LaneBacklog:
-    return LaneBacklog(
-        name=lane.name,
-        kind=lane.kind,
+    return shaped(
+        LaneBacklog,
+        lane,
         overdue=backlog.overdue,
         oldest=backlog.oldest,
         running=running,
         unknown=backlog.parked,
-        paused_at=lane.paused_at,
-        paused_note=lane.paused_note,
-        paused_by=lane.paused_by,
-        max_running=lane.max_running,
-        rate_per_second=lane.rate_per_second,
-        weight=lane.weight,
     )
