@@ -254,32 +254,37 @@ def _wrapped(text: str, indent: int = 8) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=space, subsequent_indent=space)
 
 
+_LOAD_GROUP: Final = """
+    if not TYPE_CHECKING:  # A type checker holds to the annotations.
+
+        def __getattr__(self, name: str) -> object:
+            \"\"\"Load a group: its annotation names the class.\"\"\"
+            kind = Groups.__annotations__.get(name, "").partition("[")[0]
+            if not kind:
+                raise AttributeError(f"a client has no {name}", name=name, obj=self)
+            home = "extended" if name in EXTENDED else f"calls.{name}"
+            found = getattr(import_module(f"postdate.client.{home}"), kind)(self)
+            setattr(self, name, found)
+            return found
+"""
+
+
 def groups(found: Sequence[str]) -> str:
     """Write what a client has: each group, loaded when it is first asked for."""
     lines = [f'"""The groups of calls of a client. {WRITTEN}"""\n']
-    lines += ["from functools import cached_property"]
-    lines += ["from typing import TYPE_CHECKING, Generic", ""]
+    lines += ["from importlib import import_module"]
+    lines += ["from typing import TYPE_CHECKING, Final, Generic", ""]
     lines += ["from postdate.client.call import Caller, K", "", "if TYPE_CHECKING:"]
     lines += [f"    from {_module(group)} import {class_name(group)}" for group in found]
-    lines += [
-        "",
-        "",
-        "class Groups(Caller, Generic[K]):",
-        '    """Every call of the API, by group."""',
-        "",
-    ]
+    listed = ", ".join(f'"{group}"' for group in sorted(EXTENDED))
+    lines += ["", f"EXTENDED: Final = frozenset({{{listed}}})"]
+    lines += ['"""Groups to which `extended.py` adds calls that are more than one request."""']
+    lines += ["", "", "class Groups(Caller, Generic[K]):"]
+    lines += ['    """Every call of the API, by group; each is loaded when first asked for."""', ""]
     for group in found:
-        name = class_name(group)
-        lines += [
-            "    @cached_property",
-            f'    def {group}(self) -> "{name}[K]":',
-            f'        """Call about {group.replace("_", " ")}."""',
-            f"        from {_module(group)} import {name}",
-            "",
-            f"        return {name}(self)",
-            "",
-        ]
-    return "\n".join(lines)
+        lines += [f'    {group}: "{class_name(group)}[K]"']
+        lines += [f'    """Calls about {group.replace("_", " ")}."""']
+    return "\n".join(lines) + "\n" + _LOAD_GROUP
 
 
 def _module(group: str) -> str:

@@ -1,7 +1,7 @@
 """The groups of calls of a client. Written by `make docs` from the endpoints."""
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Generic
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, Generic
 
 from postdate.client.call import Caller, K
 
@@ -25,146 +25,62 @@ if TYPE_CHECKING:
     from postdate.client.calls.test_clock import TestClock
     from postdate.client.extended import Events, Jobs, Payments
 
+EXTENDED: Final = frozenset({"events", "jobs", "payments"})
+"""Groups to which `extended.py` adds calls that are more than one request."""
+
 
 class Groups(Caller, Generic[K]):
-    """Every call of the API, by group."""
+    """Every call of the API, by group; each is loaded when first asked for."""
 
-    @cached_property
-    def keys(self) -> "Keys[K]":
-        """Call about keys."""
-        from postdate.client.calls.keys import Keys
+    keys: "Keys[K]"
+    """Calls about keys."""
+    audit: "Audit[K]"
+    """Calls about audit."""
+    halts: "Halts[K]"
+    """Calls about halts."""
+    tenants: "Tenants[K]"
+    """Calls about tenants."""
+    settings: "Settings[K]"
+    """Calls about settings."""
+    destinations: "Destinations[K]"
+    """Calls about destinations."""
+    accounts: "Accounts[K]"
+    """Calls about accounts."""
+    payments: "Payments[K]"
+    """Calls about payments."""
+    jobs: "Jobs[K]"
+    """Calls about jobs."""
+    leases: "Leases[K]"
+    """Calls about leases."""
+    events: "Events[K]"
+    """Calls about events."""
+    subscriptions: "Subscriptions[K]"
+    """Calls about subscriptions."""
+    lanes: "Lanes[K]"
+    """Calls about lanes."""
+    dead_letters: "DeadLetters[K]"
+    """Calls about dead letters."""
+    schedules: "Schedules[K]"
+    """Calls about schedules."""
+    calendars: "Calendars[K]"
+    """Calls about calendars."""
+    foresight: "Foresight[K]"
+    """Calls about foresight."""
+    receipts: "Receipts[K]"
+    """Calls about receipts."""
+    change_sets: "ChangeSets[K]"
+    """Calls about change sets."""
+    test_clock: "TestClock[K]"
+    """Calls about test clock."""
 
-        return Keys(self)
+    if not TYPE_CHECKING:  # A type checker holds to the annotations.
 
-    @cached_property
-    def audit(self) -> "Audit[K]":
-        """Call about audit."""
-        from postdate.client.calls.audit import Audit
-
-        return Audit(self)
-
-    @cached_property
-    def halts(self) -> "Halts[K]":
-        """Call about halts."""
-        from postdate.client.calls.halts import Halts
-
-        return Halts(self)
-
-    @cached_property
-    def tenants(self) -> "Tenants[K]":
-        """Call about tenants."""
-        from postdate.client.calls.tenants import Tenants
-
-        return Tenants(self)
-
-    @cached_property
-    def settings(self) -> "Settings[K]":
-        """Call about settings."""
-        from postdate.client.calls.settings import Settings
-
-        return Settings(self)
-
-    @cached_property
-    def destinations(self) -> "Destinations[K]":
-        """Call about destinations."""
-        from postdate.client.calls.destinations import Destinations
-
-        return Destinations(self)
-
-    @cached_property
-    def accounts(self) -> "Accounts[K]":
-        """Call about accounts."""
-        from postdate.client.calls.accounts import Accounts
-
-        return Accounts(self)
-
-    @cached_property
-    def payments(self) -> "Payments[K]":
-        """Call about payments."""
-        from postdate.client.extended import Payments
-
-        return Payments(self)
-
-    @cached_property
-    def jobs(self) -> "Jobs[K]":
-        """Call about jobs."""
-        from postdate.client.extended import Jobs
-
-        return Jobs(self)
-
-    @cached_property
-    def leases(self) -> "Leases[K]":
-        """Call about leases."""
-        from postdate.client.calls.leases import Leases
-
-        return Leases(self)
-
-    @cached_property
-    def events(self) -> "Events[K]":
-        """Call about events."""
-        from postdate.client.extended import Events
-
-        return Events(self)
-
-    @cached_property
-    def subscriptions(self) -> "Subscriptions[K]":
-        """Call about subscriptions."""
-        from postdate.client.calls.subscriptions import Subscriptions
-
-        return Subscriptions(self)
-
-    @cached_property
-    def lanes(self) -> "Lanes[K]":
-        """Call about lanes."""
-        from postdate.client.calls.lanes import Lanes
-
-        return Lanes(self)
-
-    @cached_property
-    def dead_letters(self) -> "DeadLetters[K]":
-        """Call about dead letters."""
-        from postdate.client.calls.dead_letters import DeadLetters
-
-        return DeadLetters(self)
-
-    @cached_property
-    def schedules(self) -> "Schedules[K]":
-        """Call about schedules."""
-        from postdate.client.calls.schedules import Schedules
-
-        return Schedules(self)
-
-    @cached_property
-    def calendars(self) -> "Calendars[K]":
-        """Call about calendars."""
-        from postdate.client.calls.calendars import Calendars
-
-        return Calendars(self)
-
-    @cached_property
-    def foresight(self) -> "Foresight[K]":
-        """Call about foresight."""
-        from postdate.client.calls.foresight import Foresight
-
-        return Foresight(self)
-
-    @cached_property
-    def receipts(self) -> "Receipts[K]":
-        """Call about receipts."""
-        from postdate.client.calls.receipts import Receipts
-
-        return Receipts(self)
-
-    @cached_property
-    def change_sets(self) -> "ChangeSets[K]":
-        """Call about change sets."""
-        from postdate.client.calls.change_sets import ChangeSets
-
-        return ChangeSets(self)
-
-    @cached_property
-    def test_clock(self) -> "TestClock[K]":
-        """Call about test clock."""
-        from postdate.client.calls.test_clock import TestClock
-
-        return TestClock(self)
+        def __getattr__(self, name: str) -> object:
+            """Load a group: its annotation names the class."""
+            kind = Groups.__annotations__.get(name, "").partition("[")[0]
+            if not kind:
+                raise AttributeError(f"a client has no {name}", name=name, obj=self)
+            home = "extended" if name in EXTENDED else f"calls.{name}"
+            found = getattr(import_module(f"postdate.client.{home}"), kind)(self)
+            setattr(self, name, found)
+            return found
