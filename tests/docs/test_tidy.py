@@ -39,7 +39,7 @@ def by_name(rule: Rule) -> str:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=by_name)
-def test_project_keeps(rule: Rule) -> None:
+def test_the_project_keeps_each_rule(rule: Rule) -> None:
     findings = [str(finding) for finding in rule.check(TREE)]
     assert not findings, "\n" + "\n".join(findings)
 

@@ -158,13 +158,13 @@ async def test_a_lived_in_tenant_proves(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-async def test_it_is_named(scene: Scene, group: str) -> None:
+async def test_each_corruption_of_a_group_is_named(scene: Scene, group: str) -> None:
     assert await _unseen(scene, GROUPS[group], STEP) == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", TABLE)
-async def test_it_is_named_alone_and_bucket_by_bucket(scene: Scene, name: str) -> None:
+async def test_a_corruption_is_named_alone_and_bucket_by_bucket(scene: Scene, name: str) -> None:
     assert await _unseen(scene, [name], 1) == []
 
 

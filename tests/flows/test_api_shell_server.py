@@ -146,7 +146,7 @@ async def test_readiness_says_draining_during_the_grace() -> None:
         assert (await running.ask("GET", "/healthz")).status == 200
 
 
-async def test_signals_stay_ours() -> None:
+async def test_the_server_leaves_the_signal_handlers_alone() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     async with serving(Latch().app()) as running:
         await running.ask("GET", "/healthz")

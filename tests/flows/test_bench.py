@@ -171,7 +171,7 @@ def test_a_place_without_pgledger_is_named(tmp_path: Path) -> None:
         pgledger_scripts(tmp_path)
 
 
-def test_nobody_pays_himself() -> None:
+def test_the_accounts_of_a_pair_differ() -> None:
     names = ["hot", "a", "b", "c"]
     thrown = pairs(names, 1000, hot=False)
     assert thrown

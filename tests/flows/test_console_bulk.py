@@ -103,7 +103,9 @@ async def test_a_filter_must_name_something(browser: Browser) -> None:
     assert (await browser.get("/jobs/bulk/cancel?dry=1&jobs=all")).status == 422
 
 
-async def test_many_are_typed(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_count_of_a_large_bulk_action_must_be_typed(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(action, "TYPE_COUNT_ABOVE", 2)
     made = await jobs(browser.api, 3, lane="mail")
     page = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")

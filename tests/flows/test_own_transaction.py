@@ -258,7 +258,9 @@ async def test_a_halted_tenant_accepts_nothing(
     assert await status(ledger, f"/jobs/{await enqueue(own)}") == "READY"
 
 
-async def test_a_quota_holds(ledger: Ledger, own: asyncpg.Connection, database: Database) -> None:
+async def test_a_commit_beyond_the_quota_is_refused(
+    ledger: Ledger, own: asyncpg.Connection, database: Database
+) -> None:
     await ledger.api.call("PUT", "/settings/quota.pending_jobs", {"value": 2})
     await ledger.api.node.refresh_settings()
     await enqueue(own)

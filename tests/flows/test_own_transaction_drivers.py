@@ -80,7 +80,9 @@ ASYNC = ["asyncpg", "psycopg", "connection", "session"]
 
 
 @pytest.mark.parametrize("driver", ASYNC)
-async def test_async_helpers(ledger: Ledger, role: OwnRole, driver: str) -> None:
+async def test_the_async_helpers_work_with_every_driver(
+    ledger: Ledger, role: OwnRole, driver: str
+) -> None:
     async with AsyncExitStack() as stack:
         own = AsyncOwnTransaction(await begin(stack, role, driver))
         job_id = await own.enqueue(
@@ -164,7 +166,7 @@ def synchronous(role: OwnRole) -> list[str]:
     return found
 
 
-async def test_sync_helpers(ledger: Ledger, role: OwnRole) -> None:
+async def test_the_sync_helpers_enqueue_jobs(ledger: Ledger, role: OwnRole) -> None:
     for job_id in await asyncio.to_thread(synchronous, role):
         assert await status(ledger, f"/jobs/{job_id}") == "READY"
 

@@ -126,7 +126,9 @@ async def command(server: Embedded, name: str, *words: str) -> Any:
     return msgspec.json.decode(out)
 
 
-async def test_the_commands(server: Embedded, database_name: str) -> None:
+async def test_the_restore_commands_set_show_and_clear_the_quarantine(
+    server: Embedded, database_name: str
+) -> None:
     told = await command(server, database_name, "quarantine", "--until", "2030-01-01T00:00:00Z")
     assert told["quarantine"].startswith("2030-01-01")
     assert (await command(server, database_name, "status"))["quarantine"] == told["quarantine"]

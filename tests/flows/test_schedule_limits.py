@@ -194,7 +194,9 @@ async def test_an_unsaved_rule_is_shown_in_words_with_what_the_clock_does(api: A
          "never_recovers"),
     ],
 )  # fmt: skip
-async def test_a_preview_warns(api: Api, fields: dict[str, Any], code: str) -> None:
+async def test_a_preview_warns_of_each_doubtful_rule(
+    api: Api, fields: dict[str, Any], code: str
+) -> None:
     await api.call("PUT", "/settings/schedule.min_interval_seconds", {"value": 5})
     await api.node.refresh_settings()
     shown = await api.call("POST", "/schedules/preview", fields)

@@ -1,7 +1,7 @@
 from postdate.model.lane import buckets, kind_of
 
 
-def test_only_workers_pull() -> None:
+def test_lanes_of_workers_are_pulled_and_all_others_pushed() -> None:
     assert [kind_of(each) for each in ("worker", "webhook", "queue")] == ["pull", "push", "push"]
 
 

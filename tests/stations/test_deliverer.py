@@ -334,7 +334,9 @@ async def test_no_event_slips_past_a_subscription_that_comes_to_rest(
     assert len(subscribed.subscriber.got) == len(made), "nothing failed, so nothing came twice"
 
 
-async def test_accounts_choose_payments(subscribed: SubscribedTenant) -> None:
+async def test_a_subscription_to_accounts_gets_only_their_events(
+    subscribed: SubscribedTenant,
+) -> None:
     await subscribed.subscribe("account.*", accounts=["alice"])
     await subscribed.tell("account.adjusted", account_id="bob")
     wanted = await subscribed.tell("account.adjusted", account_id="alice")

@@ -93,7 +93,9 @@ TAMPERINGS = {
 
 
 @pytest.mark.parametrize("name", TAMPERINGS)
-async def test_tampering_is_named(bank: Bank, vandal: asyncpg.Connection, name: str) -> None:
+async def test_prove_names_the_checks_that_a_tampering_breaks(
+    bank: Bank, vandal: asyncpg.Connection, name: str
+) -> None:
     statement, contradicted = TAMPERINGS[name]
     await vandal.execute(statement, bank.tenant_id)
     proof = await prove(bank.database, bank.tenant_id)

@@ -54,7 +54,7 @@ class DemoLife:
     run: str = field(default_factory=lambda: secrets.token_hex(4))
 
     def fill(self) -> dict[str, int]:
-        """Make all of it; say how many of each."""
+        """Create all demo data; return how many of each kind."""
         return {
             "accounts": self._open_accounts(),
             "payments": self.pay(DONE, ahead=AHEAD),
@@ -183,7 +183,7 @@ class DemoLife:
         return WEBHOOKS
 
     def work(self) -> int:
-        """Work off what is due, as well as people do it: most of it."""
+        """Claim and report all due jobs, most of them as done; return how many."""
         worked = 0
         for lane in LANES:
             while leases := self.client.leases.claim(lane, max=20, wait_seconds=0).leases:

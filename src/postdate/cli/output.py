@@ -67,7 +67,7 @@ def options() -> OutputOptions:
 
 
 def wants_json() -> bool:
-    """Return whether all of it is to be one JSON document."""
+    """Return whether the whole output is to be one JSON document."""
     return options().form == "json"
 
 

@@ -45,7 +45,7 @@ class HandlerReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def returned(value: Any) -> HandlerReport:
-    """Keep what a function returned; what cannot be kept is said, for the work was done."""
+    """Report success with the result; say why, if the result cannot be kept."""
     if value is None:
         return HandlerReport(done=True)
     try:
@@ -82,13 +82,13 @@ def raised(error: BaseException) -> HandlerReport:
 
 
 def late(seconds: float) -> HandlerReport:
-    """Say that a function was not done in time: what it has done by then, nobody knows."""
+    """Report that a function overran its time, so that its effect is unknown."""
     error = f"it was not done within its {seconds:g} s"
     return HandlerReport(done=False, error=error, code="deadline_exceeded", unknown=True)
 
 
 def unhandled(lane: str, kind: str | None) -> HandlerReport:
-    """Say that no function is for this job: another worker may have one."""
+    """Report that this worker has no handler for the job; another may have one."""
     work = f"the kind {kind!r}" if kind else "jobs without a kind"
     return HandlerReport(
         done=False, error=f"no handler for {work} in lane {lane!r}", code="no_handler"

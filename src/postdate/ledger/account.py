@@ -16,7 +16,7 @@ def adjust(
     A frozen account can be adjusted: corrections are how one clears up what it was frozen for.
     """
     if account_id == ISSUER:
-        return Refusal(Code.ACCOUNT_RESERVED, f"{ISSUER} is the other side of adjustments.")
+        return Refusal(Code.ACCOUNT_RESERVED, f"{ISSUER} cannot be adjusted itself.")
     if account is None:
         return Refusal(Code.NOT_FOUND, f"There is no account {account_id}.")
     if account.closed_at is not None:
@@ -30,7 +30,7 @@ def adjust(
             extra={"available": account.available - account.floor},
         )
     if max(abs(balance), abs(issuer.balance - amount)) > MAX_BALANCE:
-        return Refusal(Code.BALANCE_ABOVE_LIMIT, f"No balance exceeds {MAX_BALANCE}.", "amount")
+        return Refusal(Code.BALANCE_ABOVE_LIMIT, f"No balance may exceed {MAX_BALANCE}.", "amount")
     for side, leg in ((account, amount), (issuer, -amount)):
         side.balance += leg
         side.version += 1
@@ -55,7 +55,7 @@ def adjustment(account: Account, transfer_id: UUID, amount: int, reason: str) ->
 def change(account: Account, before: AccountTerms, after: AccountTerms) -> Refusal | None:
     """Decide whether an account may take these terms: limits, freezing, closing."""
     if account.account_id == ISSUER:
-        return Refusal(Code.ACCOUNT_RESERVED, f"{ISSUER} keeps its terms.")
+        return Refusal(Code.ACCOUNT_RESERVED, f"The terms of {ISSUER} cannot be changed.")
     if before.closed and after != before:
         return Refusal(Code.ACCOUNT_CLOSED, f"The account {account.account_id} is closed.")
     if after.floor is not None and after.floor != before.floor and account.available < after.floor:

@@ -24,7 +24,7 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> Numbers:
-        """Return what it adds; payments under way do not change that."""
+        """Return what the repair adds to the account; payments under way do not change that."""
         return Numbers(
             self.after.balance - self.before.balance,
             self.after.held - self.before.held,

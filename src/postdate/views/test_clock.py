@@ -37,7 +37,7 @@ class TestClockViews:
         async with self._database.read(tenant_id) as connection:
             row = await store.find(connection, tenant_id)
         if row is None:
-            raise refuse(Code.NOT_IN_TEST_MODE, "The tenant lives by the server's clock.")
+            raise refuse(Code.NOT_IN_TEST_MODE, "The tenant is not in test mode.")
         return TestClockView(at=row.at, target=row.target, advance=row.advance, entries=row.entries)
 
     async def entries(

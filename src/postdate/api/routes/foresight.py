@@ -73,13 +73,13 @@ def question_of(query: LoadQuery) -> LoadQuestion:
     if query.from_at and query.until_at and query.until_at - query.from_at > MAX_WINDOW:
         raise refuse(Code.INVALID_FIELD, "A window is a year at the most.", "until_at")
     if query.slot_seconds and query.slot_seconds % 60:
-        raise refuse(Code.INVALID_FIELD, "A slot has whole minutes.", "slot_seconds")
+        raise refuse(Code.INVALID_FIELD, "A slot must be whole minutes.", "slot_seconds")
     tenant = query if isinstance(query, TenantLoadQuery) else TenantLoadQuery()
     if tenant.lane is not None and tenant.by != "lane":
-        raise refuse(Code.INVALID_FIELD, "One lane is told apart with by=lane.", "lane")
+        raise refuse(Code.INVALID_FIELD, "A `lane` needs `by=lane`.", "lane")
     only = None if tenant.schedule_id is None else frozenset({tenant.schedule_id})
     if only is not None and query.jitter_seconds is None:
-        raise refuse(Code.INVALID_FIELD, "Say which jitter.", "jitter_seconds")
+        raise refuse(Code.INVALID_FIELD, "A `schedule_id` needs a jitter.", "jitter_seconds")
     return LoadQuestion(
         begin=query.from_at,
         until=query.until_at,

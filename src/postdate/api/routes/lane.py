@@ -80,7 +80,7 @@ async def change_lane(call: Call[Services, LaneBody, None]) -> LaneView:
         rate_per_second=body.rate_per_second,
     )
     if change == LaneChange():
-        raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
+        raise refuse(Code.INVALID_FIELD, "Give at least one field to change.")
     await call.services.lane.change.change(actor.tenant_id, call.text("lane"), change, actor.key_id)
     return await show_lane(call)
 

@@ -87,5 +87,5 @@ def _trusted(file: Path) -> set[str]:
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
         raise StartError(f"{file} is no list of keys: {error}") from error
     if any(key_id_of(public) != key_id for key_id, public in ids.items()):
-        raise StartError(f"{file} was changed: a key does not have its id")
+        raise StartError(f"{file} was changed: a key in it does not match its id")
     return set(ids)

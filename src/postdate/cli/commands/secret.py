@@ -31,7 +31,7 @@ def rotate() -> None:
         try:
             return await secret_rotation.rotate(database, keys)
         except SecretError as error:
-            raise StartError(f"a secret stays closed: {error}") from error
+            raise StartError(f"a secret is unreadable: {error}") from error
 
     changed = with_database(run)
     show({"rotated": changed, "key_id": f"{keys.newest:08x}"})

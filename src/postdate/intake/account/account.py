@@ -60,7 +60,7 @@ class Accounts:
         if actor.accounts is not None:
             _refuse_lifting(AccountTerms(), terms, self._tenant_max(actor))
         if given == ISSUER:
-            raise refuse(Code.ACCOUNT_RESERVED, f"{ISSUER} is the ledger's own.", "account_id")
+            raise refuse(Code.ACCOUNT_RESERVED, f"{ISSUER} is a reserved id.", "account_id")
         if terms.floor is not None and terms.floor > 0:
             raise refuse(Code.INSUFFICIENT_FUNDS, "A new account has 0 available.", "floor")
         key = key_of(actor.tenant_id, given)

@@ -116,7 +116,7 @@ async def _requested(
         raise refuse(Code.CONFLICT, f"Nobody has asked to repair {key.account_id} since yesterday.")
     asked_by, data = found
     if asked_by == actor.key_id:
-        raise refuse(Code.APPROVAL_BY_REQUESTER, "The key that asked for it cannot approve.")
+        raise refuse(Code.APPROVAL_BY_REQUESTER, "You cannot approve a repair you requested.")
     if not actor.persons.isdisjoint(data["persons"]):
         detail = "Your key and the one that asked for it come from one person."
         raise refuse(Code.APPROVAL_BY_REQUESTER, detail)
@@ -125,7 +125,7 @@ async def _requested(
 
 def _refuse_needless(repair: Repair) -> None:
     if not repair.is_needed:
-        raise refuse(Code.CONFLICT, f"The account {repair.account_id} is as its entries say.")
+        raise refuse(Code.CONFLICT, f"The account {repair.account_id} agrees with its entries.")
 
 
 def _shown(repair: Repair) -> dict[str, Any]:

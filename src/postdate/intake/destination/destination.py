@@ -190,7 +190,7 @@ class Destinations:
         try:
             opened = self._keyring.decrypt(actor.tenant_id, SIGNING, found.secret)
         except SecretError as error:
-            raise refuse(Code.SECRET_KEY_MISSING, f"The secret stays closed: {error}.") from error
+            raise refuse(Code.SECRET_KEY_MISSING, f"The secret is unreadable: {error}.") from error
         return RotatedSecret(opened.decode(), found.previous_until)
 
     async def rotate_signing_secret(
@@ -244,9 +244,11 @@ class Destinations:
         check = self._queues.get(spec.kind or "")
         if check is None:
             known = ", ".join(sorted(self._queues)) or "none on this server"
-            raise refuse(Code.INVALID_FIELD, f"Kinds of queues: {known}.", "kind")
+            raise refuse(Code.INVALID_FIELD, f"`kind` must be one of: {known}.", "kind")
         if len(msgspec.json.encode(spec.config)) > CONFIG_BYTES:
-            raise refuse(Code.INVALID_FIELD, f"At most {CONFIG_BYTES} bytes.", "config")
+            raise refuse(
+                Code.INVALID_FIELD, f"A config has {CONFIG_BYTES} bytes at most.", "config"
+            )
         if refusal := await check(spec.config or {}):
             raise RefusedError(refusal)
 

@@ -55,7 +55,7 @@ class DestinationTests:
             raise refuse(Code.NOT_FOUND, f"There is no destination {name}.")
         handler = self._handlers.get(DestinationType(row.type))
         if handler is None:
-            raise refuse(Code.CONFLICT, f"This node delivers to no {row.type}.")
+            raise refuse(Code.CONFLICT, f"This node has no handler for type {row.type}.")
         delivery = Delivery(
             job_id=new_id(actor.tenant_id % BUCKETS, self._database.unix_ms()),
             token=1,

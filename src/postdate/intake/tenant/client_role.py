@@ -32,7 +32,7 @@ class ClientRoles:
         strange = [scope for scope in scopes if scope not in SCOPES]
         if strange or not scopes:
             allowed = ", ".join(SCOPES)
-            raise refuse(Code.UNKNOWN_SCOPE, f"A role may have {allowed}.", "scope")
+            raise refuse(Code.UNKNOWN_SCOPE, f"The scopes of a role are {allowed}.", "scope")
         async with self._database.write() as connection:
             tenant_id = await tenant_store.find(connection, tenant)
             if tenant_id is None:

@@ -63,7 +63,7 @@ class Halting:
             await store.change_alone(connection, tenant_id)
             set_by = await store.find(connection, tenant_id, kind)
             if set_by in OPERATORS and actor not in OPERATORS:
-                raise refuse(Code.FORBIDDEN, "The operator has set it, and lifts it.")
+                raise refuse(Code.FORBIDDEN, "Only the operator lifts a halt of the operator.")
             if set_by is not None:
                 await store.lift(connection, tenant_id, kind)
                 about = named(tenant_id, "halt", kind)
@@ -101,7 +101,7 @@ class Halting:
             await store.change_alone(connection, new.tenant_id)
             set_by = await store.find(connection, new.tenant_id, new.kind)
             if set_by in OPERATORS and new.set_by not in OPERATORS:
-                raise refuse(Code.FORBIDDEN, "The operator has set it, and changes it.")
+                raise refuse(Code.FORBIDDEN, "Only the operator changes a halt of the operator.")
             from_at = await store.put(connection, new)
             if from_at is None:
                 raise refuse(Code.INVALID_FIELD, "The window is over already.", "until")

@@ -27,7 +27,7 @@ class PendingCounts:
         self._not_before = 0.0
 
     async def run_once(self, _: int = 1) -> int:
-        """Count once; 0, because the pause is meant."""
+        """Count once; return 0, so that the loop always pauses."""
         started = time.monotonic()
         if started < self._not_before:
             return 0
@@ -45,11 +45,11 @@ async def check_accounts(connection: Connection, settings: Settings, tenant_id: 
     """Refuse an account beyond the quota."""
     quota = settings.integer("quota.accounts", tenant_id)
     if quota and await store.accounts(connection, tenant_id, quota) >= quota:
-        raise refuse(Code.QUOTA_EXCEEDED, f"The tenant may have {quota} accounts.", quota=quota)
+        raise refuse(Code.QUOTA_EXCEEDED, f"The quota is {quota} accounts.", quota=quota)
 
 
 async def check_schedules(connection: Connection, settings: Settings, tenant_id: int) -> None:
     """Refuse a schedule beyond the quota."""
     quota = settings.integer("quota.schedules", tenant_id)
     if quota and await store.schedules(connection, tenant_id, quota) >= quota:
-        raise refuse(Code.QUOTA_EXCEEDED, f"The tenant may have {quota} schedules.", quota=quota)
+        raise refuse(Code.QUOTA_EXCEEDED, f"The quota is {quota} schedules.", quota=quota)

@@ -252,7 +252,7 @@ async def replace_key(
     limits = KeyLimits(reach.accounts, reach.max_amount, reach.expires_at)
     persons = {*reach.persons, *seen_by}
     if len(persons) > MAX_PERSONS:
-        raise refuse(Code.CONFLICT, f"Too many have rotated the key {key_id}: make a new one.")
+        raise refuse(Code.CONFLICT, f"Too many persons rotated the key {key_id}: make a new one.")
     row, key = draft(database, tenant_id, parse_scopes(reach.scopes), limits, persons=persons)
     row = msgspec.structs.replace(row, note=reach.note)
     await key_store.create(connection, row)

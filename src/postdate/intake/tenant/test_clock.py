@@ -141,7 +141,7 @@ def _target(at: datetime, order: AdvanceOrder) -> datetime:
         try:
             return at + order.by
         except OverflowError:
-            raise refuse(Code.INVALID_FIELD, "No clock shows such a time.", "by") from None
+            raise refuse(Code.INVALID_FIELD, "The clock would pass the year 9999.", "by") from None
     to = order.to or at
     if to < at:
         detail = f"The clock shows {instant_text(at)} and never goes back."

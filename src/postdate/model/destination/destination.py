@@ -47,7 +47,7 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 class Unavailable(msgspec.Struct, frozen=True):
-    """It cannot be read now: the database or the key of its secret is missing."""
+    """A destination that cannot be read now: the database or the secret's key is missing."""
 
     reason: str
 

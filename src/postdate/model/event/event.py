@@ -84,7 +84,7 @@ def check_patterns(types: Iterable[str], field: str = "types") -> list[str]:
     """Refuse patterns that can match nothing: `payment.completed`, `payment.*` and `*` are fine."""
     given = list(dict.fromkeys(types))
     if len(given) > MAX_PATTERNS:
-        raise refuse(Code.INVALID_FIELD, f"At most {MAX_PATTERNS} types.", field)
+        raise refuse(Code.INVALID_FIELD, f"A filter has at most {MAX_PATTERNS} types.", field)
     for pattern in given:
         if not _PATTERN.fullmatch(pattern):
             detail = f"{pattern} is not a type such as payment.completed, payment.* or *."

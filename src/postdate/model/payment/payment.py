@@ -140,7 +140,7 @@ def instant(
     if until is not None and isinstance(at, datetime) and at >= until:
         return Refusal(
             Code.TIME_OUT_OF_RANGE,
-            f"The payment gives up at {instant_text(until)}.",
+            f"The payment gives up at {instant_text(until)}: choose an earlier time.",
             _field(when),
             extra={"latest": instant_text(until)},
         )

@@ -179,11 +179,11 @@ class Template(
 
     @property
     def kind(self) -> str:
-        """Name what it makes."""
+        """Return what each occurrence becomes: a job or a payment."""
         return "payment" if self.job is None else "job"
 
     def visible(self, accounts: Collection[str] | None) -> bool:
-        """Return whether a key that is limited to these accounts may know of it."""
+        """Return whether a key that is limited to these accounts may see the template."""
         if accounts is None or self.payment is None:
             return True
         return self.payment.from_account_id in accounts or self.payment.to_account_id in accounts

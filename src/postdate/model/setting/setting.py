@@ -45,7 +45,7 @@ def validate(name: str, value: Any, *, tenant_id: int = 0) -> Value:
     """Return the value if it is allowed for this setting; refuse it by name if not."""
     setting = get_setting(name)
     if tenant_id and not setting.per_tenant:
-        raise refuse(Code.INVALID_FIELD, f"{name} holds for all tenants alike.", "name")
+        raise refuse(Code.INVALID_FIELD, f"{name} cannot be set for one tenant.", "name")
     return _within(name, setting, value)
 
 

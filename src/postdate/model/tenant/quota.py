@@ -45,7 +45,7 @@ class Quotas:
         return Refusal(Code.QUOTA_EXCEEDED, detail, extra={"quota": most})
 
     def count(self, tenant_id: int, kind: Kind) -> None:
-        """Count one that was accepted by a tenant that has a quota."""
+        """Count one accepted item of a tenant that has a quota."""
         self._known[tenant_id, kind] = self._known.get((tenant_id, kind), 0) + 1
 
     def _max(self, tenant_id: int, kind: Kind) -> int:

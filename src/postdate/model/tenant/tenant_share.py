@@ -47,7 +47,7 @@ class TenantShares:
 
     @property
     def named(self) -> Mapping[int, TenantCounts]:
-        """Return the counts of each tenant that has its own."""
+        """Return the counts of the tenants that have series of their own."""
         return self._named
 
     def add(self, tenant_id: int, kind: str, late: Sequence[int], seconds: float) -> None:
@@ -59,7 +59,7 @@ class TenantShares:
         self._recent[tenant_id] += sum(late)
 
     def rank(self) -> None:
-        """Decide anew who has series of its own; called now and then, whatever was counted."""
+        """Choose anew which tenants have series of their own; call it at intervals."""
         faded = {tenant_id: score * FADING for tenant_id, score in self._scores.items()}
         for tenant_id, count in self._recent.items():
             faded[tenant_id] = faded.get(tenant_id, 0.0) + count

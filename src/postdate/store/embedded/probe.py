@@ -45,7 +45,7 @@ async def ask(known: Credentials, cluster: Path) -> ProbeAnswer:
     except UNANSWERED:
         return ProbeAnswer.SILENT
     if not _is_ours(found, cluster):
-        raise StartError(f"the socket in {known.login.host} is the server's of {found}; stop it.")
+        raise StartError(f"the server of {found} uses the socket in {known.login.host}; stop it.")
     return ProbeAnswer.STARTING if recovering else ProbeAnswer.READY
 
 

@@ -63,7 +63,7 @@ def kill_all(cluster: Path) -> int:
 
 
 def send(process: psutil.Process, number: signal.Signals) -> None:
-    """Send a signal; one that has ended meanwhile needs none."""
+    """Send a signal to a process, unless it has ended."""
     try:
         process.send_signal(number)
     except psutil.NoSuchProcess:

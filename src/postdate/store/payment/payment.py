@@ -310,7 +310,7 @@ _READ: Final = "payment_read($1, buckets, ids, first_id, last_id)"
 
 
 def _all_of(name: str) -> str:
-    """Return a query that looks at everything: no row of it ends a walk."""
+    """Return a query that looks at everything: none of its rows marks where a scan stopped."""
     return f"SELECT found.*, false FROM ({query(name)}) AS found"  # noqa: S608 - a named query
 
 

@@ -79,8 +79,8 @@ class LockedPayment(LockedTimer, frozen=True, gc=False):
 class TransferRow(NamedTuple):
     """A completed payment about to be written: its transfer and both legs.
 
-    The ids carry the buckets: that of the payment the payer's, that of the transfer the payee's. An
-    instant costs the driver three times as much as its seconds since `DUE_ORIGIN`.
+    The payment's id carries the payer's bucket, the transfer's id the payee's. Instants are given
+    in seconds since `DUE_ORIGIN`: a datetime costs the driver three times as much.
     """
 
     tenant_id: int
@@ -195,7 +195,7 @@ async def earlier(
 
 
 async def delete_timers(connection: Connection, payment_ids: Sequence[UUID]) -> None:
-    """Delete the timers of payments that complete; one that is missing is a surprise."""
+    """Delete the timers of payments that complete; raise if one is missing."""
     if not payment_ids:
         return
     deleted = await connection.fetchval(query("settlement_delete_timers"), payment_ids)
@@ -269,7 +269,7 @@ async def park(connection: Connection, timer: LockedTimer) -> None:
 
 
 async def delete(connection: Connection, timers: Sequence[LockedTimer]) -> None:
-    """Delete the timers of ended payments; one that is missing is a surprise."""
+    """Delete the timers of ended payments; raise if one is missing."""
     if timers:
         done: str = await connection.execute(
             query("settlement_delete"), [t.bucket for t in timers], [t.subject for t in timers]

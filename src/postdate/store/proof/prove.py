@@ -198,7 +198,7 @@ class Range(msgspec.Struct, frozen=True):
     ceiling: UUID = MAX_ID
 
     def between_ids(self, floor: UUID, ceiling: UUID) -> "Range":
-        """Return the part of it between two ids."""
+        """Return the part of this range between two ids."""
         return msgspec.structs.replace(
             self,
             floor=max(self.floor, floor),

@@ -87,12 +87,12 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def definition(self) -> Definition:
-        """Return what was asked for; one that no longer can be read raises an error of msgspec."""
+        """Decode what was asked for; raise an error of msgspec if that is no longer possible."""
         return _definition(self.name, self.rule_json, self.policies_json, self.template_json)
 
     @property
     def readable_part(self) -> Definition:
-        """Return what can still be read of it: a part that cannot be is empty."""
+        """Decode the parts that still can be decoded; leave the others empty."""
         rule, _ = _read_or(_rule, self.rule_json, Rule())
         policies, _ = _read_or(_policies, self.policies_json, Policies())
         template, _ = _read_or(_template, self.template_json, Template())
@@ -116,7 +116,7 @@ class StoredVersion(NamedTuple):
     template_json: str
 
     def read(self) -> Version:
-        """Read it; one that no longer can be read raises an error of msgspec."""
+        """Decode the version; raise an error of msgspec if that is no longer possible."""
         return Version(
             number=self.number,
             since=self.since,
