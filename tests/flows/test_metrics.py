@@ -16,6 +16,7 @@ from postdate.node.settings import ProcessSettings
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import NoAnswerError
 from postdate.store.embedded import Embedded
+from postdate.store.operate import vital
 from postdate.views.authentication.identity import Identities
 from postdate.views.monitor import bucket_cycle, vital_metrics, vitals
 from support.metric import scrape, value
@@ -80,7 +81,7 @@ async def test_many_lanes_are_looked_at_in_turn(api: Api, monkeypatch: pytest.Mo
     async with api.node.database.connection() as connection:
         known = []
         for _ in range(6):
-            known = await watch.look(connection)
+            known = await watch.look(connection, await vital.now(connection))
     own = {lane.lane_id for lane in api.node.lanes.by_id.values() if lane.name.startswith("turn-")}
     assert sum(row.overdue for _, row in known if row.lane_id in own) == 4
 

@@ -6,6 +6,7 @@ from conftest import Api, admin
 from postdate.model.activity import histogram
 from postdate.model.tenant.tenant_share import TenantShares
 from postdate.store.embedded import Embedded
+from postdate.store.operate import vital
 from postdate.views.monitor import pending
 from postdate.views.monitor.pending import PendingWatch
 from support.metric import scrape, value
@@ -47,7 +48,8 @@ async def test_beyond_the_budget_the_statistics_stand_for_a_count(
 
     async def look() -> pending.Pending:
         async with database.connection() as connection:
-            return await PendingWatch(api.node.lanes).look(connection)
+            at = await vital.now(connection)
+            return await PendingWatch(api.node.lanes).look(connection, at)
 
     counted = await look()
     assert counted.counts["payment", "pending"] == 6400

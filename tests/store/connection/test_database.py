@@ -1,6 +1,8 @@
 """A broken commit is an unknown one, and a broken connection is replaced."""
 
 import asyncio
+from datetime import UTC, datetime
+from uuid import uuid4
 
 import asyncpg
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from conftest import admin, eventually
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
+from postdate.store.connection.session import connect_alone
 from postdate.store.embedded import Embedded
 
 AT_COMMIT = """
@@ -18,6 +21,8 @@ FOR EACH ROW EXECUTE FUNCTION pg_temp.late();
 INSERT INTO late VALUES (1)
 """
 """Something that happens while the commit is under way."""
+
+ARRAYS = "SELECT $1::uuid[], $2::timestamptz[], $3::bigint[], $4::bytea[]"
 
 
 async def backend(connection: Connection) -> int:
@@ -102,3 +107,18 @@ async def test_connections_that_died_while_idle_are_replaced_unseen(
         assert await connection.fetchval("SELECT 1") == 1
     async with database.write() as connection:
         assert await connection.fetchval("SELECT 1") == 1
+
+
+async def test_a_process_asks_once_what_an_array_is(server: Embedded) -> None:
+    asked: list[str] = []
+    for _ in range(2):
+        session = await connect_alone(server.credentials.superuser_dsn(), 5, {})
+        asked.clear()
+        session.add_query_logger(lambda record: asked.append(record.query))
+        given = [(uuid4(), datetime.now(UTC), 7, b"x")]
+        ids, times, numbers, data = zip(*given, strict=True)
+        row = await session.fetchrow(ARRAYS, ids, times, numbers, data)
+        assert row is not None
+        assert [tuple(each) for each in row] == [ids, times, numbers, data]
+        await session.close()
+    assert asked == [ARRAYS]

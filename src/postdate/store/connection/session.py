@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
 from typing import Any, Final
 
 import asyncpg
@@ -17,6 +18,15 @@ _KEEPALIVES: Final = (
     ("TCP_USER_TIMEOUT", 15_000),
 )
 """What the server's `tcp_` settings are to its side of a socket; a system may lack some."""
+
+FIRST_OWN_TYPE: Final = 16384
+"""The first id of a type that is not built in; those below are alike on every server."""
+
+_built_in: Final[dict[int, list[Any]]] = {}
+"""What this process has learned of built-in types."""
+
+_NOT_ASKED: Final = SimpleNamespace(name="no statement was sent")
+"""Tells the driver that what it has prepared is still prepared."""
 
 
 class DatabaseSession(asyncpg.Connection):
@@ -47,6 +57,27 @@ class DatabaseSession(asyncpg.Connection):
         except asyncio.CancelledError:
             self.broken_off = True
             raise
+
+    async def _introspect_types(
+        self, typeoids: Iterable[int], seconds: float | None
+    ) -> tuple[list[Any], Any]:
+        """Describe types that the driver does not know, arrays for example.
+
+        Each question takes the server milliseconds, and each connection would put it anew for
+        every kind of array.
+        """
+        ask = super()._introspect_types  # type: ignore[misc]
+        types: list[Any] = []
+        statement = _NOT_ASKED
+        for oid in typeoids:
+            if oid not in _built_in:
+                found, statement = await ask([oid], seconds)
+                if oid >= FIRST_OWN_TYPE:
+                    types += found
+                    continue
+                _built_in[oid] = found
+            types += _built_in[oid]
+        return types, statement
 
 
 def keep_alive(transport: asyncio.Transport) -> None:

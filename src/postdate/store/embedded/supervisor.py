@@ -21,7 +21,7 @@ from postdate.store.embedded.pulse import Pulse
 from postdate.store.embedded.server import PostgresServer
 
 EXIT_CHECK_SECONDS: Final = 0.1
-PULSE_SECONDS: Final = 2.0
+PULSE_SECONDS: Final = 3.0
 LOG_CHECK_SECONDS: Final = 60.0
 REVIVE_PAUSE_SECONDS_MAX: Final = 2.0
 

@@ -61,10 +61,9 @@ class PendingWatch:
         self._next = 0
         self._found: dict[LaneBucketKey, tuple[PendingGroup, PendingCount, bool]] = {}
 
-    async def look(self, connection: Connection) -> Pending:
-        """Look at the next share of lane buckets, and return what is known of all."""
+    async def look(self, connection: Connection, at: datetime) -> Pending:
+        """Look at the next share of lane buckets now; return what is known of all."""
         groups = self._groups()
-        at = await vital.now(connection)
         lane_buckets, self._next = next_share(list(groups), self._next)
         wanted = [
             (*lane_bucket, LONG_AGO if groups[lane_bucket].includes_due else at)

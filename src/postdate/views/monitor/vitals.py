@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 
 from prometheus_client import CollectorRegistry, Metric
@@ -49,11 +49,10 @@ class BacklogWatch:
         self._found: dict[LaneBucketKey, tuple[str, BucketBacklog]] = {}
         self._looks = 0
 
-    async def look(self, connection: Connection) -> list[tuple[str, BucketBacklog]]:
-        """Look at the next share of lane buckets, and return what is known of all."""
+    async def look(self, connection: Connection, at: datetime) -> list[tuple[str, BucketBacklog]]:
+        """Look at the next share of lane buckets now; return what is known of all."""
         kinds = self._lane_buckets.kinds()
         lane_buckets = self._lane_buckets.next(list(kinds))
-        at = await vital.now(connection)
         wanted = [
             (*lane_bucket, self._lows.get(lane_bucket, LONG_AGO)) for lane_bucket in lane_buckets
         ]
@@ -98,8 +97,9 @@ class Vitals:
         if self._database is None or self._backlog is None or self._pending is None:
             return 0
         async with self._database.connection() as connection:
-            await self._read("backlog", self._backlog.look(connection))
-            await self._read("pending", self._pending.look(connection))
+            at = datetime.fromtimestamp(self._database.unix_ms() / 1000, UTC)
+            await self._read("backlog", self._backlog.look(connection, at))
+            await self._read("pending", self._pending.look(connection, at))
         # The others have one question each: asked at once, they are one statement.
         reads = self._reads or SharedReads(self._database)
         await asyncio.gather(
