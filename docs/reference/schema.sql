@@ -643,6 +643,9 @@ CREATE FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, sin
     LANGUAGE sql STABLE
     SET search_path TO 'postdate', 'pg_temp';
 
+CREATE FUNCTION seal_since(of_tenant integer, since timestamp with time zone, most bigint) RETURNS SETOF seal
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION seal_time(of_tenant integer, at_position bigint) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE
     SET search_path TO 'postdate', 'pg_temp';

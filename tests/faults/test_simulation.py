@@ -17,6 +17,7 @@ from postdate.settlement.clock_guard import ClockGuard
 from postdate.settlement.stop import STOPPED, SettlementStop
 from postdate.store.tenant import setting as setting_store
 from sim.breaker import BreakerHistory, simulated_calls
+from sim.expand import ExpandHistory, simulated_expansion
 from sim.loop import simulate
 from sim.seal import SealHistory, simulated_sealing
 from sim.settle import SettleHistory, simulated_settlement
@@ -48,6 +49,10 @@ async def _seal(_: int) -> SealHistory:
     return await SealHistory().run()
 
 
+async def _expand(_: int) -> ExpandHistory:
+    return await ExpandHistory().run()
+
+
 async def _break(_: int) -> BreakerHistory:
     return await BreakerHistory().run()
 
@@ -59,7 +64,15 @@ STAGES = {
     "settle": Stage(
         _settle, simulated_settlement, 30, frozenset({"lock", "transfer", "peek", "commit never"})
     ),
-    "seal": Stage(_seal, simulated_sealing, 40, frozenset({"take", "insert", "commit done"})),
+    "seal": Stage(
+        _seal, simulated_sealing, 40, frozenset({"take", "insert", "commit done", "copied"})
+    ),
+    "expand": Stage(
+        _expand,
+        simulated_expansion,
+        40,
+        frozenset({"take", "book", "commit late", "killed", "leap", "paused", "version"}),
+    ),
     "breaker": Stage(
         _break, simulated_calls, 40, frozenset({"down", "busy", "silent", "probe", "given up"})
     ),

@@ -162,7 +162,7 @@ async def test_an_event_given_to_another_tenant_is_named(crime: Crime) -> None:
 async def test_an_edited_seal_is_named(crime: Crime, change: str) -> None:
     await crime.do(f"UPDATE seal SET {change} WHERE tenant_id = $1 AND position = 5")
     found = await crime.finding(anchored=False)
-    assert found.position in {5, 6}
+    assert found.position in {5, 6, 8}, "the seal, or the event that it has another type for"
     assert found.kind in {"changed", "missing"}
 
 

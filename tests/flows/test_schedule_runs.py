@@ -109,6 +109,19 @@ async def test_a_pause_is_noted_for_each_occurrence(
     assert await labels(api, made["schedule_id"]) == ["SKIPPED_BY_PAUSE"] * 4 + ["FIRED"]
 
 
+async def test_a_second_pause_forgets_nothing_of_the_first(
+    api: Api, expander: Expander, clock: Clock
+) -> None:
+    """Nobody expanded meanwhile: what the first pause skipped ran late, because of the second."""
+    made = await create(api, every_seconds=60)
+    path = f"/schedules/{made['schedule_id']}"
+    for call, seconds in (("pause", 120), ("resume", 1), ("pause", 60)):
+        assert (await api.call("POST", f"{path}/{call}", {})).status == 200
+        await clock.advance(seconds)
+    await drain(expander)
+    assert await labels(api, made["schedule_id"]) == ["SKIPPED_BY_PAUSE"] * 3
+
+
 async def test_overlap_is_skipped_buffered_or_cancelled(
     api: Api, expander: Expander, clock: Clock
 ) -> None:

@@ -269,6 +269,14 @@ def test_a_buffered_one_goes_when_the_one_before_has_ended() -> None:
     assert goes.next_due == START + 2 * MINUTE
 
 
+def test_a_buffered_one_waits_for_a_clock_that_was_put_back() -> None:
+    """Somebody changes the schedule then, which sets its timer: it ran as early as that."""
+    now, policies = START + 2 * MINUTE, Policies(overlap=Overlap.BUFFER_ONE)
+    later = START + 5 * MINUTE
+    waits = step(now, policies, handled=later, buffered_for=later)
+    assert (waits.unbuffered, waits.buffered_for, waits.next_due) == ([], later, later)
+
+
 def test_max_runs_ends_a_schedule_at_once() -> None:
     ends = plan(every_seconds=60, max_runs=2)
     progress = ExpansionProgress(schedule_id=ID, handled=START, runs=1)

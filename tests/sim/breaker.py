@@ -29,7 +29,7 @@ class BreakerHistory:
         self.faults: Counter[str] = Counter()
         self.health = Health.UP
         self.probing = 0
-        self.callers = random.randint(1, 40)
+        self.callers = random.choice((1, 4, 12, 40))
 
     @property
     def _breaker(self) -> Breaker | None:

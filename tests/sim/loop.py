@@ -43,7 +43,18 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 async def wait(seconds: float) -> None:
     """Let made-up time pass: nobody waits for it."""
-    await asyncio.sleep(seconds)
+    loop = asyncio.get_running_loop()
+    ended = loop.create_future()
+    if seconds > 0:
+        loop.call_at(loop.time() + seconds, _end_wait, ended)
+    else:
+        loop.call_soon(_end_wait, ended)
+    await ended
+
+
+def _end_wait(ended: asyncio.Future[None]) -> None:
+    if not ended.done():
+        ended.set_result(None)
 
 
 def simulate(seed: int, history: Coroutine[Any, Any, T]) -> T:

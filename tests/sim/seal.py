@@ -16,11 +16,12 @@ from uuid import UUID
 from prometheus_client import CollectorRegistry
 
 from postdate.model.event.chain import GENESIS, seal_hash
+from postdate.model.ids import floor_id
 from postdate.publisher.meter import PublisherMeter
-from postdate.publisher.sealer import Sealer
+from postdate.publisher.sealer import LATE, Sealer
 from postdate.runtime.loop import Loop
 from postdate.store.event import seal, subscription
-from postdate.store.event.seal import Chain, NewSeal, Waiting
+from postdate.store.event.seal import Chain, NewSeal, Placed, Waiting
 from postdate.store.operate import activity
 from sim.loop import wait
 from sim.table import TableDatabase, Tables, TableTransaction, database_of
@@ -95,6 +96,21 @@ async def move(transaction: TableTransaction, hashes: Mapping[int, bytes]) -> No
         await transaction.put(("chain", tenant_id), (position, digest))
 
 
+async def repeated(
+    transaction: TableTransaction, tenant_id: int, events: Collection[Placed], before: datetime
+) -> dict[int, UUID]:
+    """Stand for seal_repeated."""
+    del before
+    await transaction.database.step("repeated")
+    sealed = {
+        subject
+        for key, row in transaction.tables.of("seal")
+        if key[1] == tenant_id
+        for subject in row.content.subjects
+    }
+    return {each.position: each.event_id for each in events if each.subject in sealed}
+
+
 async def nothing(transaction: TableTransaction, *_: Any) -> None:
     """Stand for what wakes subscriptions and counts."""
     await transaction.database.step("history")
@@ -102,7 +118,7 @@ async def nothing(transaction: TableTransaction, *_: Any) -> None:
 
 STATEMENTS: dict[Any, dict[str, Any]] = {
     seal: {"waiting": waiting, "take": take, "locked_chains": held, "advance": advance,
-           "insert": insert, "move": move},
+           "insert": insert, "move": move, "repeated": repeated},
     subscription: {"wake": nothing}, activity: {"count": nothing},
 }  # fmt: skip
 
@@ -143,6 +159,7 @@ class SealHistory:
                 self._start(self._stranger())
         await asyncio.gather(*self.writing)
         self.tables.trouble = 0.0
+        await self._copy()
         until = asyncio.get_running_loop().time() + CALM_SECONDS
         while any(self.tables.of("outbox")) and asyncio.get_running_loop().time() < until:
             await wait(0.5)
@@ -157,15 +174,25 @@ class SealHistory:
 
     async def _record(self) -> None:
         """Record some events in a transaction that may take long, or is rolled back."""
-        ids, at = (
-            [UUID(int=random.getrandbits(128)) for _ in range(random.randint(1, 3))],
-            self.tables.now(),
-        )
+        at = self.tables.now()
+        first = floor_id(int(at.timestamp() * 1000)).int
+        ids = [UUID(int=first + random.getrandbits(64)) for _ in range(random.randint(1, 3))]
         row = Waiting(random.choice(TENANTS), at, ["job.accepted"], ids, None, bytes(32 * len(ids)))
         await wait(random.choice([0.0, 0.01, 1.0, 18.0]))
         if random.random() < 0.9:
             self.events.update(ids)
             self.tables.rows["outbox", ids[0]] = row
+
+    async def _copy(self) -> None:
+        """Put into the outbox again what was sealed, long after."""
+        if random.random() < 0.2:
+            await wait(LATE.total_seconds() + 10.0)
+            for _, row in list(self.tables.of("seal"))[:1]:
+                content = row.content
+                again = Waiting(content.tenant_id, self.tables.now(), ["job.accepted"],
+                                content.subjects, None, content.digests)  # fmt: skip
+                self.tables.rows["outbox", content.subjects[0]] = again
+                self.tables.faults["copied"] += 1
 
     async def _stranger(self) -> None:
         """Hold a chain, or a row of the outbox, for longer than anybody waits."""

@@ -60,6 +60,7 @@ class TableTransaction:
         self.database = database
         self.tables = database.tables
         self._own = own
+        self._patience = 2.0
         self._changed: dict[Key, Any] = {}
 
     def get(self, key: Key) -> Any:
@@ -68,10 +69,15 @@ class TableTransaction:
     def free(self, key: Key) -> bool:
         return self.tables.locks.get(key, self) is self
 
-    async def lock(self, key: Key, seconds: float = 2.0) -> None:
+    async def execute(self, setting: str) -> None:
+        """Stand for a shorter time-out of locks, which is all that is ever set."""
+        await self.database.step(setting)
+        self._patience = 0.1
+
+    async def lock(self, key: Key, seconds: float | None = None) -> None:
         """Wait for whoever has a row, as long as the lock time-out lets us."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
+        until = loop.time() + (self._patience if seconds is None else seconds)
         while not self.free(key):
             if loop.time() > until:
                 raise LockNotAvailableError("canceling statement due to lock timeout")

@@ -25,6 +25,7 @@ CHAIN_KINDS: Final[tuple[Kind, ...]] = (
     "rewritten",
     "cut_off",
     "unsealed",
+    "repeated",
     "head",
 )
 

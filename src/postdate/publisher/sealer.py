@@ -3,7 +3,7 @@
 import time
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -12,7 +12,7 @@ from postdate.model.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS
 from postdate.model.event.audit import audited
 from postdate.model.event.chain import DIGEST_BYTES, SealContent, seal_hash
 from postdate.model.failpoint import reach
-from postdate.model.ids import BUCKETS, new_id
+from postdate.model.ids import BUCKETS, floor_id, new_id
 from postdate.model.log import Log
 from postdate.publisher.meter import PublisherMeter
 from postdate.runtime.low_water import LowWaterMark
@@ -20,7 +20,7 @@ from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.event import seal, subscription
-from postdate.store.event.seal import Chain, NewSeal, Waiting
+from postdate.store.event.seal import Chain, NewSeal, Placed, Waiting
 from postdate.store.operate import activity
 
 log = Log()
@@ -36,6 +36,9 @@ REST_SECONDS: Final = 0.2
 
 ACTIVE_SECONDS: Final = 5.0
 """How long after a seal the outbox is looked at this often: others write into it without a hint."""
+
+NOWHERE: Final = 1 << 62
+"""Behind every position: what is not sealed yet."""
 
 LATE: Final = timedelta(seconds=120)
 """How far back each look goes: longer than any transaction of ours may take to commit."""
@@ -146,6 +149,16 @@ class UnsealedEvents(NamedTuple):
             self.digests[begin * DIGEST_BYTES : end * DIGEST_BYTES],
         )
 
+    def without(self, numbers: Collection[int]) -> "UnsealedEvents":
+        """Return all but these."""
+        left = [n for n in range(len(self.subjects)) if n not in numbers]
+        return UnsealedEvents(
+            [self.types[n] for n in left],
+            [self.subjects[n] for n in left],
+            [self.events[n] for n in left],
+            b"".join(self.part(n, n + 1).digests for n in left),
+        )
+
 
 def _in_order(rows: Sequence[Waiting]) -> UnsealedEvents:
     types: list[str] = []
@@ -167,11 +180,38 @@ def _once(unsealed: UnsealedEvents) -> UnsealedEvents:
     return UnsealedEvents(types, subjects, events, b"".join(known.values()))
 
 
+async def _never_sealed(
+    connection: Connection, tenant_id: int, unsealed: UnsealedEvents, now: datetime
+) -> UnsealedEvents:
+    """Leave out what comes late and is sealed already: somebody has put it here again.
+
+    What was copied sooner is sealed twice, and `events verify` names it.
+    """
+    bound = floor_id(int((now - LATE).timestamp() * 1000))
+    addresses = enumerate(zip(unsealed.subjects, unsealed.events, strict=True))
+    late = [
+        Placed(NOWHERE + number, subject, event_id or subject)
+        for number, (subject, event_id) in addresses
+        if (event_id or subject) < bound
+    ]
+    if not late:
+        return unsealed
+    known = await seal.repeated(connection, tenant_id, late, now)
+    if not known:
+        return unsealed
+    log.warning("seal.repeated", tenant_id=tenant_id, events=len(known))
+    return unsealed.without({position - NOWHERE for position in known})
+
+
 async def _write(connection: Connection, taken: Sequence[Waiting], now: datetime) -> None:
     rows: dict[int, list[Waiting]] = defaultdict(list)
     for row in taken:
         rows[row.tenant_id].append(row)
-    by_tenant = {tenant_id: _in_order(rows[tenant_id]) for tenant_id in sorted(rows)}
+    by_tenant: dict[int, UnsealedEvents] = {}
+    for tenant_id in sorted(rows):
+        unsealed = await _never_sealed(connection, tenant_id, _in_order(rows[tenant_id]), now)
+        if unsealed.subjects:
+            by_tenant[tenant_id] = unsealed
     counts = {tenant_id: len(unsealed.subjects) for tenant_id, unsealed in by_tenant.items()}
     chains = await seal.advance(connection, counts)
     sealed_at = max(now, taken[-1].time)

@@ -1,7 +1,8 @@
 """Verify the chains of all tenants against themselves, the events, and what was anchored."""
 
 from collections import Counter as Tally
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Final, Literal
 from uuid import UUID
 
@@ -9,11 +10,12 @@ import msgspec
 
 from postdate.model.event.audit import audited
 from postdate.model.event.chain import DIGEST_BYTES, GENESIS, SealContent, seal_hash
+from postdate.model.ids import floor_id
 from postdate.model.instant import instant_text
 from postdate.publisher.anchor import Anchors
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event import seal
-from postdate.store.event.seal import Chain, StoredSeal, Unsealed
+from postdate.store.event.seal import Chain, Placed, StoredSeal, Unsealed
 
 CHUNK_EVENTS: Final = 1000
 MAX_SEALS: Final = 100
@@ -37,9 +39,14 @@ UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, Va
 LOST: Final = frozenset({"missing", "cut_off"})
 """Kinds of which, where a whole seal is gone, the events count as unsealed."""
 
-SLIPPED_IN: Final = "This event is in no seal: it was slipped in, or its seal was taken out."
+LATE: Final = timedelta(seconds=120)
+"""What is sealed so long after it was made came late, and is looked for by itself."""
 
-Kind = Literal["missing", "changed", "rewritten", "cut_off", "unsealed", "head"]
+SLIPPED_IN: Final = "This event is in no seal: it was slipped in, or its seal was taken out."
+SECOND_SEAL: Final = "A second seal stands at this position: somebody put it there."
+SEALED_BEFORE: Final = "This event was sealed before: somebody put it into the outbox again."
+
+Kind = Literal["missing", "changed", "rewritten", "cut_off", "unsealed", "repeated", "head"]
 
 
 class ChainFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +137,13 @@ def slipped_in(tenant_id: int, event_id: UUID) -> ChainFinding:
     )
 
 
+def _placed(content: SealContent) -> Iterator[Placed]:
+    """Give the events of a seal with their positions."""
+    addresses = zip(content.subjects, content.events, strict=True)
+    for position, (subject, event_id) in enumerate(addresses, content.position):
+        yield Placed(position, subject, event_id or subject)
+
+
 class ChainCheck:
     """One tenant's chain, from its start or from what is proved.
 
@@ -181,13 +195,15 @@ class ChainCheck:
         self._pruned_below = await seal.pruned(self._connection, self._chain.tenant_id)
         seals = 1
         while self._upto < self._chain.position:
-            before = self.events
-            rows = await seal.stored(self._connection, self._chain.tenant_id, self._upto, seals)
-            for row in rows:
-                if row.content.position > self._chain.position:
-                    break
+            before, after = self.events, self._upto
+            rows = await seal.stored(self._connection, self._chain.tenant_id, after, seals)
+            known = [row for row in rows if row.content.position <= self._chain.position]
+            for row in known:
                 if finding := self._seal(row, await self._purged(row)):
                     return finding
+            if finding := await self._stray(after, known):
+                return finding
+            await self._name_repeated(known)
             progress(self.events)
             if limit is not None and self.events >= limit and self._upto < self._chain.position:
                 return None
@@ -209,6 +225,8 @@ class ChainCheck:
 
     def _seal(self, row: StoredSeal, purged: set[UUID]) -> ChainFinding | None:
         first = row.content.position
+        if first <= self._upto:
+            return self._finding(first, "repeated", SECOND_SEAL)
         if first != self._upto + 1:
             return self._finding(self._upto + 1, "missing", f"Seal {self._upto + 1} is missing.")
         self._contents(row, purged)
@@ -221,6 +239,29 @@ class ChainCheck:
         self._hash, self._upto = digest, first + len(row.content.kinds) - 1
         self.events += len(row.content.kinds)
         return self._anchor()
+
+    async def _stray(self, after: int, rows: Sequence[StoredSeal]) -> ChainFinding | None:
+        """Find a seal beside those that were walked: readers would show what it holds."""
+        tenant_id = self._chain.tenant_id
+        found = await seal.first_positions(self._connection, tenant_id, after, self._upto)
+        stray = Tally(found) - Tally(row.content.position for row in rows)
+        return self._finding(min(stray), "repeated", SECOND_SEAL) if stray else None
+
+    async def _name_repeated(self, rows: Sequence[StoredSeal]) -> None:
+        """Name the events that an earlier seal holds: what came late apart, for it is far away."""
+        events = [each for row in rows for each in _placed(row.content)]
+        if not events:
+            return
+        sealed_at = rows[0].content.sealed_at
+        bound = floor_id(int((sealed_at - LATE).timestamp() * 1000))
+        late = [each for each in events if each.event_id < bound]
+        soon = [each for each in events if each.event_id >= bound]
+        found: dict[int, UUID] = {}
+        for some in filter(None, (late, soon)):
+            tenant_id = self._chain.tenant_id
+            found |= await seal.repeated(self._connection, tenant_id, some, sealed_at)
+        for position, event_id in sorted(found.items())[: MAX_FINDINGS - len(self._named)]:
+            self._named.append(self._finding(position, "repeated", SEALED_BEFORE, event_id))
 
     def _contents(self, row: StoredSeal, purged: set[UUID]) -> None:
         """Compare what the events of a seal say now with what was sealed."""

@@ -188,7 +188,7 @@ class _Decision:
         if due is not None and self._again_at is not None:
             due = max(due, self._again_at)
         if self._step.buffered_for is not None:
-            look = self._now + timedelta(seconds=BUFFER_SECONDS)
+            look = max(self._now + timedelta(seconds=BUFFER_SECONDS), self._step.buffered_for)
             due = look if due is None else min(due, look)
         return due
 
@@ -200,9 +200,12 @@ class _Decision:
         return max_count is not None and self._step.runs >= max_count
 
     def _release(self) -> None:
-        """Start a buffered occurrence when the one before it has ended."""
+        """Start a buffered occurrence when the one before it has ended.
+
+        It was due once: by a clock that was put back it is to come again, and waits for that.
+        """
         waiting = self._step.buffered_for
-        if waiting is None or self._running:
+        if waiting is None or self._running or waiting > self._now:
             return
         self._step.buffered_for = None
         if self._finished():

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -10,7 +10,7 @@ import msgspec
 
 from postdate.model.event.chain import SealContent
 from postdate.model.event.event import Sealed
-from postdate.model.ids import BUCKETS, MAX_ID, bucket_of
+from postdate.model.ids import BUCKETS, MAX_ID, bucket_of, unix_ms_of
 from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import LONG_SECONDS, Connection, lift_time_limits
 from postdate.store.connection.query import query
@@ -19,6 +19,15 @@ from postdate.store.shard.gathered import gathered
 
 MAX_ROWS: Final = 100
 """The most rows of the outbox that one look takes of a bucket, however few events each holds."""
+
+MAX_EARLIER: Final = 1000
+"""The most seals that are searched for an event that may be sealed already."""
+
+MARGIN_SECONDS: Final = 1.0
+"""How much earlier than an event was made, by the clock of its node, its seal may be."""
+
+FIRST_SECONDS: Final = 2 * 24 * 3600.0
+"""Before this instant, in Unix time, nobody sealed anything."""
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
@@ -248,6 +257,38 @@ async def stored(
         )
         for row in rows
     ]
+
+
+async def first_positions(
+    connection: Connection, tenant_id: int, after: int, upto: int
+) -> list[int]:
+    """Return where seals of a tenant stand, after a position and up to another."""
+    rows = await connection.fetch(query("seal_first_positions"), tenant_id, after, upto)
+    return [row[0] for row in rows]
+
+
+class Placed(NamedTuple):
+    """An event at its position in the chain."""
+
+    position: int
+    subject: UUID
+    event_id: UUID
+
+
+async def repeated(
+    connection: Connection, tenant_id: int, events: Collection[Placed], before: datetime
+) -> dict[int, UUID]:
+    """Return which of these events an earlier seal holds, by their positions.
+
+    It is looked for in the first seals since the oldest of them was made, which was before an
+    instant.
+    """
+    oldest = min(unix_ms_of(each.event_id) for each in events) / 1000 - MARGIN_SECONDS
+    since = min(before, datetime.fromtimestamp(max(oldest, FIRST_SECONDS), UTC))
+    columns = map(list, zip(*events, strict=True))
+    asked = (tenant_id, since, MAX_EARLIER, *columns)
+    rows = await connection.fetch(query("seal_repeated"), *asked)
+    return {row["position"]: row["event_id"] for row in rows}
 
 
 class Unsealed(NamedTuple):

@@ -124,6 +124,25 @@ SELECT s.position, s.sealed_at, s.types, s.kinds, s.subjects, s.events, s.digest
               OFFSET 0) AS f ON true) AS now
  ORDER BY s.position
 
+-- name: seal_first_positions
+-- Where the seals of a tenant stand, after a position and up to another.
+SELECT position FROM seal
+ WHERE bucket = tenant_bucket($1) AND tenant_id = $1 AND position > $2 AND position <= $3
+ ORDER BY position
+
+-- name: seal_repeated
+-- Which of these events an earlier place of the chain holds, in one of the first seals ($3) that
+-- were made since an instant ($2).
+SELECT DISTINCT wanted.position, wanted.event_id
+  FROM seal_since($1, $2, $3) AS s
+ CROSS JOIN LATERAL unnest(s.subjects, s.events)
+            WITH ORDINALITY AS one (subject, event_id, place)
+  JOIN unnest($4::bigint[], $5::uuid[], $6::uuid[]) AS wanted (position, subject, event_id)
+    ON wanted.subject = one.subject
+   AND wanted.event_id = coalesce(one.event_id, one.subject)
+   AND wanted.position > s.position + one.place - 1
+ ORDER BY wanted.position
+
 -- name: seal_unsealed
 -- What is in no seal and does not wait for one: somebody slipped it in, or took its seal out. The
 -- whole address counts: an id that another event is sealed under is no help, nor is that of a job

@@ -123,7 +123,8 @@ $$;
 -- What an address leads to, and the bytes that its digest is taken of; no row where it is gone. Of
 -- the branches only one is ever begun: each has a condition on the address alone. An event never
 -- has the id of its subject: one that somebody gave the address of a job or payment makes no second
--- row. Callers put it into LATERAL (… OFFSET 0), so that it stays a look-up by key. So do the legs
+-- row. A fact of another type or id than the address says has no bytes to take a digest of. Callers
+-- put it into LATERAL (… OFFSET 0), so that it stays a look-up by key. So do the legs
 -- of a transfer: the planner takes each partition for a row, joined a hash of them instead, and
 -- read everything of the payee's bucket once for each payment into it.
 CREATE OR REPLACE FUNCTION fact_find(
@@ -165,12 +166,15 @@ CREATE OR REPLACE FUNCTION fact_find(
        AND o.subject = of_subject AND o.tenant_id = of_tenant AND o.transfer_id = of_event
      UNION ALL
     SELECT o.finished_at, o.actor, job_ended_data(ROW(o.*)::outcome),
-           outcome_record(ROW(o.*)::outcome)
+           CASE WHEN of_event = outcome_event_id(o.subject, o.finished_at)
+                 AND (of_type = 'job.completed') = (o.status = 'COMPLETED')
+                THEN outcome_record(ROW(o.*)::outcome) ELSE '' END
       FROM outcome o
      WHERE of_type IN ('job.completed', 'job.failed') AND o.bucket = bucket_of(of_subject)
        AND o.subject = of_subject AND o.tenant_id = of_tenant AND o.actor IS NOT NULL
      UNION ALL
-    SELECT e.time, e.actor, e.data, event_record(ROW(e.*)::event)
+    SELECT e.time, e.actor, e.data,
+           CASE WHEN e.type = of_type THEN event_record(ROW(e.*)::event) ELSE '' END
       FROM event e
      WHERE e.bucket = bucket_of(of_subject) AND e.tenant_id = of_tenant
        AND e.subject = of_subject AND e.event_id = of_event AND of_event <> of_subject

@@ -159,6 +159,15 @@ CREATE OR REPLACE FUNCTION seal_after(of_tenant integer, after bigint, most bigi
      ORDER BY s.position LIMIT most
 $$;
 
+-- The first seals of a tenant that were made since an instant.
+CREATE OR REPLACE FUNCTION seal_since(of_tenant integer, since timestamptz, most bigint)
+    RETURNS SETOF seal LANGUAGE sql STABLE AS $$
+    SELECT * FROM seal s
+     WHERE s.bucket = tenant_bucket(of_tenant) AND s.tenant_id = of_tenant
+       AND s.sealed_at >= since AND s.seal_id >= uuid_floor(since - interval '1 day')
+     ORDER BY s.sealed_at, s.position LIMIT most
+$$;
+
 -- The seal that holds a position of a tenant's chain.
 CREATE OR REPLACE FUNCTION seal_around(of_tenant integer, at_position bigint)
     RETURNS SETOF seal LANGUAGE sql STABLE AS $$
