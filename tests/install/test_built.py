@@ -93,6 +93,8 @@ def _imported(path: str) -> Iterator[str]:
             file = f"{name.replace('.', '/')}.py"
             package = f"{name.replace('.', '/')}/__init__.py"
             yield file if (ROOT / "src" / file).exists() else package
+            modules = (f"{name.replace('.', '/')}/{each.name}.py" for each in node.names)
+            yield from (module for module in modules if (ROOT / "src" / module).exists())
 
 
 def test_both_have_one_version() -> None:
