@@ -65,17 +65,15 @@ async def run_arms(arms: Mapping[str, Arm[Plan]], plan: Plan, only: Sequence[str
         for number, name in enumerate(chosen, 1):
             show_progress(f"{name} … ({number} of {len(chosen)})")
             began = time.monotonic()
-            found += await _figures(name, arms[name](at, plan))
+            found += await or_missed(name, arms[name](at, plan))
             show_progress(f"{name}: {time.monotonic() - began:.0f} s")
     return found
 
 
-async def _figures(name: str, running: Awaitable[list[Measure]]) -> list[Measure]:
+async def or_missed(name: str, running: Awaitable[list[Measure]]) -> list[Measure]:
     """Return the figures of an arm; one that fails costs a long run no other arm's figures."""
     try:
         return await running
-    except StartError:
-        raise
     except Exception as error:  # noqa: BLE001 - whatever it is, it is shown as a goal missed
         why = f"failed: {type(error).__name__}: {error}"
         show_progress(f"{name} {why}")

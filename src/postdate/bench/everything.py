@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from postdate.bench import event, job, payment, payment_plan, pending, schedule
-from postdate.bench.arm import show_progress
+from postdate.bench.arm import or_missed, show_progress
 from postdate.bench.event import EventPlan
 from postdate.bench.job import JobPlan
 from postdate.bench.payment_plan import PaymentPlan
 from postdate.bench.pending import PendingPlan
 from postdate.bench.schedule import SchedulePlan
 from postdate.bench.testbed import Measure
+from postdate.bench.transfer import pgledger_scripts
 
 Sizes = TypeVar("Sizes", JobPlan, PaymentPlan, PendingPlan, SchedulePlan, EventPlan)
 
@@ -47,10 +48,12 @@ class WholePlan:
 
 async def run(plan: WholePlan) -> dict[str, list[Measure]]:
     """Measure jobs, payments, pending timers, schedules and events; return the figures by suite."""
+    if plan.pgledger is not None:
+        pgledger_scripts(plan.pgledger)  # refused now, not after ten minutes
     found = {}
     for name, suite in plan_suites(plan).items():
         show_progress(f"== {name}")
-        found[name] = await suite()
+        found[name] = await or_missed(name, suite())
     return found
 
 

@@ -15,10 +15,8 @@ import msgspec
 from postdate.bench.arm import show_progress
 from postdate.bench.peers.contract import PeerOrder, PeerRates
 from postdate.bench.testbed import Testbed
-from postdate.model.error import StartError
 
-OPTIONAL_SECONDS: Final = 120.0
-REQUIRED_SECONDS: Final = 1200.0
+MAX_SECONDS: Final = 300.0
 """The longest that a peer may take for one round."""
 
 _numbers: Final[Iterator[int]] = itertools.count(1)
@@ -44,29 +42,24 @@ PEERS: Final = {
 """The slow ones get few jobs: their rate does not depend on the number, and time is short."""
 
 MIN_JOBS: Final = 50
-REQUIRED: Final = ("pgqueuer", "procrastinate")
 
 
 def installed() -> list[str]:
-    """Return the peers that can be measured here; say which are skipped, and fail without two."""
-    found = [name for name, peer in PEERS.items() if find_spec(peer.package)]
-    for name in PEERS.keys() - set(found):
-        if name in REQUIRED:
-            raise StartError(
-                f"the peer {name} is not installed: run `uv sync --group bench`, or choose other "
-                "arms with --only"
-            )
-        show_progress(f"  {name} is skipped: `uv sync --group peers` brings it")
+    """Return the peers that can be measured here; say which are skipped."""
+    found = []
+    for name, peer in PEERS.items():
+        if find_spec(peer.package):
+            found.append(name)
+        else:
+            show_progress(f"  {name} is skipped: `uv sync --group {peer.group}` brings it")
     return found
 
 
 async def measure(at: Testbed, name: str, count: int) -> PeerRates | None:
-    """Let a peer run jobs; one that is optional and fails is left out, and why is told."""
+    """Let a peer run jobs; one that fails is left out, and why is told."""
     try:
         return await _measure(at, name, count)
     except (RuntimeError, TimeoutError) as error:
-        if name in REQUIRED:
-            raise
         show_progress(f"  {name} is left out: {str(error) or 'it took too long'}")
         return None
 
@@ -75,10 +68,6 @@ def _jobs(name: str, count: int) -> int:
     """Return how many jobs a peer gets where the quickest gets so many."""
     quickest = max(peer.max_jobs for peer in PEERS.values())
     return max(MIN_JOBS, min(count, quickest) * PEERS[name].max_jobs // quickest)
-
-
-def _seconds(name: str) -> float:
-    return REQUIRED_SECONDS if name in REQUIRED else OPTIONAL_SECONDS
 
 
 async def _measure(at: Testbed, name: str, count: int) -> PeerRates:
@@ -92,7 +81,7 @@ async def _measure(at: Testbed, name: str, count: int) -> PeerRates:
             stderr=asyncio.subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         try:
-            async with asyncio.timeout(_seconds(name)):
+            async with asyncio.timeout(MAX_SECONDS):
                 out, err = await process.communicate(msgspec.json.encode(order))
         finally:
             if process.returncode is None:

@@ -10,13 +10,14 @@ from typing import Final
 
 from temporalio import workflow
 from temporalio.client import Client
+from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates, PeerStopwatch
 
 QUEUE: Final = "bench"
 AT_ONCE: Final = 50
-START_SECONDS: Final = 30
+START_SECONDS: Final = 60
 
 
 @workflow.defn
@@ -49,12 +50,16 @@ async def _measure(order: PeerOrder) -> PeerRates:
 
 
 async def _connect(address: str) -> Client:
+    """Wait until the server answers, and knows its namespace, which it makes a moment later."""
     async with asyncio.timeout(START_SECONDS):
         while True:
             try:
-                return await Client.connect(address)
-            except RuntimeError:
+                client = await Client.connect(address)
+                await client.count_workflows()
+            except (RuntimeError, RPCError):
                 await asyncio.sleep(0.2)
+            else:
+                return client
 
 
 async def _rates(client: Client, count: int) -> PeerRates:
