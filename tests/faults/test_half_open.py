@@ -105,6 +105,24 @@ async def test_others_go_on_when_a_node_falls_silent(
         await go_on_in_silence(nodes, make, OTHERS_SECONDS)
 
 
+@pytest.mark.usefixtures("quick")
+async def test_a_silent_connection_is_broken_off_and_not_asked_to_be_given_back(
+    server: Embedded, database_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asking waits for an answer, for a new connection, and for nothing in between."""
+    monkeypatch.setattr(database, "ACQUIRE_SECONDS", 4)
+    async with sweep.nodes(server, app_dsn(server, database_name)) as nodes:
+        async with nodes.proxied.look_up():
+            pass
+        await nodes.proxy.fall_silent()
+        began = time.monotonic()
+        with pytest.raises(TransientError):
+            async with nodes.proxied.look_up():
+                pass
+        assert time.monotonic() - began < 4.5
+        nodes.proxy.speak_again()
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("make", OPERATIONS, ids=lambda each: each.name)
 async def test_others_go_on_within_seconds_when_a_node_falls_silent(
@@ -127,7 +145,7 @@ async def test_a_socket_to_the_server_notices_a_machine_that_is_gone() -> None:
         each = held.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL)
         count = held.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT)
         assert idle + each * count <= OTHERS_SECONDS
-        assert held.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) <= 15_000
+        assert held.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) <= 12_000
         transport.abort()
 
 

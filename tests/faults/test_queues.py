@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from uuid import UUID
 
 import aio_pika
@@ -18,6 +19,7 @@ from redis.asyncio import Redis
 
 from conftest import eventually, scratch
 from postdate.delivery.queue import QueueHandler
+from postdate.delivery.rabbitmq import RabbitBroker
 from postdate.model.job.outcome import Completed, Delivery, Failed, Throttled, Unknown
 from support.local_broker import answers, nats_cluster, valkey
 from support.local_queue import connections, queue_to
@@ -258,6 +260,16 @@ async def test_rabbitmq_confirms_and_returns_what_no_queue_wants(
     assert "no queue is bound" in lost.error
     await declared.delete()
     await connection.close()
+
+
+async def test_a_rabbitmq_channel_that_an_error_has_closed_is_not_used_again() -> None:
+    connected = asyncio.Event()
+    connected.set()
+    connection, channel = (SimpleNamespace(is_closed=False, connected=connected) for _ in "ab")
+    broker = RabbitBroker(cast("Any", connection), cast("Any", channel), cast("Any", None))
+    assert not broker.closed
+    channel.is_closed = True
+    assert broker.closed
 
 
 async def test_kafka_reports_each_message_from_librdkafka_s_own_brokers(

@@ -23,8 +23,8 @@ FAULTS: Final = tuple(_WEIGHTS)
 CALM_SECONDS: Final = 3.0
 """How long the run goes undisturbed at its beginning."""
 
-BACKLOG_SECONDS: Final = 200.0
-"""What a crowd adds to that: it may leave 20,000 open, of which a hundred a second must end."""
+BACKLOG_SECONDS: Final = 100.0
+"""What a crowd adds to that: it may leave 20,000 open, of which 200 a second must end."""
 
 UNEVEN: Final = (0.4, 1.6)
 """The shortest and the longest pause between two faults, as parts of the mean one."""

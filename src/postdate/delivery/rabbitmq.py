@@ -8,7 +8,7 @@ import asyncio
 from typing import Any, Final
 
 import aio_pika
-from aio_pika.abc import AbstractConnection, AbstractExchange
+from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractExchange
 from aio_pika.exceptions import (
     AMQPError,
     AuthenticationError,
@@ -70,14 +70,18 @@ class _RabbitTransport(TransportFactory):
 class RabbitBroker:
     """Publishes to one exchange; a job's subject is the routing key."""
 
-    def __init__(self, connection: AbstractConnection, exchange: AbstractExchange) -> None:
+    def __init__(
+        self, connection: AbstractConnection, channel: AbstractChannel, exchange: AbstractExchange
+    ) -> None:
         self._connection = connection
+        self._channel = channel
         self._exchange = exchange
 
     @property
     def closed(self) -> bool:
-        """Return whether the server or we have closed it."""
-        return self._connection.is_closed or not self._connection.connected.is_set()
+        """Return whether the server or we have closed it; an error may close the channel alone."""
+        connection = self._connection
+        return connection.is_closed or not connection.connected.is_set() or self._channel.is_closed
 
     async def publish(self, message: Message, timeout_seconds: float) -> None:
         """Publish persistently and wait for the confirmation."""
@@ -130,9 +134,8 @@ async def _open(settings: RabbitSettings, access: Access) -> QueueBroker:
 async def _connect(connection: aio_pika.Connection, name: str) -> RabbitBroker:
     await connection.connect(timeout=CONNECT_SECONDS)
     channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
-    return RabbitBroker(
-        connection, await channel.get_exchange(name) if name else channel.default_exchange
-    )
+    exchange = await channel.get_exchange(name) if name else channel.default_exchange
+    return RabbitBroker(connection, channel, exchange)
 
 
 def _url(settings: RabbitSettings) -> URL:

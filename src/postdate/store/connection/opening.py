@@ -32,10 +32,10 @@ _COMMON_SETTINGS: Final = {
     "timezone": "UTC",
     "jit": "off",
     "idle_in_transaction_session_timeout": "10s",
-    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_idle": "4",
     "tcp_keepalives_interval": "3",
     "tcp_keepalives_count": "3",
-    "tcp_user_timeout": "15s",
+    "tcp_user_timeout": "12s",
     "client_connection_check_interval": "5s",
 }
 WRITER_SETTINGS: Final = _COMMON_SETTINGS | {

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final, NamedTuple
 
 import asyncpg
@@ -154,7 +154,10 @@ async def take(
         try:
             with translated:
                 await begin(held[0])
-        except UnavailableError:
+        except UnavailableError as error:
+            if isinstance(error, NoAnswerError):
+                with suppress(DatabaseError):  # it was lost meanwhile
+                    held[0].terminate()  # giving it back would wait for an answer once more
             await release(pool, held.pop())
             # A restarted server has closed every idle connection; none of them is worth a try.
             await pool.expire_connections()

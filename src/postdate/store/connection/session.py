@@ -12,10 +12,10 @@ from postdate.model.error import StartError
 from postdate.store.connection.error import translated, translating
 
 _KEEPALIVES: Final = (
-    ("TCP_KEEPIDLE", 5),
+    ("TCP_KEEPIDLE", 4),
     ("TCP_KEEPINTVL", 3),
     ("TCP_KEEPCNT", 3),
-    ("TCP_USER_TIMEOUT", 15_000),
+    ("TCP_USER_TIMEOUT", 12_000),
 )
 """What the server's `tcp_` settings are to its side of a socket; a system may lack some."""
 
