@@ -24,7 +24,8 @@ from unittest import mock
 from faults.sweep import Nodes, Operation
 from postdate.model import failpoint
 from postdate.store.connection import opening
-from postdate.store.connection.database import AFTER, BEFORE, Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.writer import AFTER, BEFORE
 
 SOURCE: Final = Path(failpoint.__file__).parents[1]
 CHILD_SECONDS: Final = 30

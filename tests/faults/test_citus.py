@@ -14,15 +14,21 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from conftest import eventually, owner_dsn, scratch
+from faults.sweep_money import identity
+from postdate.intake.account.account import AccountChange, Accounts
+from postdate.intake.account.adjustment import Adjustments
 from postdate.model.error import StartError
 from postdate.proof.checker import prove
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import Sealer
+from postdate.publisher.verify import verify
 from postdate.store import migrate
 from postdate.store.connection import opening
 from postdate.store.connection.database import Database
-from postdate.store.connection.error import TransientError
+from postdate.store.connection.error import LockNotAvailableError, TransientError
 from postdate.store.embedded import Embedded
+from postdate.store.shard import attachment
+from postdate.store.tenant import halt
 from postdate.store.tenant import tenant as tenant_store
 from support import citus
 from support.bank import Bank, DuePayment, settler
@@ -68,8 +74,11 @@ async def _bank(database: Database) -> Bank:
     async with database.write() as connection:
         tenant_id = await tenant_store.create(connection, f"t-{uuid4().hex}")
     assert tenant_id is not None
-    bank = Bank(database, tenant_id)
-    await bank.open({f"a{number}": 10_000 for number in range(ACCOUNTS)})
+    bank, operator = Bank(database, tenant_id), identity(tenant_id)
+    accounts, adjustments = Accounts(database), Adjustments(database)
+    for number in range(ACCOUNTS):
+        await accounts.create(operator, f"a{number}", AccountChange())
+        await adjustments.adjust(operator, f"a{number}", 10_000, "test", f"k{number}")
     at = await bank.now() - timedelta(seconds=1)
     for first in range(0, PAYMENTS, 100):
         await bank.pay(
@@ -128,9 +137,8 @@ async def _survives(database: Database, disturb: Callable[[], Awaitable[object]]
     sealer = Sealer(database, PublisherMeter(CollectorRegistry()))
     while await sealer.run_once(1000):
         pass
-    found = (await prove(database, bank.tenant_id)).findings
-    # The bank of the tests opens accounts without an event that tells of them.
-    assert {each.check for each in found} <= {"account_is_as_sealed", "adjustment_is_as_told"}
+    assert (await prove(database, bank.tenant_id)).findings == []
+    assert (await verify(database, {})).ok
 
 
 async def _prepared(cluster: citus.CitusCluster) -> int:
@@ -162,6 +170,54 @@ async def test_a_database_node_is_killed_under_settlement(
         return await _prepared(formed) == 0
 
     await eventually(recovered, 60)
+
+
+@needs_citus
+@pytest.mark.soak
+async def test_settlement_goes_on_while_the_database_node_that_it_is_attached_to_is_away(
+    formed: citus.CitusCluster, sharded: Database
+) -> None:
+    async with sharded.connection() as connection:
+        owners = await attachment.owners(connection)
+    victim = formed.nodes[1]
+    near = next(each for each in owners.values() if each.port == victim.port)
+    await attachment.attach(sharded, near)
+    assert await _near_port(sharded) == victim.port
+
+    async def kill_and_restart() -> None:
+        await wait_out(1.5)
+        victim.kill()
+        await wait_out(1)
+        assert await _near_port(sharded) == formed.coordinator.port
+        await formed.start([victim])
+
+    await _survives(sharded, kill_and_restart)
+
+    async def back() -> bool:
+        return await _near_port(sharded) == victim.port
+
+    await eventually(back, 60)
+
+
+async def _near_port(database: Database) -> int:
+    async with database.near.connection() as connection:
+        port: int = await connection.fetchval("SELECT inet_server_port()")
+    return port
+
+
+@needs_citus
+@pytest.mark.soak
+async def test_a_switch_waits_for_what_began_at_any_database_node(sharded: Database) -> None:
+    async with sharded.connection() as connection:
+        owners = await attachment.owners(connection)
+    await attachment.attach(sharded, owners[0])
+    async with sharded.near.write() as moving:
+        await halt.share(moving)
+        with pytest.raises(LockNotAvailableError):
+            async with sharded.write() as switching:
+                await halt.wait_alone(switching)
+    async with sharded.write() as switching:
+        await halt.wait_alone(switching)
 
 
 @needs_citus

@@ -14,9 +14,10 @@ from faults.sweep import Nodes, Operation, Sweep
 from faults.sweep_jobs import Claim, Permit, WorkerOperation
 from faults.sweep_money import MoneyOperation, Settle
 from postdate.store.connection import database, opening
-from postdate.store.connection.database import ACQUIRE_SECONDS, ANSWER_SECONDS, TRANSACTION_SECONDS
+from postdate.store.connection.database import ANSWER_SECONDS, TRANSACTION_SECONDS
 from postdate.store.connection.error import TransientError
 from postdate.store.connection.session import keep_alive
+from postdate.store.connection.writer import ACQUIRE_SECONDS
 from postdate.store.embedded import Embedded
 from support.bank import settler
 

@@ -1,16 +1,19 @@
 """Which buckets a node prefers: all of them together, each once, and few move."""
 
 import asyncio
+from datetime import UTC, datetime
 from uuid import UUID
 
 import asyncpg
 
 from postdate.model.ids import BUCKETS
-from postdate.runtime.share import EVERY_BUCKET, BucketShare, preferred_buckets
+from postdate.runtime.share import EVERY_BUCKET, BucketShare, nearest, preferred_buckets
 from postdate.runtime.shared_read import SharedReads
+from postdate.store.connection.address import DatabaseNode
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.operate import node as node_store
+from postdate.store.operate.node import NodeRow
 
 NODES = [UUID(int=number) for number in range(1, 5)]
 
@@ -30,6 +33,35 @@ def test_buckets_move_little_when_a_node_leaves() -> None:
         before, after = preferred_buckets(node, NODES), preferred_buckets(node, left)
         assert before <= after
         assert after - before <= preferred_buckets(gone, NODES)
+
+
+def _live(nodes: list[UUID], *roles: str) -> list[NodeRow]:
+    now = datetime.now(UTC)
+    return [NodeRow(node, "n", list(roles), "1", now, now) for node in nodes]
+
+
+WEST, EAST = DatabaseNode(1, "west", 5432), DatabaseNode(2, "east", 5432)
+OWNERS = {bucket: (WEST, EAST)[bucket % 3 == 0] for bucket in range(BUCKETS)}
+
+
+def test_nodes_of_the_same_roles_are_dealt_out_to_the_database_nodes() -> None:
+    live = [*_live(NODES, "worker"), *_live([UUID(int=9)], "api")]
+    assert nearest(live, OWNERS) == dict(
+        zip([*NODES, UUID(int=9)], [WEST, EAST, WEST, EAST, WEST], strict=True)
+    )
+
+
+def test_a_node_prefers_buckets_of_the_database_node_that_it_is_attached_to() -> None:
+    near = nearest(_live(NODES, "worker"), OWNERS)
+    shares = {node: preferred_buckets(node, NODES, OWNERS, near) for node in NODES}
+    assert sorted(bucket for share in shares.values() for bucket in share) == list(range(BUCKETS))
+    assert all(OWNERS[bucket] == near[node] for node, share in shares.items() for bucket in share)
+
+
+def test_buckets_of_a_database_node_without_a_node_of_ours_are_everybodys() -> None:
+    [alone] = NODES[:1]
+    near = nearest(_live([alone], "worker"), OWNERS)
+    assert preferred_buckets(alone, [alone], OWNERS, near) == EVERY_BUCKET
 
 
 async def test_a_share_is_a_preference_that_nobody_waits_for(

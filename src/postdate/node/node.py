@@ -32,6 +32,7 @@ from postdate.node.outgoing import Outgoing
 from postdate.node.settings import ProcessSettings
 from postdate.node.trace import Tracing
 from postdate.runtime.loop import Loop, Signal
+from postdate.runtime.share import nearest
 from postdate.runtime.shared_read import SharedReads
 from postdate.runtime.wakeup import Wakeup
 from postdate.store import migrate
@@ -39,6 +40,7 @@ from postdate.store.connection import durability
 from postdate.store.connection.database import Database
 from postdate.store.destination import trouble
 from postdate.store.operate import activity, node, partition
+from postdate.store.shard import attachment
 from postdate.store.tenant import halt, setting
 from postdate.store.timer.lane import REFRESH_SECONDS as LANE_SECONDS
 from postdate.store.timer.lane import LaneDirectory
@@ -199,7 +201,19 @@ class Node:
             await node.beat(connection, self.node_id, self.name, self.roles, version("postdate"))
             # What a failed beat has taken is lost: a few counts of ten seconds.
             await activity.add_lateness(connection, self.lateness.take())
+        if self.database.sharded:
+            await self._attach()
         return 0
+
+    async def _attach(self) -> None:
+        """Do what is hot at the database node whose turn is ours, by where the shards are now."""
+        owners, live = await asyncio.gather(
+            attachment.owners(self.reads), node.list_live(self.reads)
+        )
+        self.database.shard_map.owners = owners
+        near = nearest(live, owners).get(self.node_id)
+        if near is not None:
+            await attachment.attach(self.database, near)
 
     async def forget(self, _: int = 1) -> int:
         """Delete old heartbeats and figures of activity."""

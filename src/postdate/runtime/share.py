@@ -2,21 +2,25 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 from uuid import UUID
 
 from postdate.model.ids import BUCKETS
 from postdate.model.log import Log
-from postdate.store.connection.combined import Reader
+from postdate.runtime.shared_read import SharedReads
+from postdate.store.connection.address import DatabaseNode
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.operate import node as node_store
+from postdate.store.operate.node import NodeRow
 
 log = Log()
 
 EVERY_BUCKET: Final = frozenset(range(BUCKETS))
-
+NOWHERE: Final[Mapping[Any, DatabaseNode]] = MappingProxyType({})
 
 WAIT_SECONDS: Final = 0.5
 """How long the list of nodes is waited for; somebody may hold its table."""
@@ -31,7 +35,7 @@ class BucketShare:
     Nothing waits for it for long: who cannot learn which nodes there are goes on as before.
     """
 
-    def __init__(self, reads: Reader, node_id: UUID, role: str) -> None:
+    def __init__(self, reads: SharedReads, node_id: UUID, role: str) -> None:
         self._reads = reads
         self._node_id = node_id
         self._role = role
@@ -50,21 +54,48 @@ class BucketShare:
             self._again_at = time.monotonic() + STALE_SECONDS
             return self.buckets
         live = [node.node_id for node in nodes if self._role in node.roles]
-        self.buckets = preferred_buckets(self._node_id, live)
+        owners = self._reads.database.shard_map.owners
+        near = nearest(nodes, owners) if owners else {}
+        self.buckets = preferred_buckets(self._node_id, live, owners, near)
         return self.buckets
 
 
-def preferred_buckets(node_id: UUID, nodes: Iterable[UUID]) -> frozenset[int]:
+def preferred_buckets(
+    node_id: UUID,
+    nodes: Iterable[UUID],
+    owners: Mapping[int, DatabaseNode] = NOWHERE,
+    near: Mapping[UUID, DatabaseNode] = NOWHERE,
+) -> frozenset[int]:
     """Choose the buckets of this node, so that all live nodes together prefer each one once.
 
-    A node that joins or leaves moves only the buckets it gains or gives (rendezvous hashing).
+    A node that joins or leaves moves only the buckets it gains or gives (rendezvous hashing). Where
+    buckets lie at several database nodes, those that are near to one come first there.
     """
     everyone = {node_id, *nodes}
+    at_owner: defaultdict[DatabaseNode | None, set[UUID]] = defaultdict(set)
+    for node in everyone:
+        at_owner[near.get(node)].add(node)
     return frozenset(
         bucket
         for bucket in range(BUCKETS)
-        if max(everyone, key=lambda node: _rank(node, bucket)) == node_id
+        if max(at_owner.get(owners.get(bucket)) or everyone, key=lambda node: _rank(node, bucket))
+        == node_id
     )
+
+
+def nearest(
+    nodes: Iterable[NodeRow], owners: Mapping[int, DatabaseNode]
+) -> dict[UUID, DatabaseNode]:
+    """Deal live nodes out to the database nodes, those of the same roles in turn."""
+    alike: defaultdict[tuple[str, ...], list[UUID]] = defaultdict(list)
+    for node in nodes:
+        alike[tuple(sorted(node.roles))].append(node.node_id)
+    turns = sorted(set(owners.values()))
+    return {
+        node_id: turns[number % len(turns)]
+        for ids in alike.values()
+        for number, node_id in enumerate(sorted(ids))
+    }
 
 
 def _rank(node_id: UUID, bucket: int) -> bytes:

@@ -201,7 +201,7 @@ class Settler:
         self._meter.waiting(len(self._blocked.locked), len(self._blocked))
         aside = self._blocked.subjects()
         await self._take_share()
-        async with self._database.connection() as connection:
+        async with self._database.near.connection() as connection:
             looks = self._marks.looks(self._beyond)
             at, found = await store.peek(connection, looks, depth, limit, aside)
             cut, left_out = len(found) == limit, self._blocked.candidates()
@@ -298,7 +298,7 @@ class Settler:
     ) -> Commit:
         """Settle; what belongs to a tenant that stands still leaves the queue."""
         started = time.monotonic()
-        async with self._database.write("settle") as connection:
+        async with self._database.near.write("settle") as connection:
             locked, held = await store.lock(connection, keys)
             await halt_store.set_aside(connection, held)
             payments = self._blocked.divide(locked)

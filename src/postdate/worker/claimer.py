@@ -197,7 +197,7 @@ class Claimer:
     ) -> None:
         """Claim at one bucket after another in one transaction, until the limit is reached."""
         claim: LaneClaim | None = first
-        async with self.database.write("claim") as connection:
+        async with self.database.near.write("claim") as connection:
             while claim is not None:
                 await self._take(connection, claim, claim.room.count)
                 limit -= len(claim.executions)
@@ -215,7 +215,7 @@ class Claimer:
             return
         granted = claim.permits.count
         if granted:
-            async with self.database.write("claim.limited") as connection:
+            async with self.database.near.write("claim.limited") as connection:
                 await self._take(connection, claim, granted)
                 transaction.committing = True
         if wait and len(claim.executions) == granted:

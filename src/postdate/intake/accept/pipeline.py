@@ -201,13 +201,13 @@ class Pipeline(Generic[Item, Valid, Made]):
         async def look(connection: Connection) -> None:
             looked.append(await self._strategy.look(connection, _valid(items), locked=False))
 
-        async with self._database.after(look, "accept.statement") as connection:
+        async with self._database.near.after(look, "accept.statement") as connection:
             group = looked[-1]
             decided = _decide(group, items)
             if group.one_statement:
                 await group.write(connection)
         if not group.one_statement:
-            async with self._database.write("accept.transaction") as connection:
+            async with self._database.near.write("accept.transaction") as connection:
                 await group.write(connection)
         return decided
 
@@ -215,7 +215,7 @@ class Pipeline(Generic[Item, Valid, Made]):
         self, items: Sequence[Valid | Refusal]
     ) -> tuple[list[Made | Refused], list[Known[Valid]]]:
         """Lock what decisions rest on first: it changed between a look and a write."""
-        async with self._database.write("accept.locked") as connection:
+        async with self._database.near.write("accept.locked") as connection:
             group = await self._strategy.look(connection, _valid(items), locked=True)
             decided = _decide(group, items)
             await group.write(connection)

@@ -1,9 +1,17 @@
-"""Addresses with several hosts: which of them a pool looks for."""
+"""Addresses with several hosts: which of them a pool looks for, and those of other servers."""
 
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 WANTED: Final = "target_session_attrs"
+
+
+class DatabaseNode(NamedTuple):
+    """A server of a Citus cluster as the others know it; the coordinator has the group 0."""
+
+    group: int
+    host: str
+    port: int
 
 
 def writable(dsn: str) -> str:
@@ -19,6 +27,17 @@ def primary(dsn: str) -> str:
 def any_host(dsn: str) -> str | None:
     """Take any host, a standby before the primary; None where there is only one."""
     return _looking_for(dsn, "prefer-standby") if _several(dsn) else None
+
+
+def of_node(dsn: str, node: DatabaseNode) -> str:
+    """Write the address of another server of the cluster: only host and port differ."""
+    before, _, after = dsn.partition("?")
+    scheme, _, rest = before.partition("://")
+    hosts, slash, database = rest.partition("/")
+    login = hosts.rpartition("@")[0]
+    kept = [pair for pair in parse_qsl(after) if pair[0] not in {"host", "port", WANTED}]
+    there = urlencode([*kept, ("host", node.host), ("port", node.port)])
+    return f"{scheme}://{login and login + '@'}{slash}{database}?{there}"
 
 
 def _several(dsn: str) -> bool:

@@ -2,29 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
 
 import asyncpg
 
 from postdate.model import origin
-from postdate.model.failpoint import reach
 from postdate.model.log import Log
 from postdate.model.tenant import test_clock
 from postdate.store.connection import freshness, pool
 from postdate.store.connection.combined import Reader
 from postdate.store.connection.error import (
-    DRIVER_ERRORS,
-    CommitUnknownError,
-    DatabaseError,
-    NoAnswerError,
-    UnavailableError,
     translated,
 )
-from postdate.store.connection.pool import Sources, Spares, acquire, begin_transaction, release
-from postdate.store.connection.pooled import Transaction
+from postdate.store.connection.pool import Sources, Spares
+from postdate.store.connection.shard_map import ShardMap
 from postdate.store.connection.tenant_reader import TenantReader
+from postdate.store.connection.writer import ACQUIRE_SECONDS, Writer, follow_clock, quietly
 
 log = Log()
 
@@ -38,9 +33,6 @@ CLIENT: Final = "postdate_client"
 """May call enqueue, schedule_payment and cancel, and nothing else: for login roles of clients."""
 
 CONNECT_SECONDS: Final = 5
-ACQUIRE_SECONDS: Final = 5
-"""How long whoever needs a connection waits for a free one before it is told that none is."""
-
 READ_SECONDS: Final = 5
 """The longest that a statement of a reader may take."""
 
@@ -53,19 +45,22 @@ LONG_SECONDS: Final = 86_400.0
 TRANSACTION_SECONDS: Final = 20
 """The longest that a transaction of ours may take: what it wrote is visible by then, or never."""
 
-BEFORE: Final = "before_commit"
-AFTER: Final = "after_commit"
-
 Connection = pool.Connection
 
 
-class Database:
+class Database(Writer):
     """The pools. Every statement of a node goes through one of them."""
 
     def __init__(
         self, writer: asyncpg.Pool, reader: asyncpg.Pool, spares: Spares | None = None
     ) -> None:
-        self.writer = writer
+        super().__init__(writer)
+        self.near: Writer = self
+        """For what is done all the time: the database node that holds most of what is touched.
+
+        It is this one where there is no other; see `shard.attachment`.
+        """
+        self.shard_map = ShardMap()
         self.reader = reader
         self.spares = spares or Spares()
         self.bounds_transactions = False
@@ -74,8 +69,6 @@ class Database:
         """Whether commits wait for a standby, as this node last learned."""
         self.sharded = False
         """Whether the tables are distributed over the nodes of a Citus cluster."""
-        self.on_commit: list[Callable[[], None]] = []
-        """Called after each transaction of this process that wrote: hints, never relied upon."""
         self._epoch = 0.0
         self._reads = Sources(reader, self.spares.reader, ACQUIRE_SECONDS)
         self._primary = Sources(self.spares.reader or reader, None, ACQUIRE_SECONDS)
@@ -96,79 +89,6 @@ class Database:
         """Return the database's time as this node knows it: for ids, never for a decision."""
         return int((self._epoch + time.monotonic()) * 1000)
 
-    @asynccontextmanager
-    async def connection(self, seconds: float = ACQUIRE_SECONDS) -> AsyncIterator[Connection]:
-        """Take a connection of the writer's for statements that need no transaction around them.
-
-        The time bounds waiting for a free one, and giving it back when the server is gone.
-        """
-        if test_clock.current_tenant() is not None:
-            # What the clock shows is said to one transaction at a time.
-            async with self.write() as connection:
-                yield connection
-            return
-        held = await acquire(self.writer, seconds)
-        try:
-            with translated:
-                yield held
-        finally:
-            await release(self.writer, held)
-
-    @asynccontextmanager
-    async def write(self, failpoint: str = "") -> AsyncIterator[Connection]:
-        """Run a READ COMMITTED transaction as the writer; a broken commit is an unknown one.
-
-        `failpoint` names the commit for the tests that end a process around it.
-        """
-        transactions: list[Transaction] = []
-
-        async def start(connection: Connection) -> None:
-            transactions.append(await _start(connection))
-
-        async with begin_transaction(self.writer, start, ACQUIRE_SECONDS) as connection:
-            try:
-                with translated:
-                    yield connection
-            except BaseException as error:
-                await self._suspect(error)
-                await _quietly(transactions[-1].__aexit__(type(error), error, None))
-                raise
-            reach(failpoint, BEFORE)
-            try:
-                await _commit(connection, transactions[-1])
-            except CommitUnknownError as error:
-                await self._suspect(error.__cause__)
-                raise
-            reach(failpoint, AFTER)
-            await self._follow(connection)
-
-    @asynccontextmanager
-    async def after(
-        self, look: Callable[[Connection], Awaitable[object]], failpoint: str = ""
-    ) -> AsyncIterator[Connection]:
-        """Look at something, then run one statement that is a transaction of its own.
-
-        A look on a lost connection is repeated on another one; a statement never is: where it gets
-        no answer, its commit is an unknown one.
-        """
-        if test_clock.current_tenant() is not None:
-            async with self.write() as connection:
-                await look(connection)
-                yield connection
-            return
-        async with begin_transaction(self.writer, look, ACQUIRE_SECONDS) as connection:
-            reach(failpoint, BEFORE)
-            with _warnings(connection) as warnings:
-                try:
-                    with translated:
-                        yield connection
-                except UnavailableError as error:
-                    await self._suspect(error)
-                    raise CommitUnknownError(str(error)) from error
-            _refuse_warned(warnings)
-            reach(failpoint, AFTER)
-            await self._follow(connection)
-
     async def confirm(self) -> None:
         """Wait until a standby has all that we have seen: before an answer is given once more.
 
@@ -181,15 +101,9 @@ class Database:
 
     async def _follow(self, connection: Connection) -> None:
         """Hint at a commit, and remember up to where a replica must replay to know of it."""
-        for hint in self.on_commit:
-            hint()
+        await super()._follow(connection)
         if self.spares.replica_reads:
             self._committed = max(self._committed, await freshness.committed(connection))
-
-    async def _suspect(self, error: BaseException | None) -> None:
-        """Where one connection got no answer in time, none of the others is worth a wait."""
-        if isinstance(error, NoAnswerError):
-            await self.writer.expire_connections()
 
     @property
     def freshness(self) -> int:
@@ -213,7 +127,7 @@ class Database:
                 with translated:
                     yield connection
             finally:
-                await _quietly(connection.execute("COMMIT"))
+                await quietly(connection.execute("COMMIT"))
 
     def tenant_reader(self, tenant_id: int) -> TenantReader:
         """Return what reads for one tenant without a transaction: one round trip a statement."""
@@ -263,47 +177,27 @@ class Database:
                 with translated:
                     yield connection
             finally:
-                await _quietly(connection.execute("COMMIT"))
+                await quietly(connection.execute("COMMIT"))
 
     async def close(self) -> None:
-        """Close both pools, waiting a moment for what is under way."""
-        for each in (self.writer, self.reader, self.spares.reader, self.spares.look_up):
-            if each is None:
-                continue
-            try:
-                await asyncio.wait_for(each.close(), CONNECT_SECONDS)
-            except DRIVER_ERRORS:
-                each.terminate()
-
-
-async def _start(connection: Connection) -> Transaction:
-    transaction = connection.transaction()
-    # Entered, not started: what is cancelled in between is then rolled back without a complaint.
-    await transaction.__aenter__()
-    await _follow_clock(connection)
-    return transaction
+        """Close the pools, waiting a moment for what is under way."""
+        near = None if self.near is self else self.near.writer
+        for each in (near, self.writer, self.reader, self.spares.reader, self.spares.look_up):
+            if each is not None:
+                await pool.close(each, CONNECT_SECONDS)
 
 
 async def _start_reading(connection: Connection, tenant_id: int) -> None:
     # An integer formatted by us, never text from outside: SET takes no parameters.
     await _begin(connection, f"BEGIN READ ONLY; SET LOCAL postdate.tenant_id = {tenant_id:d}")
-    await _follow_clock(connection)
+    await follow_clock(connection)
 
 
 async def _start_reading_apart(connection: Connection, tenant_id: int) -> None:
     """Begin with two statements: Citus tells the other nodes all that came along with a SET."""
     await _begin(connection, "BEGIN READ ONLY")
     await _begin(connection, f"SET LOCAL postdate.tenant_id = {tenant_id:d}")
-    await _follow_clock(connection)
-
-
-async def _follow_clock(connection: Connection) -> None:
-    """Let a transaction follow the clock of a tenant in test mode, on every node it reaches."""
-    if (tenant_id := test_clock.current_tenant()) is None:
-        return
-    at = await connection.fetchval("SELECT at FROM test_clock WHERE tenant_id = $1", tenant_id)
-    if at is not None:
-        await connection.execute(f"SET LOCAL postdate.clock = '{at.isoformat()}'")
+    await follow_clock(connection)
 
 
 async def _start_looking(connection: Connection) -> None:
@@ -315,54 +209,8 @@ async def _begin(connection: Connection, statement: str) -> None:
         # A server that is frozen holds its connections open: whoever waits must not wait long.
         await connection.execute(statement, timeout=ANSWER_SECONDS)
     except asyncio.CancelledError:
-        await _quietly(connection.execute("ROLLBACK"))
+        await quietly(connection.execute("ROLLBACK"))
         raise
-
-
-@contextmanager
-def _warnings(connection: Connection) -> Iterator[list[str]]:
-    """Gather the warnings that the server sends meanwhile."""
-    found: list[str] = []
-
-    def keep_warning(_: Any, message: asyncpg.PostgresLogMessage) -> None:
-        if message.severity_en == "WARNING":
-            found.append(str(message))
-
-    with translated:  # of a connection that was lost before the commit began
-        connection.add_log_listener(keep_warning)
-    try:
-        yield found
-    finally:
-        with suppress(UnavailableError):  # a lost connection has let go of us already
-            connection.remove_log_listener(keep_warning)
-
-
-def _refuse_warned(warnings: Sequence[str]) -> None:
-    """Treat a commit with a warning as unknown.
-
-    PostgreSQL answers success with a warning when waiting for a synchronous standby was cancelled:
-    the commit is local only, and may vanish with a failover.
-    """
-    if warnings:
-        raise CommitUnknownError(warnings[0])
-
-
-async def _commit(connection: Connection, transaction: Transaction) -> None:
-    with _warnings(connection) as warnings:
-        try:
-            with translated:
-                await transaction.__aexit__(None, None, None)
-        except UnavailableError as error:
-            raise CommitUnknownError(str(error)) from error
-    _refuse_warned(warnings)
-
-
-async def _quietly(ending: Awaitable[object]) -> None:
-    try:
-        with translated:
-            await ending
-    except DatabaseError as error:
-        log.debug("transaction.lost", error=str(error))
 
 
 async def lift_time_limits(connection: Connection) -> None:

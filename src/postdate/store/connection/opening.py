@@ -1,6 +1,7 @@
 """Open the pools of a node: with which role, which limits, and which settings of a session."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import asyncpg
@@ -8,8 +9,8 @@ import msgspec
 
 from postdate.model.error import StartError
 from postdate.store.connection import address
+from postdate.store.connection.address import DatabaseNode
 from postdate.store.connection.database import (
-    ACQUIRE_SECONDS,
     ANSWER_SECONDS,
     CONNECT_SECONDS,
     READ_SECONDS,
@@ -22,6 +23,7 @@ from postdate.store.connection.database import (
 from postdate.store.connection.error import PermissionDeniedError, translated
 from postdate.store.connection.pool import Spares
 from postdate.store.connection.session import DatabaseSession, refuse_strong_role, reset
+from postdate.store.connection.writer import ACQUIRE_SECONDS
 from postdate.store.shard import shard
 
 # A node that is gone without a word (a lost network, a stopped machine) must not keep its locks:
@@ -150,11 +152,19 @@ async def connect(
             async with writer.acquire(timeout=ACQUIRE_SECONDS) as connection:
                 database.bounds_transactions = _bounds_transactions(connection)
                 database.sharded = await shard.is_spread(connection)
+            database.shard_map.open_writer = partial(_open_near, dsn, writers, name)
     except BaseException:
         for each in opened:
             each.terminate()
         raise
     return database
+
+
+async def _open_near(dsn: str, writers: int, name: str, node: DatabaseNode) -> asyncpg.Pool:
+    """Open a pool of the writer at another server of a Citus cluster."""
+    seconds = TRANSACTION_SECONDS + ANSWER_SECONDS
+    there = address.of_node(dsn, node)
+    return await open_pool(there, WRITER_SETTINGS, writers, name, seconds=seconds)
 
 
 async def _reader(dsn: str, readers: int, name: str, *, min_size: int) -> asyncpg.Pool:

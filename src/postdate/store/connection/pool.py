@@ -1,5 +1,6 @@
 """Pools: transactions begun on a connection that answers, and a spare pool where one does not."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -9,6 +10,7 @@ import asyncpg
 
 from postdate.model.log import Log
 from postdate.store.connection.error import (
+    DRIVER_ERRORS,
     DatabaseError,
     NoAnswerError,
     TransientError,
@@ -136,6 +138,14 @@ async def release(pool: asyncpg.Pool, held: Connection) -> None:
             await pool.release(held.lent)
     except DatabaseError as error:
         log.debug("connection.dropped", error=str(error))
+
+
+async def close(pool: asyncpg.Pool, seconds: float) -> None:
+    """Close a pool, waiting so long for what is under way."""
+    try:
+        await asyncio.wait_for(pool.close(), seconds)
+    except DRIVER_ERRORS:
+        pool.terminate()
 
 
 async def take(

@@ -262,11 +262,11 @@ async def _record(
     """Write all at once; when that waits for a lock too long, only what is free."""
     if not in_doubt:
         with suppress(LockNotAvailableError):
-            async with database.write("record") as connection:
+            async with database.near.write("record") as connection:
                 done = await write(connection, verdicts)
             written.done.update(done)
             return
-    async with database.write("record.around_locked") as connection:
+    async with database.near.write("record.around_locked") as connection:
         locked: set[UUID] = set()
         for bucket, group in _by_bucket(verdicts):
             locked |= await lease.lock(connection, bucket, [held.job_id for held, _ in group])
@@ -284,7 +284,7 @@ async def renew(
     None stands for a lease that could not be renewed now: somebody else has locked its timer.
     """
     found: dict[UUID, datetime | None] = {}
-    async with database.write("renew") as connection:
+    async with database.near.write("renew") as connection:
         for bucket, group in _by_bucket(keeps):
             held = [(holder.job_id, holder.token, keep.seconds) for holder, keep in group]
             found |= await lease.renew(connection, bucket, held)

@@ -77,3 +77,13 @@ SELECT d.logicalrelid::text AS name FROM pg_dist_partition d JOIN pg_class c
     ON c.oid = d.logicalrelid
  WHERE c.relnamespace = 'postdate'::regnamespace AND d.partmethod = 'h' AND c.relreplident <> 'f'
    AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
+
+-- name: shard_owners
+-- Which database node holds a bucket: asked of any node, for each knows where all shards are.
+SELECT bucket::integer, n.groupid, n.nodename, n.nodeport
+  FROM generate_series(0, 63) AS bucket
+  JOIN pg_dist_shard s ON s.logicalrelid = 'postdate.timer'::regclass
+       AND worker_hash(bucket::smallint)
+           BETWEEN s.shardminvalue::integer AND s.shardmaxvalue::integer
+  JOIN pg_dist_placement p ON p.shardid = s.shardid
+  JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'

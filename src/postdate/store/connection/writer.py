@@ -1,0 +1,194 @@
+"""Write: transactions of the writer on a pool, or on a spare one where it does not answer."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Final
+
+import asyncpg
+
+from postdate.model.failpoint import reach
+from postdate.model.log import Log
+from postdate.model.tenant import test_clock
+from postdate.store.connection.error import (
+    CommitUnknownError,
+    DatabaseError,
+    NoAnswerError,
+    UnavailableError,
+    translated,
+)
+from postdate.store.connection.pool import Connection, Sources, acquire, release
+from postdate.store.connection.pooled import Transaction
+
+log = Log()
+
+ACQUIRE_SECONDS: Final = 5
+"""How long whoever needs a connection waits for a free one before it is told that none is."""
+
+BEFORE: Final = "before_commit"
+AFTER: Final = "after_commit"
+
+
+class Writer:
+    """A pool that writes for every tenant, and a spare one for while it does not answer."""
+
+    def __init__(self, writer: asyncpg.Pool, spare: asyncpg.Pool | None = None) -> None:
+        self.writer = writer
+        self.on_commit: list[Callable[[], None]] = []
+        """Called after each transaction of this process that wrote: hints, never relied upon."""
+        self._writes = Sources(writer, spare, ACQUIRE_SECONDS)
+
+    @asynccontextmanager
+    async def connection(self, seconds: float = ACQUIRE_SECONDS) -> AsyncIterator[Connection]:
+        """Take a connection of the writer's for statements that need no transaction around them.
+
+        The time bounds waiting for a free one, and giving it back when the server is gone.
+        """
+        if test_clock.current_tenant() is not None:
+            # What the clock shows is said to one transaction at a time.
+            async with self.write() as connection:
+                yield connection
+            return
+        if self._writes.spare is not None:
+            async with self._writes.begin(_begin_nothing) as (held, _):
+                with translated:
+                    yield held
+            return
+        held = await acquire(self.writer, seconds)
+        try:
+            with translated:
+                yield held
+        finally:
+            await release(self.writer, held)
+
+    @asynccontextmanager
+    async def write(self, failpoint: str = "") -> AsyncIterator[Connection]:
+        """Run a READ COMMITTED transaction as the writer; a broken commit is an unknown one.
+
+        `failpoint` names the commit for the tests that end a process around it.
+        """
+        transactions: list[Transaction] = []
+
+        async def start(connection: Connection) -> None:
+            transactions.append(await _start(connection))
+
+        async with self._writes.begin(start) as (connection, _):
+            try:
+                with translated:
+                    yield connection
+            except BaseException as error:
+                await self._suspect(error)
+                await quietly(transactions[-1].__aexit__(type(error), error, None))
+                raise
+            reach(failpoint, BEFORE)
+            try:
+                await _commit(connection, transactions[-1])
+            except CommitUnknownError as error:
+                await self._suspect(error.__cause__)
+                raise
+            reach(failpoint, AFTER)
+            await self._follow(connection)
+
+    @asynccontextmanager
+    async def after(
+        self, look: Callable[[Connection], Awaitable[object]], failpoint: str = ""
+    ) -> AsyncIterator[Connection]:
+        """Look at something, then run one statement that is a transaction of its own.
+
+        A look on a lost connection is repeated on another one; a statement never is: where it gets
+        no answer, its commit is an unknown one.
+        """
+        if test_clock.current_tenant() is not None:
+            async with self.write() as connection:
+                await look(connection)
+                yield connection
+            return
+        async with self._writes.begin(look) as (connection, _):
+            reach(failpoint, BEFORE)
+            with _warnings(connection) as warnings:
+                try:
+                    with translated:
+                        yield connection
+                except UnavailableError as error:
+                    await self._suspect(error)
+                    raise CommitUnknownError(str(error)) from error
+            _refuse_warned(warnings)
+            reach(failpoint, AFTER)
+            await self._follow(connection)
+
+    async def _follow(self, connection: Connection) -> None:  # noqa: ARG002 - a database needs it
+        """Hint at a commit."""
+        for hint in self.on_commit:
+            hint()
+
+    async def _suspect(self, error: BaseException | None) -> None:
+        """Where one connection got no answer in time, none of the others is worth a wait."""
+        if isinstance(error, NoAnswerError):
+            await self.writer.expire_connections()
+
+
+async def _begin_nothing(_: Connection) -> None:
+    """Begin no transaction: single statements follow."""
+
+
+async def _start(connection: Connection) -> Transaction:
+    transaction = connection.transaction()
+    # Entered, not started: what is cancelled in between is then rolled back without a complaint.
+    await transaction.__aenter__()
+    await follow_clock(connection)
+    return transaction
+
+
+async def follow_clock(connection: Connection) -> None:
+    """Let a transaction follow the clock of a tenant in test mode, on every node it reaches."""
+    if (tenant_id := test_clock.current_tenant()) is None:
+        return
+    at = await connection.fetchval("SELECT at FROM test_clock WHERE tenant_id = $1", tenant_id)
+    if at is not None:
+        await connection.execute(f"SET LOCAL postdate.clock = '{at.isoformat()}'")
+
+
+@contextmanager
+def _warnings(connection: Connection) -> Iterator[list[str]]:
+    """Gather the warnings that the server sends meanwhile."""
+    found: list[str] = []
+
+    def keep_warning(_: Any, message: asyncpg.PostgresLogMessage) -> None:
+        if message.severity_en == "WARNING":
+            found.append(str(message))
+
+    with translated:  # of a connection that was lost before the commit began
+        connection.add_log_listener(keep_warning)
+    try:
+        yield found
+    finally:
+        with suppress(UnavailableError):  # a lost connection has let go of us already
+            connection.remove_log_listener(keep_warning)
+
+
+def _refuse_warned(warnings: Sequence[str]) -> None:
+    """Treat a commit with a warning as unknown.
+
+    PostgreSQL answers success with a warning when waiting for a synchronous standby was cancelled:
+    the commit is local only, and may vanish with a failover.
+    """
+    if warnings:
+        raise CommitUnknownError(warnings[0])
+
+
+async def _commit(connection: Connection, transaction: Transaction) -> None:
+    with _warnings(connection) as warnings:
+        try:
+            with translated:
+                await transaction.__aexit__(None, None, None)
+        except UnavailableError as error:
+            raise CommitUnknownError(str(error)) from error
+    _refuse_warned(warnings)
+
+
+async def quietly(ending: Awaitable[object]) -> None:
+    """Wait for the end of a transaction, which a lost connection has ended already."""
+    try:
+        with translated:
+            await ending
+    except DatabaseError as error:
+        log.debug("transaction.lost", error=str(error))

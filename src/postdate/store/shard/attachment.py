@@ -1,0 +1,51 @@
+"""Attachment: the database node at which a process does what it does all the time.
+
+Every node of a Citus cluster plans for all shards. What lies on the node that was asked needs no
+other one: claims, records and settlement of its own buckets then cost about what they cost on one
+PostgreSQL. Everything else goes on through the coordinator.
+"""
+
+from typing import Final
+
+from postdate.model.log import Log
+from postdate.store.connection import pool
+from postdate.store.connection.address import DatabaseNode
+from postdate.store.connection.combined import Reader
+from postdate.store.connection.database import CONNECT_SECONDS, Database
+from postdate.store.connection.error import DatabaseError
+from postdate.store.connection.query import query
+from postdate.store.connection.writer import Writer
+
+log = Log()
+
+COORDINATOR: Final = 0
+"""The group of the coordinator, which a process is attached to anyway."""
+
+
+async def owners(reader: Reader) -> dict[int, DatabaseNode]:
+    """Return the database node of each bucket."""
+    rows = await reader.fetch(query("shard_owners"))
+    return {row["bucket"]: DatabaseNode(*row[1:]) for row in rows}
+
+
+async def attach(database: Database, node: DatabaseNode) -> None:
+    """Have hot statements go to a database node; one that cannot be reached is tried again."""
+    known = database.shard_map
+    if known.open_writer is None or node == known.attached:
+        return
+    left: Writer = database.near
+    near: Writer = database
+    if node.group != COORDINATOR:
+        try:
+            opened = await known.open_writer(node)
+        except DatabaseError as error:
+            log.warning(
+                "database_node.unreachable", host=node.host, port=node.port, error=str(error)
+            )
+            return
+        near = Writer(opened, database.writer)
+        near.on_commit = database.on_commit
+    database.near, known.attached = near, node
+    log.info("database_node.attached", host=node.host, port=node.port)
+    if left is not database:
+        await pool.close(left.writer, CONNECT_SECONDS)

@@ -1,0 +1,193 @@
+"""How fast a Citus cluster is beside one PostgreSQL: in turns, in one run, as ratios.
+
+Nothing is asserted about speed, which a shared machine does not allow; what must hold is that each
+arm does all of its work. The figures are printed: docs/operate/shards.md repeats them.
+"""
+
+import asyncio
+import os
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+
+from conftest import scratch
+from postdate.runtime.share import nearest
+from postdate.settlement.settler import Settler
+from postdate.store import migrate
+from postdate.store.connection import opening
+from postdate.store.connection.database import Database
+from postdate.store.embedded import Embedded
+from postdate.store.operate import node as node_store
+from postdate.store.shard import attachment
+from support import citus
+from support.bank import Bank, DuePayment, settings
+from support.job import ask, make_intake
+from support.pause import wait_out
+from support.worker import Handled, add_jobs, make_lane, make_tenant, make_worker, refresh
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(
+        not citus.DIRECTORY, reason="no Citus: POSTDATE_TEST_CITUS names no server directory"
+    ),
+]
+JOBS = 6_000
+PAYMENTS = 3_000
+ACCOUNTS = 400
+ROUNDS = 2
+NODES = 2
+PLAIN, COORDINATOR, ATTACHED = "plain", "coordinator", "attached"
+
+
+@pytest.fixture(scope="module")
+async def addresses() -> AsyncIterator[dict[str, str]]:
+    """One PostgreSQL, and a coordinator with two workers: the same binaries, all durable."""
+    with scratch() as alone, scratch() as many:
+        plain = Embedded(alone)
+        login = await plain.start()
+        await migrate.migrate(login.owner_dsn())
+        try:
+            async with citus.cluster(many, settings={}) as cluster:
+                await cluster.make_database("postdate")
+                spread = cluster.credentials.login.app_dsn()
+                yield {PLAIN: login.app_dsn(), COORDINATOR: spread, ATTACHED: spread}
+        finally:
+            await plain.stop()
+
+
+async def _open(dsn: str) -> Database:
+    opened = await opening.connect(dsn, writers=6, readers=1)
+    await opened.writer.execute(
+        """INSERT INTO setting (tenant_id, name, value, operator, changed_by)
+           VALUES (0, 'payment.unsafe_commits', '"accept"', true, 'tests') ON CONFLICT DO NOTHING"""
+    )
+    return opened
+
+
+async def _join(nodes: dict[UUID, Database], role: str, *, attach: bool) -> None:
+    """Have nodes share the buckets, and attach each to the database node that is its turn."""
+    for node_id, database in nodes.items():
+        async with database.connection() as connection:
+            await connection.execute("DELETE FROM node WHERE node_id <> ALL ($1)", list(nodes))
+            await node_store.beat(connection, node_id, "speed", [role], "0")
+    for node_id, database in nodes.items():
+        if attach:
+            async with database.connection() as connection:
+                database.shard_map.owners = await attachment.owners(connection)
+                live = await node_store.list_live(connection, 600)
+            await attachment.attach(database, nearest(live, database.shard_map.owners)[node_id])
+
+
+async def _until(total: int, step: Callable[[int], Awaitable[int]], done: list[int]) -> None:
+    while sum(done) < total:
+        count = await step(1000)
+        done.append(count)
+        if not count:
+            await wait_out(0.005)
+
+
+async def _jobs(databases: Sequence[Database], *, attach: bool) -> float:
+    tenant_id = await make_tenant(databases[0], f"t-{uuid4().hex}")
+    lanes = [await make_lane(databases[0], tenant_id, f"l{n}") for n in range(8)]
+    workers = [await make_worker(each, Handled(), tenant_id) for each in databases]
+    ids = [worker.claimer.node_id for worker in workers]
+    await _join(dict(zip(ids, databases, strict=True)), "worker", attach=attach)
+    for lane in lanes:
+        for _ in range(JOBS // 8 // 250):
+            await add_jobs(databases[0], lane, 250)
+    for worker in workers:
+        await refresh(worker)
+    done: list[int] = []
+    began = time.monotonic()
+    async with asyncio.timeout(300):
+        await asyncio.gather(*(_until(JOBS, worker.run_once, done) for worker in workers))
+        for worker in workers:
+            await worker.runner.wait_idle()
+    return JOBS / (time.monotonic() - began)
+
+
+async def _payments(databases: Sequence[Database], *, attach: bool) -> float:
+    tenant_id = await make_tenant(databases[0], f"t-{uuid4().hex}")
+    bank = Bank(databases[0], tenant_id)
+    await bank.open({f"a{n}": 100_000 for n in range(ACCOUNTS)})
+    at = await bank.now() - timedelta(seconds=1)
+    ids = [uuid4() for _ in databases]
+    await _join(dict(zip(ids, databases, strict=True)), "settlement", attach=attach)
+    for first in range(0, PAYMENTS, 500):
+        numbers = range(first, first + 500)
+        await bank.pay(
+            [DuePayment(f"a{n % ACCOUNTS}", f"a{(n + 7) % ACCOUNTS}", 1, at) for n in numbers]
+        )
+    settlers = [
+        Settler(each, settings(), node_id) for each, node_id in zip(databases, ids, strict=True)
+    ]
+    done: list[int] = []
+    began = time.monotonic()
+    async with asyncio.timeout(300):
+        await asyncio.gather(*(_until(PAYMENTS, one.run_once, done) for one in settlers))
+    return PAYMENTS / (time.monotonic() - began)
+
+
+async def test_throughput_beside_one_postgresql(addresses: dict[str, str]) -> None:
+    """Jobs executed and payments settled by two nodes, as ratios to one PostgreSQL."""
+    pools = {arm: [await _open(dsn) for _ in range(NODES)] for arm, dsn in addresses.items()}
+    rates: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for _ in range(ROUNDS):
+        for arm, databases in pools.items():
+            for what, run in (("jobs", _jobs), ("payments", _payments)):
+                rate = await run(databases, attach=arm == ATTACHED)
+                rates[what, arm].append(rate)
+                print(f"{what} {arm}: {rate:.0f}/s, load {os.getloadavg()[0]:.1f}", flush=True)
+    for what in ("jobs", "payments"):
+        base = statistics.median(rates[what, PLAIN])
+        for arm in (COORDINATOR, ATTACHED):
+            print(f"{what}: {arm} {statistics.median(rates[what, arm]) / base:.2f} of plain")
+    for databases in pools.values():
+        for each in databases:
+            await each.close()
+
+
+async def test_remote_commands_of_an_accept(addresses: dict[str, str]) -> None:
+    """How often the node that is asked asks another one, for one job under a key."""
+    for arm in (COORDINATOR, ATTACHED):
+        database = await opening.connect(addresses[arm], writers=1, readers=1)
+        tenant_id = await make_tenant(database, f"t-{uuid4().hex}")
+        if arm == ATTACHED:
+            async with database.connection() as connection:
+                owners = await attachment.owners(connection)
+            await attachment.attach(database, owners[0])
+        intake = make_intake(database)
+        await intake.accept([ask(tenant_id, "first")])
+        counts = [
+            await _remote_commands(
+                database.near.writer, partial(intake.accept, [ask(tenant_id, f"k{n}")])
+            )
+            for n in range(12)
+        ]
+        print(f"{arm}: remote commands of an accept {sorted(counts)}", flush=True)
+        await database.close()
+
+
+async def _remote_commands(pool: asyncpg.Pool, run: Callable[[], Awaitable[Any]]) -> int:
+    """Count what the one connection of a pool asks of other nodes meanwhile."""
+    found: list[str] = []
+
+    def listen(_: Any, message: asyncpg.PostgresLogMessage) -> None:
+        found.append(str(message))
+
+    async with pool.acquire() as connection:
+        await connection.execute("SET client_min_messages = log")
+        await connection.execute("SET citus.log_remote_commands = on")
+        connection.add_log_listener(listen)
+    await run()
+    async with pool.acquire() as connection:
+        connection.remove_log_listener(listen)
+    return sum("issuing" in text for text in found)
