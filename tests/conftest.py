@@ -35,6 +35,8 @@ from postdate.views.authentication.identity import Identities
 from support import citus
 from support.receiver import Receiver
 
+pytest_plugins = ["support.real_browser"]
+
 # A busy machine must not fail a test: a deadline would only measure its neighbours.
 hypothesis.settings.register_profile(
     "postdate", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

@@ -3,20 +3,16 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
-from uuid import uuid4
 
 import pytest
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import BrowserContext, Dialog, Page, async_playwright, expect
+from playwright.async_api import BrowserContext, Dialog, Page, expect
 
 from conftest import Api
 from postdate.console import bulk
-from support.plain_browser import PROGRAM
+from support.real_browser import WATCH, make, needs_chromium
 
-pytestmark = pytest.mark.skipif(
-    PROGRAM is None, reason="no chromium here (Debian: apt-get install chromium)"
-)
+pytestmark = needs_chromium
 
 CORPUS = (
     "<script>window.pwned = 1</script>",
@@ -41,17 +37,14 @@ LISTS = (
     "/dead-letters",
     "/events",
     "/lanes",
+    "/foresight?by=lane",
+    "/change-sets",
+    "/what-if",
     "/destinations",
     "/subscriptions",
     "/audit",
     "/settings",
 )
-WATCH = """
-window.violations = [];
-addEventListener("securitypolicyviolation", (event) => {
-  window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`);
-});
-"""
 
 
 @dataclass
@@ -74,16 +67,6 @@ class Visitor:
         width = await self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert width <= 0, f"{path} is {width} px too wide"
         assert self.heard == [], path
-
-
-@pytest.fixture(scope="module")
-async def chromium() -> AsyncIterator[Chromium]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=PROGRAM, args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
-        yield browser
-        await browser.close()
 
 
 async def sign_in(context: BrowserContext, api: Api) -> Visitor:
@@ -120,19 +103,13 @@ async def phone(chromium: Chromium, api: Api) -> AsyncIterator[Visitor]:
     await context.close()
 
 
-async def accept(api: Api, path: str, body: Any) -> Any:
-    answer = await api.call("POST", path, body, headers={"Idempotency-Key": uuid4().hex})
-    assert answer.status in {200, 201}, answer.body
-    return answer.body
-
-
 async def hostile(api: Api) -> list[str]:
     """Fill every field that takes free text, and give the pages that show them."""
     due = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     for name in ("alice", "bob"):
-        await accept(api, "/accounts", {"account_id": name, "note": CORPUS[0]})
+        await make(api, "/accounts", {"account_id": name, "note": CORPUS[0]})
     for text in CORPUS[:4]:
-        await accept(api, "/accounts/alice/adjustments", {"amount": 100, "reason": text})
+        await make(api, "/accounts/alice/adjustments", {"amount": 100, "reason": text})
     jobs, payments = [], []
     for text in CORPUS:
         spec = {
@@ -142,7 +119,7 @@ async def hostile(api: Api) -> list[str]:
             "metadata": {"k": text, text[:40]: 1},
             "description": text,
         }
-        jobs.append((await accept(api, "/jobs", spec))["job_id"])
+        jobs.append((await make(api, "/jobs", spec))["job_id"])
         order = {
             "from_account_id": "alice",
             "to_account_id": "bob",
@@ -150,8 +127,8 @@ async def hostile(api: Api) -> list[str]:
             "scheduled_time": due,
             "description": text,
         }
-        payments.append((await accept(api, "/payments/schedule", order))["payment_id"])
-    await accept(api, "/lanes/default/pause", {"note": CORPUS[2]})
+        payments.append((await make(api, "/payments/schedule", order))["payment_id"])
+    await make(api, "/lanes/default/pause", {"note": CORPUS[2]})
     return [*(f"/jobs/{one}" for one in jobs), *(f"/payments/{one}" for one in payments[:3])]
 
 
@@ -184,7 +161,7 @@ async def test_the_overview_follows_without_being_loaded_again(visitor: Visitor)
     await page.evaluate("window.kept = true")
     tile = page.locator("#tile-backlog strong")
     assert await tile.inner_text() == "0"
-    await accept(visitor.api, "/jobs", {"destination": {"type": "worker"}, "lane": "reports"})
+    await make(visitor.api, "/jobs", {"destination": {"type": "worker"}, "lane": "reports"})
     await expect(tile).to_have_text("1", timeout=15_000)
     await page.wait_for_selector("text=Lane reports is late", timeout=20_000)
     assert await page.evaluate("window.kept") is True
@@ -196,7 +173,7 @@ async def test_the_overview_follows_without_being_loaded_again(visitor: Visitor)
 async def test_a_job_is_rescheduled_run_and_cancelled_by_hand(visitor: Visitor) -> None:
     page, api = visitor.page, visitor.api
     spec = {"destination": {"type": "worker"}, "delay_seconds": 3600}
-    job_id = (await accept(api, "/jobs", spec))["job_id"]
+    job_id = (await make(api, "/jobs", spec))["job_id"]
     await page.keyboard.press("/")
     await page.keyboard.type(job_id)
     await page.keyboard.press("Enter")
@@ -219,7 +196,7 @@ async def test_rows_are_walked_selected_and_cancelled_by_keys(visitor: Visitor) 
     page, api = visitor.page, visitor.api
     for number in range(3):
         spec = {"destination": {"type": "worker"}, "delay_seconds": 3600 + number}
-        await accept(api, "/jobs", spec)
+        await make(api, "/jobs", spec)
     await page.keyboard.press("g")
     await page.keyboard.press("j")
     await page.wait_for_url("**/jobs")
@@ -247,7 +224,7 @@ async def test_work_on_many_goes_on_by_itself_and_can_be_left(
     monkeypatch.setattr(bulk, "UNDO_SECONDS", 0.3)
     page, api = visitor.page, visitor.api
     spec = {"destination": {"type": "worker"}, "delay_seconds": 3600, "lane": "many"}
-    await accept(api, "/jobs/batch", {"jobs": [spec] * 41})
+    await make(api, "/jobs/batch", {"jobs": [spec] * 41})
     await visitor.open("/jobs/bulk/cancel?lane=many&dry=1")
     await page.get_by_label("Reason").fill("too many")
     await page.get_by_role("button", name="Cancel these (41)").click()
@@ -264,7 +241,7 @@ async def test_work_on_many_goes_on_by_itself_and_can_be_left(
 
 async def test_the_box_shows_what_it_found_while_typing(visitor: Visitor) -> None:
     page, api = visitor.page, visitor.api
-    await accept(api, "/accounts", {"account_id": "alice"})
+    await make(api, "/accounts", {"account_id": "alice"})
     await page.keyboard.press("/")
     await page.keyboard.type("alice")
     await expect(page.locator("#hits a")).to_have_attribute("href", "/accounts/alice")
@@ -279,7 +256,7 @@ async def test_two_tabs_share_one_stream(visitor: Visitor) -> None:
     await second.goto(visitor.api.url + "/")
     await expect(second.locator("#live")).to_have_text("● live 2 s")
     tile = second.locator("#tile-backlog strong")
-    await accept(visitor.api, "/jobs", {"destination": {"type": "worker"}, "lane": "reports"})
+    await make(visitor.api, "/jobs", {"destination": {"type": "worker"}, "lane": "reports"})
     await expect(tile).to_have_text("1", timeout=15_000)
     assert not [url for url in asked if url.endswith("/stream")]
 
@@ -289,7 +266,7 @@ async def test_times_are_shown_in_utc_or_in_the_zone_of_the_reader(
 ) -> None:
     context = await chromium.new_context(locale="en-US", timezone_id="Asia/Tokyo")
     visitor = await sign_in(context, api)
-    await accept(
+    await make(
         api,
         "/jobs",
         {"destination": {"type": "worker"}, "run_at": "2030-06-01T12:00:00Z"},

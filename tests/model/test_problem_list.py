@@ -171,7 +171,7 @@ def test_a_lane_paused_on_purpose_is_a_note_that_names_who_and_why() -> None:
     found = only(overview(lanes=[lane(paused_at=ago(60), paused_by="ann", paused_note="deploy")]))
     assert found.severity is Severity.NOTE
     assert (found.actor, found.cause) == ("ann", "deploy.")
-    assert found.holds_up == "3 jobs due."
+    assert found.holds_up == "3 jobs wait."
     assert found.since == ago(60)
 
 

@@ -21,7 +21,7 @@ from postdate.model.recurrence.words import in_words
         ("FREQ=MONTHLY;BYDAY=MO,TU;BYSETPOS=-1", "Every month on Mon, Tue (last of each set)"),
         (
             "FREQ=DAILY;BYHOUR=8;BYMINUTE=5;BYSECOND=7",
-            "Every day at hour 8 at minute 5 at second 7",
+            "Every day at 08:05:07",
         ),
         (
             "FREQ=YEARLY;BYWEEKNO=1;BYYEARDAY=111",

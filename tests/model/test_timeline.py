@@ -65,7 +65,7 @@ def test_attempts_are_told_with_their_waits_and_who_made_them() -> None:
     assert told(found) == [
         (0, "Accepted"),
         (10, "Attempt 1 due"),
-        (10, "2.5 s waited to be claimed"),
+        (10, "waited 2.5 s to be claimed"),
         (12.5, "Attempt 1 claimed and started"),
         (15, "Attempt 1 FAILED"),
         (15, "30.0 s until the next attempt"),
@@ -103,7 +103,7 @@ def test_a_payment_is_told_from_its_hold_to_its_execution() -> None:
     assert told(found) == [
         (0, "Accepted, and the amount held"),
         (60, "Execution 1 due"),
-        (60, "200 ms waited to be settled"),
+        (60, "waited 200 ms to be settled"),
         (60.3, "Execution 1 COMPLETED"),
     ]
     assert (found[0].actor, found[-1].tone) == ("ann", "good")

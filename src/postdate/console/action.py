@@ -117,7 +117,8 @@ class Action:
     """
 
     path: str
-    scope: Scope
+    scope: Scope | None
+    """None where what is done decides about the scope."""
     title: str
     button: str
     means: str
@@ -130,9 +131,13 @@ class Action:
     selects: str = "jobs"
     """The name under which a list gives what was selected in it."""
 
+    def _require(self, request: PageRequest) -> None:
+        if self.scope is not None:
+            request.require(self.scope)
+
     async def ask(self, request: PageRequest) -> Response:
         """Show what will happen, and ask."""
-        request.require(self.scope)
+        self._require(request)
         given = request.http.query_params
         if self.rehearse is None or not self._complete(given):
             return self._form(request, given, None, None)
@@ -143,7 +148,7 @@ class Action:
 
     async def act(self, request: PageRequest) -> Response:
         """Carry it out, and go back to the page that shows the result."""
-        request.require(self.scope)
+        self._require(request)
         kept: DryRun | None = None
         try:
             request.check_halt()

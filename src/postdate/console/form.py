@@ -9,8 +9,9 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
@@ -42,7 +43,7 @@ ENDPOINT_BY_NAME: Final = {endpoint.handler.__name__: endpoint for endpoint in E
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class FormField:
-    """One field; `name` is its path in the body, with dots between the parts."""
+    """One field; `name` is its path in the body, with dots between the parts, 0 in a list."""
 
     name: str
     label: str
@@ -145,33 +146,35 @@ class EndpointForm:
     danger: bool = False
     preview: str = ""
     """A page that shows what the unsaved form would do."""
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    """What every request of the form says, whatever is typed."""
+    needs: Scope | None = None
+    """The scope that it takes where the operation itself takes any key."""
 
     @property
     def endpoint(self) -> AnyEndpoint:
         """Return the operation that the form fills in."""
         return ENDPOINT_BY_NAME[self.operation]
 
-    @property
-    def scope(self) -> Scope:
-        """Return the scope that the operation asks for."""
-        scope = self.endpoint.scope
-        if not isinstance(scope, Scope):
-            raise TypeError(f"{self.operation} asks for no scope of a key")
-        return scope
+    def _require(self, request: PageRequest) -> None:
+        """Refuse a key that lacks the scope of the operation."""
+        scope = self.needs or self.endpoint.scope
+        if isinstance(scope, Scope):
+            request.require(scope)
 
     async def ask(self, request: PageRequest) -> Response:
         """Show the form: empty, with what the address gives, or with what is stored."""
-        request.require(self.scope)
+        self._require(request)
         values = dict(request.http.query_params)
         if self.stored:
             stored = await call_endpoint(request, ENDPOINT_BY_NAME[self.stored])
-            known = {field.name: field.text(value_at(stored, field.name)) for field in self.fields}
+            known = {one.name: one.text(value_at(stored, one.name)) for one in self.fields}
             values = known | values | {f"{WAS}{name}": text for name, text in known.items()}
         return self._render(request, values)
 
     async def act(self, request: PageRequest) -> Response:
         """Carry the operation out; a refusal is shown on the form, which keeps what was typed."""
-        request.require(self.scope)
+        self._require(request)
         try:
             body = self.body(request.form)
             if "shown" in request.form:
@@ -192,14 +195,16 @@ class EndpointForm:
         An edit sends only what was changed: what somebody else has changed meanwhile stays.
         """
         body: dict[str, Any] = {}
-        for field in self.fields:
-            text = form.get(field.name, "").replace("\r\n", "\n").strip()
-            if text == _was(form, field):
+        for path, given in self.fixed.items():
+            _put(body, path, given)
+        for one in self.fields:
+            text = form.get(one.name, "").replace("\r\n", "\n").strip()
+            if text == _was(form, one):
                 continue
             if text:
-                _put(body, field.name, field.value(text))
-            elif field.nullable:
-                _put(body, field.name, None)
+                _put(body, one.name, one.value(text))
+            elif one.nullable:
+                _put(body, one.name, None)
         return body
 
     def _check_halt(self, request: PageRequest) -> None:
@@ -218,6 +223,7 @@ class EndpointForm:
             http_status=refusal.status if refusal else 200,
             form=self,
             values=values,
+            subject=" ".join(str(part) for part in request.http.path_params.values()),
             back=self.back(request),
             refusal=refusal,
             commands=commands,
@@ -286,9 +292,9 @@ async def call_endpoint(
     return _answered(answer)
 
 
-def _was(form: Mapping[str, str], field: FormField) -> str | None:
+def _was(form: Mapping[str, str], typed: FormField) -> str | None:
     """Return what an edit began with; browsers end the lines of a form in their own way."""
-    stored = form.get(f"{WAS}{field.name}")
+    stored = form.get(f"{WAS}{typed.name}")
     return None if stored is None else stored.replace("\r\n", "\n").strip()
 
 
@@ -297,10 +303,14 @@ def _keyword(name: str) -> str:
 
 
 def _put(body: dict[str, Any], path: str, value: Any) -> None:
-    *parents, last = path.split(".")
-    for part in parents:
-        body = body.setdefault(part, {})
-    body[last] = value
+    parts = path.split(".")
+    found: Any = body
+    for part, following in pairwise(parts):
+        if isinstance(found, list):
+            found = found[int(part)]
+        else:
+            found = found.setdefault(part, [{}] if following == "0" else {})
+    found[parts[-1]] = value
 
 
 def value_at(values: Values, path: str) -> Any:

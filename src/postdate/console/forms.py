@@ -13,6 +13,7 @@ from postdate.console.form import (
 )
 from postdate.console.page_request import PageRequest
 from postdate.console.switch_forms import SWITCHES
+from postdate.console.what_if_forms import WHAT_IF_FORMS
 from postdate.model.error import RefusedError
 from postdate.model.recurrence.calendar import Roll
 from postdate.model.schedule.schedule import MisfirePolicy, Overlap
@@ -357,6 +358,7 @@ FORMS: Final = (
     SCHEDULE_EDIT,
     KEY,
     *SWITCHES,
+    *WHAT_IF_FORMS,
 )
 
 
@@ -368,5 +370,8 @@ async def preview_schedule(request: PageRequest) -> Response:
         body = SCHEDULE.body({k: v for k, v in request.form.items() if k in rule})
         found = await call_endpoint(request, ENDPOINT_BY_NAME["preview_unsaved_schedule"], body)
     except RefusedError as error:
-        return request.render("_schedule_preview.html", refusal=error.refusal, preview=None)
+        blank = not any(request.form.get(name) for name in ("cron", "every_seconds", "rrule"))
+        return request.render(
+            "_schedule_preview.html", refusal=error.refusal, preview=None, blank=blank
+        )
     return request.render("_schedule_preview.html", refusal=None, preview=found)

@@ -24,6 +24,7 @@ PAGES: Final = (
     ("/events", "Events"),
     ("/lanes", "Lanes"),
     ("/foresight", "Foresight"),
+    ("/change-sets", "Change sets"),
     ("/destinations", "Destinations"),
     ("/subscriptions", "Subscriptions"),
     ("/audit", "Audit"),
@@ -53,13 +54,27 @@ ICONS: Final[Mapping[str, str]] = {
     "REVOKED": "⊘",
     "EXPIRED": "⊘",
     "ENDING": "‖",
+    "DRAFT": "✎",
+    "APPLYING": "●",
+    "APPLIED": "✓",
+    "UNDOING": "●",
+    "UNDONE": "⊘",
 }
+FUNDING: Final = {"hold": "held", "at_execution": "when due"}
+SERVED_BY: Final = {"pull": "workers", "push": "Postdate"}
+"""Who executes the jobs of a lane."""
+
 ACTOR_CHARS: Final = 20
 """Longer names of actors are ids of keys."""
+
+MAX_FACT: Final = 80
+"""Longer values are cut in a list; a click shows them whole."""
 
 UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
+_INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)")
+_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _QUOTED: Final = re.compile(r"`([^`]*)`")
 
 
@@ -78,6 +93,7 @@ def environment() -> Environment:
         "amount": amount,
         "badge": badge,
         "duration": duration,
+        "facts": facts,
         "rate": rate,
         "seconds": seconds,
         "kind": kind,
@@ -88,7 +104,12 @@ def environment() -> Environment:
         "target": target,
         "target_name": target_name,
     }
-    made.globals |= {"payload": payload, "pages": PAGES}
+    made.globals |= {
+        "payload": payload,
+        "pages": PAGES,
+        "funding_words": FUNDING,
+        "served_by": SERVED_BY,
+    }
     return made
 
 
@@ -206,6 +227,43 @@ def pretty(value: Any) -> str:
     text = value if isinstance(value, str) else msgspec.json.encode(value)
     shown = msgspec.json.format(text, indent=2)
     return shown if isinstance(shown, str) else shown.decode()
+
+
+def facts(data: Any) -> Markup:
+    """Write the members of an object as words: each name with its value, what is empty left out."""
+    found = msgspec.json.decode(data) if isinstance(data, str) else msgspec.to_builtins(data)
+    parts = [
+        Markup('<span class="fact">{} <b title="{}">{}</b></span>').format(name, full, _brief(full))
+        for name, full in _members(found)
+    ]
+    return Markup(" ").join(parts)
+
+
+def _members(value: Any, name: str = "") -> list[tuple[str, str]]:
+    if isinstance(value, dict):
+        return [
+            each
+            for member, inner in value.items()
+            for each in _members(inner, str(member).replace("_", " ").removesuffix(" id"))
+        ]
+    if isinstance(value, list) and not any(isinstance(each, dict | list) for each in value):
+        value = ", ".join(map(str, value))
+    if value is None or value == "":
+        return []
+    if isinstance(value, bool):
+        return [(name, "yes" if value else "no")]
+    if isinstance(value, int):
+        return [(name, amount(value))]
+    return [(name, str(value))]
+
+
+def _brief(text: str) -> str:
+    """Write an instant with its zone, the end of an id, and the beginning of a long text."""
+    if match := _INSTANT.fullmatch(text):
+        return f"{match[1]} {match[2]} UTC"
+    if _ID.fullmatch(text):
+        return short(text)
+    return text if len(text) <= MAX_FACT else f"{text[: MAX_FACT - 1]}…"
 
 
 def payload(job: JobView) -> str | None:

@@ -56,7 +56,7 @@ def job_timeline(
     if not attempts or job.effective_at < attempts[0].due_at:
         entries.append(_due(job.effective_at, now))
     if first_due is not None and (attempts or not job.attempt):
-        entries += _wait(job.effective_at, first_due, "put off")
+        entries += _wait(job.effective_at, first_due, "put off by {}")
     return sorted(entries, key=lambda entry: entry.at)
 
 
@@ -101,7 +101,7 @@ def _decisions(
 def _attempt(attempt: AttemptView) -> Iterator[TimelineEntry]:
     number = f"Attempt {attempt.attempt}"
     yield TimelineEntry(at=attempt.due_at, title=f"{number} due")
-    yield from _wait(attempt.due_at, attempt.started_at, "waited to be claimed")
+    yield from _wait(attempt.due_at, attempt.started_at, "waited {} to be claimed")
     yield TimelineEntry(
         at=attempt.started_at, title=f"{number} claimed and started", worker=attempt.worker_id
     )
@@ -117,30 +117,30 @@ def _attempt(attempt: AttemptView) -> Iterator[TimelineEntry]:
         worker=attempt.worker_id,
     )
     if attempt.retry_at is not None:
-        yield from _wait(attempt.finished_at, attempt.retry_at, "until the next attempt")
+        yield from _wait(attempt.finished_at, attempt.retry_at, "{} until the next attempt")
 
 
 def _execution(execution: ExecutionView) -> Iterator[TimelineEntry]:
     number = f"Execution {execution.attempt}"
     yield TimelineEntry(at=execution.scheduled_time, title=f"{number} due")
     begun = execution.started_at or execution.finished_at
-    yield from _wait(execution.scheduled_time, begun, "waited to be settled")
+    yield from _wait(execution.scheduled_time, begun, "waited {} to be settled")
     yield TimelineEntry(
         at=execution.finished_at,
         title=f"{number} {execution.status}",
         tone=TONES.get(execution.status, "bad"),
-        detail=execution.execution_id,
+        detail=f"execution {execution.execution_id}",
         code=execution.error_code,
         error=execution.error_message,
     )
     if execution.retry_at is not None:
-        yield from _wait(execution.finished_at, execution.retry_at, "until the next execution")
+        yield from _wait(execution.finished_at, execution.retry_at, "{} until the next execution")
 
 
 def _wait(since: datetime, until: datetime, what: str) -> Iterator[TimelineEntry]:
     if until - since > SHORT_WAIT:
         milliseconds = round((until - since).total_seconds() * 1000)
-        yield TimelineEntry(at=since, title=f"{duration(milliseconds)} {what}", tone="wait")
+        yield TimelineEntry(at=since, title=what.format(duration(milliseconds)), tone="wait")
 
 
 def _open_job(job: JobView, now: datetime) -> Iterator[TimelineEntry]:

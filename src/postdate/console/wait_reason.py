@@ -1,11 +1,11 @@
 """Why a job that is due has not started: one sentence for its page."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import msgspec
 
-from postdate.console.render import actor, duration
+from postdate.console.render import duration
 from postdate.model.job.job import Queue, Webhook
 from postdate.model.job.view import JobView
 from postdate.views.destination import DestinationView
@@ -23,6 +23,8 @@ class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):
     worker_nodes: int
     destination: DestinationView | None
     now: datetime
+    who: Callable[[object], str]
+    """Names a key."""
 
 
 def why_waiting(job: JobView, facts: WaitFacts) -> str:
@@ -31,11 +33,11 @@ def why_waiting(job: JobView, facts: WaitFacts) -> str:
     for halt in facts.halts:
         if halt.mode == "hold" and halt.from_at <= facts.now:
             kind = "kill switch" if halt.kind == "kill" else "freeze"
-            return f"The tenant stands still by a {kind} of {actor(halt.set_by)}: {halt.note}"
+            return f"The tenant stands still by a {kind} of {facts.who(halt.set_by)}: {halt.note}."
     if lane.paused_at is not None:
-        by = f" by {actor(lane.paused_by)}" if lane.paused_by else ""
+        by = f" by {facts.who(lane.paused_by)}" if lane.paused_by else ""
         note = f": {lane.paused_note}" if lane.paused_note else ""
-        return f"Lane {lane.lane} was paused {_ago(lane.paused_at, facts.now)} ago{by}{note}"
+        return f"Lane {lane.lane} was paused {_ago(lane.paused_at, facts.now)} ago{by}{note}."
     if lane.max_running is not None and lane.running >= lane.max_running:
         return (
             f"Lane {lane.lane} is at its limit: {lane.running} of {lane.max_running} run, and "

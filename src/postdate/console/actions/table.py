@@ -5,6 +5,7 @@ from typing import Final
 from postdate.console.action import Action
 from postdate.console.actions import (
     account,
+    change_set,
     dead_letter,
     destination,
     job,
@@ -21,6 +22,7 @@ from postdate.console.actions import (
 ACTIONS: Final[tuple[Action, ...]] = (
     *lane.ACTIONS,
     *account.ACTIONS,
+    *change_set.ACTIONS,
     *dead_letter.ACTIONS,
     *destination.ACTIONS,
     *job.ACTIONS,

@@ -1,14 +1,12 @@
 """Accounts: the list, and one with its statement and the chart of its balance."""
 
-from datetime import datetime
 from typing import Final
 
 import msgspec
 from starlette.responses import Response
 
 from postdate.api.http.endpoint import existing
-from postdate.console.page_request import ConsolePage, PageRequest
-from postdate.model.error import Code, refuse
+from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.model.tenant.identity import Scope
 from postdate.views.account import MAX_VERSION, AccountView, EntryView
 
@@ -24,7 +22,7 @@ class AccountListFilters(msgspec.Struct, frozen=True, kw_only=True):
 class StatementFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of one account: from which version back, or where it stood at an instant."""
 
-    at: datetime | None = None
+    at: str | None = None
     version: int = MAX_VERSION
 
 
@@ -45,12 +43,11 @@ async def account_page(request: PageRequest) -> Response:
     """Show one account: what it has, what is held, and the entries that make it so."""
     account_id: str = request.param("account_id")
     query = request.query(StatementFilters)
-    if query.at is not None and query.at.tzinfo is None:
-        raise refuse(Code.INVALID_FIELD, "Give the instant with its zone: 2026-05-01T00:00Z.", "at")
+    at = instant(query.at, "at")
     views = request.services.account.read
     account = existing(await views.find(request.actor, account_id), "account", account_id)
     statement = existing(
-        await views.statement(request.actor, account_id, query.at, query.version, PAGE),
+        await views.statement(request.actor, account_id, at, query.version, PAGE),
         "account",
         account_id,
     )
@@ -59,7 +56,7 @@ async def account_page(request: PageRequest) -> Response:
         "account.html",
         account=account,
         statement=statement,
-        query=query,
+        at=at,
         status=status_of(account),
         chart=chart(statement.entries),
         following=request.next_page(version=following),

@@ -1,14 +1,15 @@
 """Foresight: what becomes due against the capacity, and the payments that will fail."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 import msgspec
 from starlette.responses import Response
 
 from postdate.console.page_request import ConsolePage, PageRequest
+from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
-from postdate.views.foresight.load_shape import LoadQuestion, LoadView
+from postdate.views.foresight.load_shape import By, LoadQuestion, LoadView
 
 WINDOWS: Final = {
     "hour": timedelta(hours=1),
@@ -19,10 +20,21 @@ WINDOWS: Final = {
 }
 
 
+BY: Final = {"total": "all together", "lane": "by lane", "destination": "by destination"}
+SERIES: Final = 50
+"""How many lanes, destinations or tenants are told apart: those with the most work."""
+
+
 class ForesightFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the page."""
 
     window: Literal["hour", "day", "week", "month", "year"] = "day"
+    by: By = "total"
+    lane: str | None = None
+
+    def question(self, until: datetime) -> LoadQuestion:
+        """Return what is asked of the load."""
+        return LoadQuestion(until=until, by="lane" if self.lane else self.by, lane=self.lane)
 
 
 async def foresight_page(request: PageRequest) -> Response:
@@ -32,28 +44,40 @@ async def foresight_page(request: PageRequest) -> Response:
         return request.render("partial.html")
     until = request.now + WINDOWS[filters.window]
     services = request.services.foresight
-    load = await services.load.load(actor.tenant_id, LoadQuestion(until=until))
+    load = await _load(request, filters.question(until))
     money = await services.money.project(actor.tenant_id, until)
     return request.render(
         "foresight.html",
         load=load,
         money=money,
-        window=filters.window,
+        query=filters,
         windows=list(WINDOWS),
+        ways=BY | ({"tenant": "by tenant"} if request.operator else {}),
         chart=_chart(load),
         busiest=_busiest(load),
+        series=sorted(load.series, key=lambda each: -sum(each.counts))[:SERIES],
+        with_=request.address_with,
     )
+
+
+async def _load(request: PageRequest, question: LoadQuestion) -> LoadView:
+    """Ask for the tenant's own load; an operator may ask for that of all tenants."""
+    views = request.services.foresight.load
+    if question.by != "tenant":
+        return await views.load(request.actor.tenant_id, question)
+    if not request.operator:
+        raise refuse(Code.FORBIDDEN, "Only the operator sees the load of all tenants.")
+    return await views.load_of_all(question)
 
 
 def _chart(load: LoadView) -> dict[str, list[int]]:
     slots = -(-int((load.until_at - load.from_at).total_seconds()) // load.slot_seconds)
     begin = round(load.from_at.timestamp())
-    counts = {series.kind: series.counts for series in load.series}
-    return {
-        "x": [begin + slot * load.slot_seconds for slot in range(slots)],
-        "jobs": counts.get("jobs", [0] * slots),
-        "payments": counts.get("payments", [0] * slots),
-    }
+    chart = {"x": [begin + slot * load.slot_seconds for slot in range(slots)]}
+    for kind in ("jobs", "payments"):
+        own = [series.counts for series in load.series if series.kind == kind]
+        chart[kind] = [sum(counts) for counts in zip(*own, strict=True)] or [0] * slots
+    return chart
 
 
 def _busiest(load: LoadView, rows: int = 20) -> list[tuple[Any, int, int]]:

@@ -12,6 +12,7 @@ from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.console.pages.event import subject_events
 from postdate.console.timeline import job_timeline
 from postdate.console.wait_reason import WaitFacts, destination_name, why_waiting
+from postdate.console.what_if_forms import job_filter_query
 from postdate.model.error import Code, refuse
 from postdate.model.job.job import Worker
 from postdate.model.job.view import JobView
@@ -45,6 +46,10 @@ COLUMNS: Final = (
     "redriven_as",
     "metadata",
 )
+
+
+FILTERS: Final = ("status", "lane", "schedule", "due_after", "due_before")
+"""The filters that a change of many jobs knows too."""
 
 
 class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +108,9 @@ async def jobs_page(request: PageRequest) -> Response:
         statuses=list(JobStatus),
         filtered=query.filter != JobFilter(),
         matching=request.filters("after", "at"),
+        what_if=job_filter_query(
+            {name: getattr(query, name) for name in FILTERS if getattr(query, name)}
+        ),
     )
 
 
@@ -152,6 +160,7 @@ async def _why_waiting(request: PageRequest, job: JobView) -> str | None:
         worker_nodes=overview.slow.nodes.get("worker", 0),
         destination=None if name is None else await services.destination.read.find(tenant_id, name),
         now=request.now,
+        who=request.who,
     )
     return why_waiting(job, facts)
 

@@ -34,6 +34,10 @@ NOTES: Final = {
     "repeated_first": "the clock shows this time twice: the first",
     "repeated_second": "the clock shows this time twice: the second",
     "closed_day": "a closed day of the calendar",
+    "rolled_following": "moved to the next open day",
+    "rolled_preceding": "moved to the open day before",
+    "rolled_modified_following": "moved to the next open day of the month",
+    "rolled_none": "skipped",
     "excluded_date": "an excluded date",
     "merged": "several fell together here",
     "moved_by_calendar": "a new calendar put it before the upload: it ran at once",
@@ -105,6 +109,7 @@ async def schedule_page(request: PageRequest) -> Response:
         words=words,
         status_words=status_words,
         marks=marks,
+        roll_words=roll_words,
         delay=delay,
         ran=RAN,
         # What has not run lately is what somebody would fill in.
@@ -130,6 +135,11 @@ def words(schedule: ScheduleView) -> str:
 def status_words(status: str) -> str:
     """Write a status in lower case and with spaces."""
     return status.lower().replace("_", " ")
+
+
+def roll_words(roll: str) -> str:
+    """Write what becomes of an occurrence on a closed day."""
+    return NOTES.get(f"rolled_{roll}", status_words(roll))
 
 
 def marks(one: ComingView | OccurrenceView) -> list[tuple[str, str]]:

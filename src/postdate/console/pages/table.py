@@ -6,6 +6,7 @@ from postdate.console.page_request import ConsolePage
 from postdate.console.pages import (
     account,
     audit,
+    change_set,
     dead_letter,
     destination,
     event,
@@ -35,6 +36,7 @@ PAGES: Final[tuple[ConsolePage, ...]] = (
     *lane.PAGES,
     *node.PAGES,
     *foresight.PAGES,
+    *change_set.PAGES,
     *setting.PAGES,
     *subscription.PAGES,
     *audit.PAGES,

@@ -16,6 +16,9 @@ function line(label, name, { tint, paths, tell = count } = {}) {
   return { label, stroke: colour(name), fill: tint && colour(tint), width: 2, paths, value: (_, raw) => tell(raw), points: { show: false } };
 }
 
+// Marks of the time axis stand whole seconds apart, or more.
+const STEPS = [1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 259200, 604800, 1209600, 2592000, 7776000];
+
 // For each kind of chart: its columns, its lines, and how its values are written.
 const KINDS = {
   balance: (data) => ({
@@ -58,7 +61,7 @@ function drawChart(host) {
     tzDate: (seconds) => (remembered.local ? new Date(seconds * 1000) : uPlot.tzDate(new Date(seconds * 1000), "UTC")),
     cursor: { sync: { key: host.dataset.kind === "due" ? "due" : "past" } },
     scales: { y: { range: range || fromZero } },
-    axes: [{ ...axis, space: 76, values: clock }, { ...axis, size: 62, values: (_, splits) => splits.map(tell) }],
+    axes: [{ ...axis, space: 76, incrs: STEPS, values: clock }, { ...axis, size: 62, values: (_, splits) => splits.map(tell) }],
     series: [{ label: remembered.local ? "Time" : "UTC", value: (_, at) => (at == null ? "–" : absolute(new Date(at * 1000))) }, ...lines],
   }, columns, host));
 }

@@ -92,8 +92,9 @@ def _day(day: Day) -> str:
 def _clock(rule: RRule) -> list[str]:
     """Return clock times where the parts name some, else each part by itself."""
     minutes, seconds = rule.byminute or (0,), rule.bysecond
-    if rule.byhour and not seconds:
-        return ["at " + ", ".join(f"{h:02}:{m:02}" for h in rule.byhour for m in minutes)]
+    if rule.byhour and len(seconds) <= 1:
+        ending = "".join(f":{second:02}" for second in seconds if second)
+        return ["at " + ", ".join(f"{h:02}:{m:02}{ending}" for h in rule.byhour for m in minutes)]
     named = (("hour", rule.byhour), ("minute", rule.byminute), ("second", seconds))
     return [f"at {name} {_numbers(values)}" for name, values in named if values]
 

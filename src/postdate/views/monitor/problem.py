@@ -186,7 +186,7 @@ def _lane(lane: LaneBacklog, facts: ProblemFacts) -> Iterator[OverviewProblem]:
             cause=_sentence(lane.paused_note),
             actor=lane.paused_by,
             since=lane.paused_at,
-            holds_up=f"{count(lane.overdue, 'job')} due." if lane.overdue else "",
+            holds_up=f"{_waiting(lane.overdue)}." if lane.overdue else "",
             link=f"/lanes/{quote(lane.name, safe='')}/resume",
             help="Resume",
         )
@@ -197,7 +197,7 @@ def _lane(lane: LaneBacklog, facts: ProblemFacts) -> Iterator[OverviewProblem]:
             text=f"Lane {lane.name} is late: {count(lane.overdue, 'job')} due.",
             cause=cause,
             since=lane.oldest,
-            holds_up=f"{count(lane.overdue, 'job')}, and what follows in the lane.",
+            holds_up=f"{_waiting(lane.overdue)}, and what follows in the lane.",
             link=ready,
             help="See them",
             runbook="backlog",
@@ -338,6 +338,10 @@ def _destination_page(label: str) -> str:
 
 def _target(destination: Mapping[str, Any]) -> str:
     return str(destination.get("name") or destination.get("url"))
+
+
+def _waiting(jobs: int) -> str:
+    return f"{count(jobs, 'job')} {'waits' if jobs == 1 else 'wait'}"
 
 
 def _seconds(since: datetime | None, now: datetime) -> float:

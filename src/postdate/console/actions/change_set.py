@@ -1,0 +1,57 @@
+"""Apply and undo a change set."""
+
+from typing import Final
+
+from postdate.console.action import Action
+from postdate.console.equivalent_command import EquivalentCommand
+from postdate.console.page_request import PageRequest
+
+
+def _back(request: PageRequest) -> str:
+    return f"/change-sets/{request.param('change_set_id')}"
+
+
+async def _apply(request: PageRequest) -> str:
+    sets = request.services.change_set
+    done = await sets.apply(request.actor, request.uuid("change_set_id"))
+    request.services.overview.forget(request.actor.tenant_id)
+    many = len(done.steps)
+    return f"{many} {'change was' if many == 1 else 'changes were'} made. Undo takes them back."
+
+
+async def _undo(request: PageRequest) -> str:
+    await request.services.change_set.undo(request.actor, request.uuid("change_set_id"))
+    request.services.overview.forget(request.actor.tenant_id)
+    return "The changes were taken back."
+
+
+ACTIONS: Final = (
+    Action(
+        path="/change-sets/{change_set_id:uuid}/apply",
+        scope=None,
+        title="Apply change set",
+        button="Apply",
+        means="The changes are made one after the other. Jobs that have begun or ended meanwhile "
+        "are left alone. If it is broken off, apply it again: it goes on where it was.",
+        back=_back,
+        does=_apply,
+        danger=True,
+        same=EquivalentCommand(
+            "POST /change-sets/{change_set_id}/apply", "", "change-set apply {change_set_id}"
+        ),
+    ),
+    Action(
+        path="/change-sets/{change_set_id:uuid}/undo",
+        scope=None,
+        title="Undo change set",
+        button="Undo the changes",
+        means="The changes are taken back, the last first. Refused once a job that was moved has "
+        "been executed; a cancelled job is created anew.",
+        back=_back,
+        does=_undo,
+        danger=True,
+        same=EquivalentCommand(
+            "POST /change-sets/{change_set_id}/undo", "", "change-set undo {change_set_id}"
+        ),
+    ),
+)

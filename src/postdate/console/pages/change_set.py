@@ -1,0 +1,135 @@
+"""Change sets: drafts with what they would do, and how far the others have come."""
+
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from postdate.api.routes.foresight import check_instant
+from postdate.console.page_request import ConsolePage, PageRequest, instant
+from postdate.console.pages.event import subject_events
+from postdate.console.what_if_forms import WHAT_IF_FORMS
+from postdate.intake.change_set.change_set import ChangeSet
+from postdate.model.error import Refusal, RefusedError
+from postdate.model.ids import MAX_ID
+from postdate.model.tenant.identity import Scope
+from postdate.views.foresight.effect import ChangeEffect
+
+PAGE: Final = 50
+WORKING: Final = ("APPLYING", "UNDOING")
+STATES: Final = {
+    "planned": "not made yet",
+    "begun": "being made",
+    "done": "made",
+    "undone": "taken back",
+}
+
+
+class ChangeSetFilters(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of the list."""
+
+    before: UUID | None = None
+
+
+class EffectFilters(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of a draft: until when its effect is computed."""
+
+    until: str | None = None
+
+
+class ChangeWords(msgspec.Struct, frozen=True):
+    """One change in words, and how far it has come."""
+
+    title: str
+    facts: dict[str, Any]
+    state: str
+    jobs: int
+    more: bool
+    changed: int
+
+
+def in_words(found: ChangeSet) -> list[ChangeWords]:
+    """Write each change of a set as a title and its facts."""
+    given: list[dict[str, Any]] = msgspec.to_builtins(found.changes)
+    return [
+        ChangeWords(
+            change.pop("type").replace("_", " ").capitalize(),
+            change,
+            STATES[step.state],
+            len(step.jobs),
+            step.more,
+            step.changed,
+        )
+        for change, step in zip(given, found.steps, strict=True)
+    ]
+
+
+async def change_sets_page(request: PageRequest) -> Response:
+    """List change sets, the newest first."""
+    query = request.query(ChangeSetFilters)
+    found = await request.services.change_set.page(request.actor, query.before or MAX_ID, PAGE)
+    await request.learn_names()
+    last = found[-1].row.change_set_id if len(found) == PAGE else None
+    return request.render(
+        "change_sets.html",
+        sets=[(each.row, in_words(each)) for each in found],
+        first=query.before is None,
+        following=request.next_page(before=last),
+    )
+
+
+async def change_set_page(request: PageRequest) -> Response:
+    """Show one: a draft with its effect, another with its progress."""
+    found = await request.services.change_set.find(request.actor, request.uuid("change_set_id"))
+    effect, refusal = await _effect(request, found) if found.row.status == "DRAFT" else (None, None)
+    await request.learn_names()
+    return request.render(
+        "change_set.html",
+        row=found.row,
+        changes=in_words(found),
+        working=found.row.status in WORKING,
+        effect=effect,
+        queues=_queues(effect),
+        refusal=refusal,
+        again=msgspec.json.encode(found.changes).decode(),
+        events=await subject_events(request, found.row.change_set_id),
+    )
+
+
+async def _effect(
+    request: PageRequest, found: ChangeSet
+) -> tuple[ChangeEffect | None, Refusal | None]:
+    """Compute what a draft would do now; one that cannot be computed says why."""
+    actor = request.actor
+    try:
+        until = instant(request.query(EffectFilters).until, "until")
+        check_instant("until", until)
+        supposed = await request.services.change_set.suppose(actor, found)
+        effect = await request.services.foresight.effect.effect(actor.tenant_id, supposed, until)
+    except RefusedError as error:
+        return None, error.refusal
+    if not actor.allows(Scope.PAYMENTS_READ):
+        effect = msgspec.structs.replace(effect, failing=[])
+    return effect, None
+
+
+def _queues(effect: ChangeEffect | None) -> list[tuple[Any, Any]]:
+    """Pair each queue as it is with the same as it would be."""
+    if effect is None:
+        return []
+    before = {(each.kind, each.name): each for each in effect.queues_before}
+    after = {(each.kind, each.name): each for each in effect.queues_after}
+    return [(before.get(name), after.get(name)) for name in {**before, **after}]
+
+
+async def what_if_page(request: PageRequest) -> Response:
+    """Offer every kind of change that can be tried out."""
+    return request.render("what_if.html", forms=WHAT_IF_FORMS)
+
+
+PAGES: Final = (
+    ConsolePage("/change-sets", change_sets_page),
+    ConsolePage("/change-sets/{change_set_id:uuid}", change_set_page),
+    ConsolePage("/what-if", what_if_page),
+)

@@ -1,0 +1,155 @@
+"""What if, in the console: asked where one would ask, seen before it is made, and taken back."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from playwright.async_api import Page, expect
+
+from conftest import Api
+from postdate.intake.change_set.operation import Operations
+from postdate.intake.tenant.tenant import Tenants
+from postdate.node import initial_key as first
+from support.plain_browser import Browser
+from support.real_browser import make, needs_chromium
+
+expect.set_options(timeout=30_000)
+
+
+@pytest.fixture
+async def browser(api: Api) -> AsyncIterator[Browser]:
+    async with Browser(api) as opened:
+        await opened.sign_in()
+        yield opened
+
+
+async def jobs(api: Api, many: int, lane: str = "mail") -> None:
+    spec = {"destination": {"type": "worker"}, "delay_seconds": 3600, "lane": lane}
+    await make(api, "/jobs/batch", {"jobs": [spec] * many})
+
+
+async def draft(api: Api, *changes: object) -> str:
+    made = await make(api, "/change-sets", {"changes": changes, "note": "deploy"})
+    return f"/change-sets/{made['change_set_id']}"
+
+
+@needs_chromium
+async def test_from_a_lane_to_its_effect_to_the_change_and_back(page: Page, api: Api) -> None:
+    await jobs(api, 120)
+    await page.goto(f"{api.url}/lanes")
+    await page.get_by_role("link", name="What if…").click()
+    await expect(page.locator('[name="changes.0.lane"]')).to_have_value("mail")
+    await page.get_by_label("At most a second").fill("0.5")
+    await page.get_by_role("button", name="See what it would do").click()
+    await expect(page.locator(".notice")).to_contain_text("Nothing has been changed")
+    late = page.locator("tr", has_text="jobs of lane mail").locator("td").last
+    await expect(late).to_contain_text("min, worst between")
+    await expect(page.locator("#progress")).to_contain_text("not made yet")
+    await page.get_by_role("link", name="Apply…").click()
+    await page.get_by_role("button", name="Apply").click()
+    await expect(page.locator(".notice")).to_contain_text("1 change was made")
+    assert (await api.call("GET", "/lanes/mail")).body["rate_per_second"] == 0.5
+    await page.get_by_role("link", name="Undo…").click()
+    await page.get_by_role("button", name="Undo the changes").click()
+    await expect(page.locator("#progress")).to_contain_text("taken back")
+    assert (await api.call("GET", "/lanes/mail")).body["rate_per_second"] is None
+
+
+@needs_chromium
+async def test_the_page_follows_a_set_that_somebody_else_applies(page: Page, api: Api) -> None:
+    await jobs(api, 1)
+    path = await draft(api, {"type": "pause_lane", "lane": "mail"})
+    await api.node.database.writer.execute("UPDATE change_set SET status = 'APPLYING'")
+    await page.goto(api.url + path)
+    await expect(page.locator("#progress")).to_contain_text("not made yet")
+    await api.call("POST", f"{path}/apply")
+    await expect(page.locator("#progress")).to_contain_text("made")
+    await expect(page.locator("#progress")).not_to_contain_text("not made yet")
+
+
+async def test_a_list_of_jobs_asks_about_exactly_what_it_shows(browser: Browser) -> None:
+    await jobs(browser.api, 3)
+    await jobs(browser.api, 2, "other")
+    shown = (await browser.get("/jobs?lane=mail&status=PENDING")).text
+    link = shown.partition('href="/what-if/cancel-jobs?')[2].partition('"')[0]
+    form = await browser.get(f"/what-if/cancel-jobs?{link.replace('&amp;', '&')}")
+    assert 'name="changes.0.filter.lane" type="text" value="mail"' in form.text
+    assert "<option selected>PENDING</option>" in form.text
+    fields = {"changes.0.filter.lane": "mail", "changes.0.filter.status": "PENDING"}
+    made = await browser.confirm("/what-if/cancel-jobs", **fields)
+    page = (await browser.get(made.headers["location"])).text
+    assert "<strong>3</strong> <span>jobs move to another time, or never run" in page
+    listed = (await browser.get("/change-sets")).text
+    assert "Cancel jobs" in listed
+    assert "0 of 1" in listed
+
+
+async def test_a_draft_names_the_payments_that_fail_only_then(browser: Browser) -> None:
+    api = browser.api
+    for name in ("alice", "bob"):
+        await make(api, "/accounts", {"account_id": name})
+    await make(api, "/accounts/bob/adjustments", {"amount": 100_000, "reason": "opening"})
+    wage = {"from_account_id": "bob", "to_account_id": "alice", "amount": 700}
+    rule = {"every_seconds": 1800, "template": {"payment": wage}}
+    schedule_id = (await make(api, "/schedules", rule))["schedule_id"]
+    rent = {"from_account_id": "alice", "to_account_id": "bob", "amount": 500}
+    order = {**rent, "delay_seconds": 5400, "funding": "at_execution"}
+    payment_id = (await make(api, "/payments/schedule", order))["payment_id"]
+    path = await draft(api, {"type": "pause_schedule", "schedule_id": schedule_id})
+    page = (await browser.get(path)).text
+    assert "insufficient funds" in page
+    assert f'href="/payments/{payment_id}"' in page
+    await browser.sign_in(await api.new_key("jobs:read", "schedules:write"))
+    hidden = (await browser.get(path)).text
+    assert "<strong>1</strong> <span>payments fail" in hidden
+    assert "and not which" in hidden
+    assert payment_id not in hidden
+
+
+async def test_a_refused_step_says_why_and_the_set_can_go_on(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await jobs(browser.api, 1)
+    path = await draft(browser.api, {"type": "pause_lane", "lane": "mail"})
+
+    async def full(*_: object) -> int:
+        raise TimeoutError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Operations, "make", full)
+        refused = await browser.confirm(f"{path}/apply")
+        assert refused.status >= 500
+    page = (await browser.get(path)).text
+    assert "Go on applying…" in page
+    assert "being made" in page
+    done = await browser.confirm(f"{path}/apply")
+    assert done.status == 303, done.text
+    assert (await browser.api.call("GET", "/lanes/mail")).body["paused"] is True
+
+
+async def test_a_key_needs_the_scope_of_each_change(browser: Browser) -> None:
+    await jobs(browser.api, 1)
+    path = await draft(browser.api, {"type": "pause_lane", "lane": "mail"})
+    await browser.sign_in(await browser.api.new_key("jobs:read"))
+    assert (await browser.get("/what-if/pause-lane")).status == 403
+    refused = await browser.confirm(f"{path}/apply")
+    assert refused.status == 403
+    assert (await browser.api.call("GET", "/lanes/mail")).body["paused"] is False
+
+
+async def test_foresight_tells_lanes_destinations_and_tenants_apart(browser: Browser) -> None:
+    api = browser.api
+    await jobs(api, 3)
+    await jobs(api, 5, "reports")
+    by_lane = (await browser.get("/foresight?by=lane")).text
+    assert by_lane.index(">reports</a>") < by_lane.index(">mail</a>")
+    one = (await browser.get("/foresight?lane=mail")).text
+    assert "Lane mail ✕" in one
+    assert ">reports</a>" not in one
+    assert "worker" in (await browser.get("/foresight?by=destination")).text
+    assert (await browser.get("/foresight?by=tenant")).status == 403
+    tenants = Tenants(api.node.database)
+    await first.ensure_tenant(tenants)
+    operator = replace(api, key=(await tenants.issue(first.TENANT, ["admin"])).key)
+    await browser.sign_in(operator.key)
+    assert api.tenant in (await browser.get("/foresight?by=tenant")).text
