@@ -11,6 +11,7 @@ GROUP = "runtime/test_coalescer.py"
 SEALER = "publisher/sealer.py"
 PUBLISHER = "stations/test_publisher.py"
 TAMPER = "faults/test_tamper.py"
+FORGED = "faults/test_forged_outbox.py"
 
 MUTANTS = (
     mutant(
@@ -222,5 +223,30 @@ MUTANTS = (
         "cut_off_chain_passes", "publisher/verify.py",
         "if last is not None and last[0] > self._upto:", "if False:",
         f"{TAMPER}::test_a_tail_that_is_cut_off_is_missed_by_the_anchor",
+    ),
+    mutant(
+        "repeated_event_passes", "publisher/verify.py",
+        "in sorted(found.items())[: MAX_FINDINGS - len(self._named)]:", "in ():",
+        f"{FORGED}::test_what_is_sealed_twice_is_named",
+    ),
+    mutant(
+        "second_seal_passes", "publisher/verify.py",
+        "SECOND_SEAL) if stray else None", "SECOND_SEAL) if False else None",
+        f"{FORGED}::test_a_second_seal_at_a_place_is_named",
+    ),
+    mutant(
+        "copied_address_sealed_again", SEALER,
+        "    if not known:\n        return unsealed\n", "    return unsealed\n",
+        f"{FORGED}::test_what_was_sealed_long_ago_is_not_sealed_again",
+    ),
+    mutant(
+        "false_end_passes", "store/functions/fact.sql",
+        "CASE WHEN of_event = outcome_event_id(o.subject, o.finished_at)\n", "CASE WHEN true\n",
+        f"{FORGED}::test_a_false_end_of_a_job_is_named",
+    ),
+    mutant(
+        "false_type_passes", "store/functions/fact.sql",
+        "CASE WHEN e.type = of_type THEN", "CASE WHEN true THEN",
+        f"{FORGED}::test_a_false_type_is_named",
     ),
 )  # fmt: skip

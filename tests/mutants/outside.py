@@ -61,6 +61,21 @@ MUTANTS = (
         "model/test_expansion.py",
     ),
     mutant(
+        "first_pause_forgotten", "store/schedule/schedule.sql",
+        "CASE WHEN resumed_at > handled THEN paused_at ELSE clock() END", "clock()",
+        "flows/test_schedule_runs.py::test_a_second_pause_forgets_nothing_of_the_first",
+    ),
+    mutant(
+        "buffered_one_runs_early", EXPANSION,
+        "or self._running or waiting > self._now:", "or self._running:",
+        "model/test_expansion.py::test_a_buffered_one_waits_for_a_clock_that_was_put_back",
+    ),
+    mutant(
+        "expanded_without_its_book", "scheduler/expander.py",
+        "        await occurrence_store.insert(connection, new)\n", "",
+        "faults/test_simulation.py::test_every_history_ends_well",
+    ),
+    mutant(
         "fired_before_due", EXPANSION,
         "if self._due(coming) > self._now or self._again_at or full:",
         "if self._again_at or full:",
