@@ -86,9 +86,10 @@ def test_the_client_has_every_module_it_imports_and_no_other(built: Built) -> No
 
 def _imported(path: str) -> Iterator[str]:
     for node in ast.walk(ast.parse((ROOT / "src" / path).read_text())):
-        name = node.module if isinstance(node, ast.ImportFrom) else None
-        if name and name.split(".")[0] == "postdate":
-            parts = name.split(".")
+        if not isinstance(node, ast.ImportFrom) or not node.module:
+            continue
+        name, parts = node.module, node.module.split(".")
+        if parts[0] == "postdate":
             yield from (f"{'/'.join(parts[:end])}/__init__.py" for end in range(1, len(parts)))
             file = f"{name.replace('.', '/')}.py"
             package = f"{name.replace('.', '/')}/__init__.py"
