@@ -588,6 +588,12 @@ CREATE FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at time
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off';
 
+CREATE FUNCTION payments_ahead_exceed(of_lane integer, until_at timestamp with time zone, most integer) RETURNS boolean
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off';
+
 CREATE FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) RETURNS double precision
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp'
@@ -890,6 +896,7 @@ CREATE TABLE change_set (
     created_at timestamp with time zone DEFAULT clock() NOT NULL,
     changed_at timestamp with time zone DEFAULT clock() NOT NULL,
     held_until timestamp with time zone,
+    token integer DEFAULT 0 NOT NULL,
     changes jsonb NOT NULL,
     steps jsonb NOT NULL,
     CONSTRAINT change_set_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
@@ -2129,6 +2136,8 @@ REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens inte
 GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
 REVOKE ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) TO postdate_reader;
+REVOKE ALL ON FUNCTION payments_ahead_exceed(of_lane integer, until_at timestamp with time zone, most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION payments_ahead_exceed(of_lane integer, until_at timestamp with time zone, most integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) TO postdate_writer;
 REVOKE ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) FROM PUBLIC;

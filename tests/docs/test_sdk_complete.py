@@ -105,7 +105,9 @@ def _offered(mine: dict[str, Any], own: dict[str, Any]) -> tuple[dict[str, Any],
     fields, items = dict(mine.get("properties", {})), mine.get("items", {})
     for branch in mine.get("anyOf", []):
         more, found = _offered(branch, own)
-        fields, items = {**fields, **more}, items or found
+        for name, schema in more.items():
+            fields[name] = {"anyOf": [fields[name], schema]} if name in fields else schema
+        items = items or found
     return fields, items
 
 

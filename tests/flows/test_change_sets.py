@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from conftest import Api, Clock
-from postdate.intake.change_set.operation import Operations
+from postdate.intake.change_set.lane_operation import LaneOperation
 from postdate.model.foresight.money import FailingPayment
 from postdate.views.foresight.effect import ChangeEffect, EffectViews
 
@@ -105,19 +105,19 @@ async def test_a_broken_off_apply_goes_on(api: Api, monkeypatch: pytest.MonkeyPa
         api, {"type": "pause_lane", "lane": "mail"}, {"type": "pause_lane", "lane": "post"}
     )
     assert draft["effect"]["held"] == 2
-    make = Operations.make
+    make = LaneOperation.make
 
-    async def die(self: Operations, actor: Any, change: Any, step: Any) -> int:
+    async def die(self: LaneOperation, work: Any, change: Any) -> None:
         if change.lane == "post":
             raise RuntimeError("killed")
-        return await make(self, actor, change, step)
+        await make(self, work, change)
 
-    monkeypatch.setattr(Operations, "make", die)
+    monkeypatch.setattr(LaneOperation, "make", die)
     assert (await api.call("POST", f"/change-sets/{draft['change_set_id']}/apply")).status == 500
     found = (await api.call("GET", f"/change-sets/{draft['change_set_id']}")).body
     assert (found["status"], [each["state"] for each in found["steps"]]) == (
         "APPLYING",
-        ["done", "begun"],
+        ["done", "planned"],
     )
     monkeypatch.undo()
     assert (await _do(api, draft, "apply"))["status"] == "APPLIED"
@@ -179,14 +179,11 @@ async def test_a_refused_undo_leaves_a_broken_off_set_to_be_applied(
         {"type": "reschedule_jobs", "filter": filtered, "to": {"delay_seconds": 0.001}},
         {"type": "pause_lane", "lane": "post"},
     )
-    make = Operations.make
 
-    async def die(self: Operations, actor: Any, change: Any, step: Any) -> int:
-        if hasattr(change, "lane"):
-            raise RuntimeError("killed")
-        return await make(self, actor, change, step)
+    async def die(*_: Any) -> None:
+        raise RuntimeError("killed")
 
-    monkeypatch.setattr(Operations, "make", die)
+    monkeypatch.setattr(LaneOperation, "make", die)
     assert (await api.call("POST", f"/change-sets/{draft['change_set_id']}/apply")).status == 500
     monkeypatch.undo()
     claimed = await api.call("POST", "/lanes/now/claim", {"max": 1, "wait_seconds": 5})

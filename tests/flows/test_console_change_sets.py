@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from conftest import Api
-from postdate.intake.change_set.operation import Operations
+from postdate.intake.change_set.lane_operation import LaneOperation
 from postdate.intake.tenant.tenant import Tenants
 from postdate.node import initial_key as first
 from support.plain_browser import Browser
@@ -116,7 +116,7 @@ async def test_a_refused_step_says_why_and_the_set_can_go_on(
         raise TimeoutError
 
     with monkeypatch.context() as broken:
-        broken.setattr(Operations, "make", full)
+        broken.setattr(LaneOperation, "make", full)
         refused = await browser.confirm(f"{path}/apply")
         assert refused.status >= 500
     page = (await browser.get(path)).text

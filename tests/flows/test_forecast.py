@@ -64,7 +64,7 @@ async def test_beyond_the_limit_the_error_is_told_and_holds(
     database: Database, tenant_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await _fill(database, tenant_id, 1000, 9000)
-    monkeypatch.setattr(module, "SAMPLES", ((8, 5000),))
+    monkeypatch.setattr(module, "SAMPLE_ROWS", 2000)
     held = 0
     async with database.read(tenant_id) as connection:
         walk = partial(due_store.by_lane, connection, tenant_id)

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postdate.ledger.settle import DuePayment, TransferFailed, decide
-from postdate.model.foresight.money import ExpectedPayment, ProjectedAccount, project
+from postdate.model.foresight.money import (
+    BalanceCurve,
+    BalanceWatch,
+    ExpectedPayment,
+    ProjectedAccount,
+    project,
+)
 from postdate.store.account.account import Account, AccountKey
 
 BEGIN = datetime(2026, 11, 17, tzinfo=UTC)
@@ -69,7 +75,8 @@ def test_projection_equals_the_decisions_of_the_ledger(
         for p in order
     ]
     decisions = decide(ledger, dues, BEGIN, lambda _: timedelta(0))
-    found = project(ahead, expected, "a")
+    curve = BalanceCurve(BEGIN, ahead["a"].balance, ahead["a"].held)
+    found = project(ahead, expected, BalanceWatch("a", curve))
     failed = {
         due.payment_id: str(decision.reason)
         for due, decision in zip(dues, decisions, strict=True)
@@ -80,8 +87,7 @@ def test_projection_equals_the_decisions_of_the_ledger(
     for name, account in ahead.items():
         own = ledger[AccountKey(0, 1, name)]
         assert (account.balance, account.held) == (own.balance, own.held)
-    if found.points:
-        assert found.points[-1].balance == ahead["a"].balance
+    assert curve.points[-1].balance == ahead["a"].balance
 
 
 def test_one_that_waits_for_its_money_is_paid_when_it_comes() -> None:

@@ -23,7 +23,12 @@ from postdate.intake.accept.create_once import CreateOnce
 from postdate.intake.account.account import Accounts
 from postdate.intake.account.adjustment import Adjustments
 from postdate.intake.change_set.change_set import ChangeSets
+from postdate.intake.change_set.job_operation import JobOperation
+from postdate.intake.change_set.lane_operation import LaneOperation
 from postdate.intake.change_set.operation import Operations
+from postdate.intake.change_set.payment_operation import PaymentOperation
+from postdate.intake.change_set.schedule_operation import ScheduleOperation
+from postdate.intake.change_set.tenant_operation import HaltOperation, SettingOperation
 from postdate.intake.destination.destination_test import DestinationTests
 from postdate.intake.job.bulk import JobBulk
 from postdate.intake.job.change import JobChanges
@@ -81,13 +86,14 @@ def services(node: Node, identities: Identities) -> Services:
     halting, bulk = Halting(database, node.halts), JobBulk(database, node.lanes, runtime)
     lanes, schedules = job.lanes(node), schedule.services(node, accepting)
     dead_letters = DeadLetters(database, node.lanes, accepting)
+    settings, payments = SettingChanges(database), _payments(node)
     operations = Operations(
-        database,
-        lanes=lanes,
-        schedules=schedules.change,
-        halts=halting,
-        bulk=bulk,
-        dead_letters=dead_letters,
+        lane=LaneOperation(database, lanes),
+        schedule=ScheduleOperation(database, schedules.change),
+        halt=HaltOperation(halting),
+        setting=SettingOperation(database, settings),
+        job=JobOperation(database, bulk, dead_letters),
+        payment=PaymentOperation(database, payments.change, payments.intake),
     )
     return Services(
         account=AccountServices(
@@ -126,12 +132,12 @@ def services(node: Node, identities: Identities) -> Services:
         operator_tenant=TENANT,
         overdue=node.overdue,
         overview=OverviewViews(database, node.lanes, load),
-        payment=_payments(node),
+        payment=payments,
         receipt=ReceiptViews(database, ReceiptKeys(database, outgoing.keyring)),
         schedule=schedules,
         search=SearchViews(database, node.lanes),
         session=ConsoleSessions(database),
-        setting=NounServices(SettingChanges(database), SettingViews(database)),
+        setting=NounServices(settings, SettingViews(database)),
         subscription=NounServices(publisher.intake(node), SubscriptionViews(database)),
         tenant=NounServices(Tenants(database), TenantViews(database)),
         test_clock=NounServices(test_clock.clocks(node, accepting), TestClockViews(database)),

@@ -44,8 +44,17 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     state: Literal["planned", "begun", "done", "undone"]
     jobs: int
+    """How many jobs matched when the set was made."""
+    payments: int
+    """The same of payments."""
+    amount: int
+    """What these payments come to."""
     more: bool
     changed: int
+    restored: dict[str, UUID]
+    """Payments that were cancelled, and those that undoing has made in their place."""
+    left: list[str]
+    """What undoing has left as it is, and why: others have changed it since, for example."""
 
 
 class ChangeSetView(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +89,14 @@ def view(found: ChangeSet, effect: ChangeEffect | None = None) -> ChangeSetView:
     """Show a change set."""
     kinds = [each["type"] for each in msgspec.to_builtins(found.changes)]
     steps = [
-        shaped(StepView, step, type=kind, jobs=len(step.jobs))
+        shaped(
+            StepView,
+            step,
+            type=kind,
+            jobs=len(step.jobs),
+            payments=len(step.payments),
+            restored={str(old): new for old, new in step.restored.items()},
+        )
         for kind, step in zip(kinds, found.steps, strict=True)
     ]
     return shaped(ChangeSetView, found.row, changes=found.changes, steps=steps, effect=effect)
@@ -102,9 +118,9 @@ async def create_change_set(
     """See what changes would do.
 
     Nothing is changed: a draft is stored, and `effect` says what would move, what would be late and
-    which payments would fail. A filter is frozen: the jobs that match now are the only ones that
-    applying the draft touches. Each change needs the scope of the same operation by itself. A key
-    without `payments:read` is not told which payments they are: `failing` is empty.
+    which payments would fail. A filter is frozen: the jobs or payments that match now are the only
+    ones that applying the draft touches. Each change needs the scope of the same operation by
+    itself. A key without `payments:read` is not told which payments they are: `failing` is empty.
     """
     actor, body, sets = call.actor, call.body, call.services.change_set
     check_instant("until_at", body.until_at)
@@ -152,8 +168,9 @@ async def get_change_set(call: Call[Services, Any, None]) -> ChangeSetView:
     "POST",
     "/change-sets/{change_set_id:uuid}/apply",
     "any",
-    errors=(Code.NOT_FOUND, Code.CONFLICT, Code.FORBIDDEN, Code.DUE_IN_PAST),
+    errors=(Code.NOT_FOUND, Code.CONFLICT, Code.FORBIDDEN, Code.DUE_IN_PAST, Code.TENANT_HALTED),
     max_seconds=APPLY_SECONDS,
+    halted="served",
 )
 async def apply_change_set(call: Call[Services, None, None]) -> ChangeSetView:
     """Make the changes, one after the other.
@@ -168,13 +185,16 @@ async def apply_change_set(call: Call[Services, None, None]) -> ChangeSetView:
     "POST",
     "/change-sets/{change_set_id:uuid}/undo",
     "any",
-    errors=(Code.NOT_FOUND, Code.CONFLICT, Code.FORBIDDEN),
+    errors=(Code.NOT_FOUND, Code.CONFLICT, Code.FORBIDDEN, Code.TENANT_HALTED),
     max_seconds=APPLY_SECONDS,
+    halted="served",
 )
 async def undo_change_set(call: Call[Services, None, None]) -> ChangeSetView:
     """Undo the changes, the last first.
 
-    Refused once a job that was moved has been executed. A cancelled job is final: it is made anew,
-    due when it was, and names the old one as its `origin_id`.
+    Refused once something that was moved has been executed. What somebody else has changed since is
+    left as it is, and `left` says so. A cancelled job is final: it is made anew, due when it was,
+    and names the old one as its `origin_id`. So is a cancelled payment: `restored` names the new
+    one, unless its instant has passed or the payer can no longer hold the amount.
     """
     return view(await call.services.change_set.undo(call.actor, call.uuid("change_set_id")))

@@ -11,14 +11,18 @@ from msgspec import UNSET, UnsetType
 from postdate.client.call import Group, K, call, pages
 from postdate.client.models.change_sets import (
     CancelJobsParams,
+    CancelPaymentsParams,
     ChangePolicyParams,
     ChangeSet,
     ChangeSetList,
     FreezeParams,
+    HaltTenantParams,
     LimitLaneParams,
     PauseLaneParams,
     PauseScheduleParams,
+    PutSettingParams,
     RescheduleJobsParams,
+    ReschedulePaymentsParams,
 )
 
 
@@ -35,8 +39,12 @@ class ChangeSets(Group[K]):
             | PauseScheduleParams
             | ChangePolicyParams
             | FreezeParams
+            | HaltTenantParams
+            | PutSettingParams
             | RescheduleJobsParams
             | CancelJobsParams
+            | ReschedulePaymentsParams
+            | CancelPaymentsParams
         ],
         note: str | None = None,
         until_at: datetime | None = None,
@@ -45,10 +53,10 @@ class ChangeSets(Group[K]):
         """See what changes would do.
 
         Nothing is changed: a draft is stored, and `effect` says what would move, what would be
-        late and which payments would fail. A filter is frozen: the jobs that match now are the
-        only ones that applying the draft touches. Each change needs the scope of the same
-        operation by itself. A key without `payments:read` is not told which payments they are:
-        `failing` is empty.
+        late and which payments would fail. A filter is frozen: the jobs or payments that match
+        now are the only ones that applying the draft touches. Each change needs the scope of the
+        same operation by itself. A key without `payments:read` is not told which payments they
+        are: `failing` is empty.
         `changes`: Each as the operation by itself.
         `note`: Why.
         `until_at`: How far to look ahead; a day by default.
@@ -91,6 +99,9 @@ class ChangeSets(Group[K]):
     def undo(self, change_set_id: UUID | str) -> ChangeSet:
         """Undo the changes, the last first.
 
-        Refused once a job that was moved has been executed. A cancelled job is final: it is made
-        anew, due when it was, and names the old one as its `origin_id`.
+        Refused once something that was moved has been executed. What somebody else has changed
+        since is left as it is, and `left` says so. A cancelled job is final: it is made anew, due
+        when it was, and names the old one as its `origin_id`. So is a cancelled payment:
+        `restored` names the new one, unless its instant has passed or the payer can no longer
+        hold the amount.
         """

@@ -57,6 +57,20 @@ class FreezeParams(TypedDict, total=False):
     until_at: Required[datetime]
 
 
+class HaltTenantParams(TypedDict, total=False):
+    """Stop everything of the tenant; it is the last change of its set."""
+
+    type: Required[Literal["halt"]]
+
+
+class PutSettingParams(TypedDict, total=False):
+    """Set a run-time setting of the tenant."""
+
+    type: Required[Literal["put_setting"]]
+    name: Required[str]
+    value: Required[int | float | bool | str]
+
+
 class RescheduleJobsParams(TypedDict, total=False):
     """Move the jobs that match now to another instant."""
 
@@ -70,6 +84,40 @@ class CancelJobsParams(TypedDict, total=False):
 
     type: Required[Literal["cancel_jobs"]]
     filter: Required[BulkFilterParams]
+
+
+class PaymentBulkFilterParams(TypedDict, total=False):
+    """Which pending payments; at least one member must be given."""
+
+    from_account_id: str | None
+    """1 to 64 of A-Z a-z 0-9 _ . : @ -, beginning with a letter or digit."""
+    to_account_id: str | None
+    """1 to 64 of A-Z a-z 0-9 _ . : @ -, beginning with a letter or digit."""
+    schedule_id: UUID | str | None
+    due_after: datetime | None
+    due_before: datetime | None
+
+
+class PaymentInstantParams(TypedDict, total=False):
+    """When the payments are to be due: one of the two."""
+
+    delay_seconds: int | timedelta | None
+    scheduled_time: datetime | None
+
+
+class ReschedulePaymentsParams(TypedDict, total=False):
+    """Move the pending payments that match now to another instant; their holds stay."""
+
+    type: Required[Literal["reschedule_payments"]]
+    filter: Required[PaymentBulkFilterParams]
+    to: Required[PaymentInstantParams]
+
+
+class CancelPaymentsParams(TypedDict, total=False):
+    """Cancel the pending payments that match now; what they hold is released."""
+
+    type: Required[Literal["cancel_payments"]]
+    filter: Required[PaymentBulkFilterParams]
 
 
 class BulkFilter(Struct, frozen=True, kw_only=True):
@@ -88,6 +136,24 @@ class CancelJobs(Struct, frozen=True, kw_only=True, tag_field="type", tag="cance
     filter: BulkFilter
 
 
+class PaymentBulkFilter(Struct, frozen=True, kw_only=True):
+    """Which pending payments; at least one member must be given."""
+
+    from_account_id: str | None = None
+    """1 to 64 of A-Z a-z 0-9 _ . : @ -, beginning with a letter or digit."""
+    to_account_id: str | None = None
+    """1 to 64 of A-Z a-z 0-9 _ . : @ -, beginning with a letter or digit."""
+    schedule_id: str | None = None
+    due_after: datetime | None = None
+    due_before: datetime | None = None
+
+
+class CancelPayments(Struct, frozen=True, kw_only=True, tag_field="type", tag="cancel_payments"):
+    """Cancel the pending payments that match now; what they hold is released."""
+
+    filter: PaymentBulkFilter
+
+
 class ChangeEffect(Struct, frozen=True, kw_only=True):
     """What changes would do within a window."""
 
@@ -96,6 +162,8 @@ class ChangeEffect(Struct, frozen=True, kw_only=True):
     known_until: datetime
     error_percent: int | None
     moved: int
+    moved_amount: int
+    released_amount: int
     held: int
     skipped: int
     queues_before: list[LoadQueue]
@@ -120,6 +188,10 @@ class Freeze(Struct, frozen=True, kw_only=True, tag_field="type", tag="freeze"):
     until_at: datetime
 
 
+class HaltTenant(Struct, frozen=True, kw_only=True, tag_field="type", tag="halt"):
+    """Stop everything of the tenant; it is the last change of its set."""
+
+
 class LimitLane(Struct, frozen=True, kw_only=True, tag_field="type", tag="limit_lane"):
     """Let a lane start no more than so many in a second; null takes the limit away."""
 
@@ -139,6 +211,13 @@ class PauseSchedule(Struct, frozen=True, kw_only=True, tag_field="type", tag="pa
     schedule_id: str
 
 
+class PutSetting(Struct, frozen=True, kw_only=True, tag_field="type", tag="put_setting"):
+    """Set a run-time setting of the tenant."""
+
+    name: str
+    value: int | float | bool | str
+
+
 class Instant(Struct, frozen=True, kw_only=True):
     """When the jobs are to be due; with a spread each has its own place in it."""
 
@@ -152,6 +231,22 @@ class RescheduleJobs(Struct, frozen=True, kw_only=True, tag_field="type", tag="r
 
     filter: BulkFilter
     to: Instant
+
+
+class PaymentInstant(Struct, frozen=True, kw_only=True):
+    """When the payments are to be due: one of the two."""
+
+    delay_seconds: int | None = None
+    scheduled_time: datetime | None = None
+
+
+class ReschedulePayments(
+    Struct, frozen=True, kw_only=True, tag_field="type", tag="reschedule_payments"
+):
+    """Move the pending payments that match now to another instant; their holds stay."""
+
+    filter: PaymentBulkFilter
+    to: PaymentInstant
 
 
 class StepState(OpenEnum):
@@ -169,8 +264,12 @@ class Step(Struct, frozen=True, kw_only=True):
     type: str
     state: StepState
     jobs: int
+    payments: int
+    amount: int
     more: bool
     changed: int
+    restored: dict[str, str]
+    left: list[str]
 
 
 class ChangeSet(Struct, frozen=True, kw_only=True):
@@ -183,7 +282,17 @@ class ChangeSet(Struct, frozen=True, kw_only=True):
     created_at: datetime
     changed_at: datetime
     changes: list[
-        PauseLane | LimitLane | PauseSchedule | ChangePolicy | Freeze | RescheduleJobs | CancelJobs
+        PauseLane
+        | LimitLane
+        | PauseSchedule
+        | ChangePolicy
+        | Freeze
+        | HaltTenant
+        | PutSetting
+        | RescheduleJobs
+        | CancelJobs
+        | ReschedulePayments
+        | CancelPayments
     ]
     steps: list[Step]
     effect: ChangeEffect | None = None

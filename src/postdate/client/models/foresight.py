@@ -52,12 +52,35 @@ class Load(Struct, frozen=True, kw_only=True):
 
 
 class BalancePoint(Struct, frozen=True, kw_only=True):
-    """An account right after a change."""
+    """An account, or the sum of many, right after a change."""
 
     at: datetime
     balance: int
     held: int
     available: int
+
+
+class MoneyTotal(Struct, frozen=True, kw_only=True):
+    """All accounts of one currency together.
+
+    Those without a floor, as the issuer, are left out.
+    """
+
+    currency: str | None
+    accounts: int
+    lowest: BalancePoint
+    end: BalancePoint
+    points: list[BalancePoint]
+
+
+class ShortAccount(Struct, frozen=True, kw_only=True):
+    """An account that a payment would take below its floor."""
+
+    account_id: str
+    first_short_at: datetime
+    available: int
+    floor: int
+    amount: int
 
 
 class Money(Struct, frozen=True, kw_only=True):
@@ -70,6 +93,9 @@ class Money(Struct, frozen=True, kw_only=True):
     failing_count: int
     failing: list[FailingPayment]
     first_failing_at: datetime | None
+    short_count: int
+    short: list[ShortAccount]
+    totals: list[MoneyTotal] = field(default_factory=list)
     account_id: str | None = None
     balance: int | None = None
     available: int | None = None

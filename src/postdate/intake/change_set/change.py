@@ -8,14 +8,34 @@ import msgspec
 from msgspec import Meta
 
 from postdate.intake.job.bulk import BulkFilter, Instant
+from postdate.model.payment import payment as payment_model
+from postdate.model.payment.payment import AccountId
 from postdate.model.schedule.schedule import InsufficientFunds
 from postdate.model.schedule.spec import Jitter
+from postdate.model.setting.table import Value
 from postdate.model.tenant.identity import Scope
 
 MAX_CHANGES: Final = 20
 
 LaneName = Annotated[str, Meta(min_length=1, max_length=63)]
 At = Annotated[datetime, Meta(tz=True)]
+
+
+class PaymentBulkFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which pending payments; at least one member must be given."""
+
+    from_account_id: AccountId | None = None
+    to_account_id: AccountId | None = None
+    schedule_id: UUID | None = None
+    due_after: At | None = None
+    due_before: At | None = None
+
+
+class PaymentInstant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When the payments are to be due: one of the two."""
+
+    delay_seconds: payment_model.Delay | None = None
+    scheduled_time: At | None = None
 
 
 class _ItemChange(
@@ -58,6 +78,17 @@ class Freeze(_ItemChange, frozen=True, kw_only=True, tag="freeze"):
     until_at: At
 
 
+class HaltTenant(_ItemChange, frozen=True, kw_only=True, tag="halt"):
+    """Stop everything of the tenant; it is the last change of its set."""
+
+
+class PutSetting(_ItemChange, frozen=True, kw_only=True, tag="put_setting"):
+    """Set a run-time setting of the tenant."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    value: Value
+
+
 class RescheduleJobs(_ItemChange, frozen=True, kw_only=True, tag="reschedule_jobs"):
     """Move the jobs that match now to another instant."""
 
@@ -71,7 +102,25 @@ class CancelJobs(_ItemChange, frozen=True, kw_only=True, tag="cancel_jobs"):
     filter: BulkFilter
 
 
-Change = PauseLane | LimitLane | PauseSchedule | ChangePolicy | Freeze | RescheduleJobs | CancelJobs
+class ReschedulePayments(_ItemChange, frozen=True, kw_only=True, tag="reschedule_payments"):
+    """Move the pending payments that match now to another instant; their holds stay."""
+
+    filter: PaymentBulkFilter
+    to: PaymentInstant
+
+
+class CancelPayments(_ItemChange, frozen=True, kw_only=True, tag="cancel_payments"):
+    """Cancel the pending payments that match now; what they hold is released."""
+
+    filter: PaymentBulkFilter
+
+
+LaneChanges = PauseLane | LimitLane
+ScheduleChanges = PauseSchedule | ChangePolicy
+TenantChanges = Freeze | HaltTenant | PutSetting
+JobItemChanges = RescheduleJobs | CancelJobs
+PaymentItemChanges = ReschedulePayments | CancelPayments
+Change = LaneChanges | ScheduleChanges | TenantChanges | JobItemChanges | PaymentItemChanges
 
 SCOPES: Final[dict[type, Scope]] = {
     PauseLane: Scope.JOBS_WRITE,
@@ -79,24 +128,52 @@ SCOPES: Final[dict[type, Scope]] = {
     PauseSchedule: Scope.SCHEDULES_WRITE,
     ChangePolicy: Scope.SCHEDULES_WRITE,
     Freeze: Scope.ADMIN,
+    HaltTenant: Scope.ADMIN,
+    PutSetting: Scope.ADMIN,
     RescheduleJobs: Scope.JOBS_WRITE,
     CancelJobs: Scope.JOBS_WRITE,
+    ReschedulePayments: Scope.PAYMENTS_WRITE,
+    CancelPayments: Scope.PAYMENTS_WRITE,
 }
 """What each change needs: the scope of the same operation by itself."""
 
 
 class ChangeStep(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """How far one change has come, and what is needed to undo it."""
+    """How far one change has come, and what is needed to undo it.
+
+    It is recorded in the transaction of the change itself, so what it says has happened.
+    """
+
+    state: Literal["planned", "begun", "done", "undone"] = "planned"
+    changed: int = 0
+    left: list[str] = []
+    """What was not changed back, and why."""
 
     jobs: list[UUID] = []
     """The jobs that matched when the set was made: no others are touched."""
+    payments: list[UUID] = []
+    """The same of payments."""
+    amount: int = 0
+    """What these payments come to."""
     more: bool = False
+
     paused: bool | None = None
+    """Whether it was paused, or halted, already."""
     rate_per_second: float | None = None
     jitter_seconds: int | None = None
     insufficient_funds: InsufficientFunds | None = None
-    due: dict[UUID, datetime] = {}
+    version: int | None = None
+    """That of the schedule before."""
+    value: Value | None = None
+    """What the tenant had set."""
+    by: str | None = None
+    """Who has set what there is now."""
+
     to: datetime | None = None
-    """The new instant of the jobs, the same whoever goes on with the step."""
-    state: Literal["planned", "begun", "done", "undone"] = "planned"
-    changed: int = 0
+    """The new instant of jobs or payments, the same whoever goes on with the step."""
+    due: dict[UUID, datetime] = {}
+    """The jobs or payments that this step has changed, and when each was due before."""
+    revisions: dict[UUID, int] = {}
+    """What those that were moved have had since."""
+    restored: dict[UUID, UUID] = {}
+    """Cancelled payments, and those made in their place."""

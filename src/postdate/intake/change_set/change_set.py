@@ -1,6 +1,8 @@
 """Change sets: try changes out, make them together, and undo them."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -13,23 +15,21 @@ from postdate.intake.account.account import refuse_limited
 from postdate.intake.change_set.change import (
     SCOPES,
     CancelJobs,
+    CancelPayments,
     Change,
-    ChangePolicy,
     ChangeStep,
-    Freeze,
-    LimitLane,
-    PauseLane,
-    PauseSchedule,
-    RescheduleJobs,
+    HaltTenant,
 )
 from postdate.intake.change_set.operation import Operations
+from postdate.intake.change_set.step_work import StepWork
 from postdate.model.error import Code, refuse
 from postdate.model.foresight.hypothesis import Hypothesis
 from postdate.model.ids import new_id
 from postdate.model.tenant.identity import Identity
 from postdate.store.change_set import change_set as store
 from postdate.store.change_set.change_set import ChangeSetRow
-from postdate.store.connection.database import Database
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import DatabaseError
 from postdate.store.schedule import schedule as schedule_store
 
 HOLD: Final = timedelta(seconds=90)
@@ -57,10 +57,10 @@ class ChangeSets:
     async def draft(
         self, actor: Identity, changes: Sequence[Change], note: str | None
     ) -> ChangeSet:
-        """Plan changes; the jobs that match now are the only ones that they will touch."""
+        """Plan changes; what matches now is all that they will touch."""
         _check(actor, changes)
-        steps = [await self._operations.plan(actor, each) for each in changes]
-        _check_cancelled_once(changes, steps)
+        steps = [await self._operations.of(each).plan(actor, each) for each in changes]
+        _check_order(changes, steps)
         change_set_id = new_id(actor.tenant_id % 64, self._database.unix_ms())
         async with self._database.connection() as connection:
             now = await schedule_store.now(connection)
@@ -95,27 +95,24 @@ class ChangeSets:
 
     async def apply(self, actor: Identity, change_set_id: UUID) -> ChangeSet:
         """Make the changes one after the other; go on where another call ended."""
-        found = await self._hold(actor, change_set_id, ("DRAFT", "APPLYING"), "APPLIED")
+        found, token = await self._hold(actor, change_set_id, ("DRAFT", "APPLYING"), "APPLIED")
         if found.row.status == "APPLIED":
             return found
-        try:
+        async with self._at_work(actor, found, token):
             for change, step in zip(found.changes, found.steps, strict=True):
-                if step.state == "planned":
-                    await self._operations.begin(actor, change, step)
-                    await self._record(actor, found)
-                if step.state == "begun":
-                    step.changed = await self._operations.make(actor, change, step)
-                    step.state = "done"
-                    await self._record(actor, found)
-        except BaseException:
-            await self._record(actor, found, "APPLYING")
-            raise
-        return await self._end(actor, found, "APPLIED")
+                if step.state in {"planned", "begun"}:
+                    await self._check_killed(actor, change)
+                    work = self._work(actor, found, token, step)
+                    await self._operations.of(change).make(work, change)
+            return await self._end(actor, found, token, "APPLIED")
 
     async def undo(self, actor: Identity, change_set_id: UUID) -> ChangeSet:
-        """Undo the changes, the last first, unless something of them was executed."""
+        """Undo the changes, the last first, unless something of them was executed.
+
+        What somebody else has changed since is left as it is, and said in the step.
+        """
         expected = ("APPLIED", "APPLYING", "UNDOING")
-        found = await self._hold(actor, change_set_id, expected, "UNDONE")
+        found, token = await self._hold(actor, change_set_id, expected, "UNDONE")
         if found.row.status == "UNDONE":
             return found
         begun = [
@@ -123,79 +120,82 @@ class ChangeSets:
             for change, step in zip(found.changes, found.steps, strict=True)
             if step.state in {"begun", "done"}
         ]
-        try:
+        async with self._at_work(actor, found, token):
             if not any(step.state == "undone" for step in found.steps):
                 for change, step in begun:
-                    await self._operations.check_undo(actor, change, step)
+                    await self._operations.of(change).check_undo(actor, change, step)
             for change, step in reversed(begun):
-                await self._operations.unmake(actor, change, step)
-                step.state = "undone"
-                await self._record(actor, found)
-        except BaseException:
-            await self._record(actor, found, _undo_broken_off(found.steps))
-            raise
-        return await self._end(actor, found, "UNDONE")
+                await self._check_killed(actor, change)
+                work = self._work(actor, found, token, step)
+                await self._operations.of(change).unmake(work, change)
+            return await self._end(actor, found, token, "UNDONE")
 
     async def suppose(self, actor: Identity, found: ChangeSet) -> Hypothesis:
         """Return what would be if the changes were made."""
         hypothesis = Hypothesis()
         for change, step in zip(found.changes, found.steps, strict=True):
-            match change:
-                case PauseLane():
-                    hypothesis.paused_lanes.add(change.lane)
-                case LimitLane():
-                    hypothesis.rates[change.lane] = change.rate_per_second
-                case PauseSchedule():
-                    hypothesis.paused_schedules.add(change.schedule_id)
-                case ChangePolicy():
-                    if change.jitter_seconds is not None:
-                        hypothesis.jitter[change.schedule_id] = change.jitter_seconds
-                    if change.insufficient_funds is not None:
-                        hypothesis.funds[change.schedule_id] = change.insufficient_funds
-                case Freeze():
-                    begin = change.from_at or found.row.created_at
-                    hypothesis.freeze = begin, change.until_at
-                case RescheduleJobs() | CancelJobs():
-                    hypothesis.moved += await self._operations.moves(actor, change, step)
+            await self._operations.of(change).suppose(actor, change, step, hypothesis)
         return hypothesis
+
+    async def _check_killed(self, actor: Identity, change: Change) -> None:
+        """Refuse to change anything of a tenant that stands still, but its standing still."""
+        if not isinstance(change, HaltTenant):
+            await self._operations.check_killed(actor.tenant_id)
+
+    def _work(self, actor: Identity, found: ChangeSet, token: int, step: ChangeStep) -> StepWork:
+        async def record(connection: Connection) -> None:
+            key = actor.tenant_id, found.row.change_set_id
+            if not await store.record(connection, *key, token, _text(found.steps), HOLD):
+                raise refuse(Code.CONFLICT, "Somebody else is at it by now.")
+
+        return StepWork(actor, step, f"change set {found.row.change_set_id}", record)
 
     async def _hold(
         self, actor: Identity, change_set_id: UUID, expected: Sequence[str], done: str
-    ) -> ChangeSet:
+    ) -> tuple[ChangeSet, int]:
         """Begin to work on a set alone; one that is done already is returned as it is."""
         found = await self.find(actor, change_set_id)
         _check(actor, found.changes)
         working = "APPLYING" if done == "APPLIED" else "UNDOING"
         async with self._database.write() as connection:
-            held = await store.hold(
+            token = await store.hold(
                 connection, actor.tenant_id, change_set_id, expected, working, HOLD
             )
         current = await self.find(actor, change_set_id)
-        if held or current.row.status == done:
-            return current
+        if token is not None or current.row.status == done:
+            return current, token or 0
         detail = f"The change set is {current.row.status}, or somebody is at it."
         raise refuse(
             Code.CONFLICT, detail, current_status=current.row.status, retry_after_seconds=5
         )
 
-    async def _record(self, actor: Identity, found: ChangeSet, status: str | None = None) -> None:
-        async with self._database.write() as connection:
-            await store.record(
-                connection, actor.tenant_id, found.row.change_set_id, _text(found.steps), status
-            )
+    @asynccontextmanager
+    async def _at_work(self, actor: Identity, found: ChangeSet, token: int) -> AsyncIterator[None]:
+        """Let the set go when work on it is broken off: its steps say how far it has come."""
+        try:
+            yield
+        except BaseException:
+            with suppress(DatabaseError):
+                await asyncio.shield(self._let_go(actor, found.row.change_set_id, token))
+            raise
 
-    async def _end(self, actor: Identity, found: ChangeSet, status: str) -> ChangeSet:
-        about = actor.tenant_id, found.row.change_set_id
+    async def _let_go(self, actor: Identity, change_set_id: UUID, token: int) -> None:
+        status = _broken_off(await self.find(actor, change_set_id))
+        async with self._database.write() as connection:
+            await store.let_go(connection, actor.tenant_id, change_set_id, token, status)
+
+    async def _end(self, actor: Identity, found: ChangeSet, token: int, status: str) -> ChangeSet:
+        change_set_id = found.row.change_set_id
         kinds = [each["type"] for each in msgspec.to_builtins(found.changes)]
         event = f"change_set.{status.lower()}"
         async with self._database.write() as connection:
-            await store.record(
-                connection, actor.tenant_id, found.row.change_set_id, _text(found.steps), status
-            )
+            if not await store.let_go(connection, actor.tenant_id, change_set_id, token, status):
+                raise refuse(Code.CONFLICT, "Somebody else is at it by now.")
+            about = actor.tenant_id, change_set_id
             await record_event(
                 connection, self._database, about, event, actor.key_id, {"changes": kinds}
             )
-        return await self.find(actor, found.row.change_set_id)
+        return await self.find(actor, change_set_id)
 
 
 def _check(actor: Identity, changes: Sequence[Change]) -> None:
@@ -207,21 +207,29 @@ def _check(actor: Identity, changes: Sequence[Change]) -> None:
             raise refuse(Code.FORBIDDEN, f"This needs the scope {scope}.", f"changes[{number}]")
 
 
-def _check_cancelled_once(changes: Sequence[Change], steps: Sequence[ChangeStep]) -> None:
-    """Refuse to cancel what another change touches: neither could be undone by itself."""
+def _check_order(changes: Sequence[Change], steps: Sequence[ChangeStep]) -> None:
+    """Refuse what could not be undone step by step."""
     for number, (change, step) in enumerate(zip(changes, steps, strict=True)):
-        others = {job for other in steps if other is not step for job in other.jobs}
-        if isinstance(change, CancelJobs) and not others.isdisjoint(step.jobs):
-            detail = "It cancels jobs that another change of the set touches."
+        others = {
+            item for other in steps if other is not step for item in (*other.jobs, *other.payments)
+        }
+        cancels = isinstance(change, CancelJobs | CancelPayments)
+        if cancels and not others.isdisjoint((*step.jobs, *step.payments)):
+            detail = "It cancels what another change of the set touches."
             raise refuse(Code.INVALID_FIELD, detail, f"changes[{number}].filter")
+        if isinstance(change, HaltTenant) and number + 1 < len(changes):
+            detail = "After a halt nothing can be changed: it comes last."
+            raise refuse(Code.INVALID_FIELD, detail, f"changes[{number}]")
 
 
-def _undo_broken_off(steps: Sequence[ChangeStep]) -> str:
-    """Return what a set is whose undoing was refused: one that was not made whole stays so."""
-    states = {step.state for step in steps}
+def _broken_off(found: ChangeSet) -> str:
+    """Return what a set is on which work was broken off: one that was not made whole stays so."""
+    states = {step.state for step in found.steps}
     if "undone" in states:
         return "UNDOING"
-    return "APPLIED" if states == {"done"} else "APPLYING"
+    if found.row.status == "UNDOING" and states == {"done"}:
+        return "APPLIED"
+    return "APPLYING"
 
 
 def _text(value: object) -> str:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.intake.accept.create_once import Remember, forget
 from postdate.intake.accept.events import record_events
 from postdate.intake.job import validation
 from postdate.intake.job.change import cancellation, result_of
@@ -88,6 +89,14 @@ class Changed(NamedTuple):
     held: int = 0
 
 
+class JobMoved(NamedTuple):
+    """A job that was moved: when it was due before, and the revision that it has now."""
+
+    job_id: UUID
+    before: datetime
+    revision: int
+
+
 Change = Callable[[Connection, Sequence[OpenJob]], Awaitable[int]]
 """Change jobs that are locked, and say how many it changed."""
 
@@ -122,7 +131,12 @@ class JobBulk:
         return Found(jobs, more)
 
     async def cancel_these(
-        self, tenant_id: int, found: Mapping[UUID, JobStatus], actor: str, reason: str | None = None
+        self,
+        tenant_id: int,
+        found: Mapping[UUID, JobStatus],
+        actor: str,
+        reason: str | None = None,
+        remember: Remember[Sequence[OpenJob]] = forget,
     ) -> Changed:
         """Cancel exactly these, as far as they are as they were found; return how many."""
         statuses = _unchanged_statuses(found)
@@ -133,6 +147,7 @@ class JobBulk:
             why = _with_reason(reason)
             data = {job.job_id: {"result": result_of(job), **why} for job in jobs}
             await record_events(connection, self._database, tenant_id, "job.cancelled", actor, data)
+            await remember(connection, jobs)
             return len(jobs)
 
         return await self._change(tenant_id, found, cancel)
@@ -163,25 +178,37 @@ class JobBulk:
         to: Instant,
         actor: str,
         reason: str | None = None,
-        back: Mapping[UUID, datetime] = MappingProxyType({}),
+        *,
+        remember: Remember[Sequence[JobMoved]] = forget,
+        back: Mapping[UUID, JobMoved] = MappingProxyType({}),
     ) -> Changed:
         """Move exactly these to another instant, as far as none has begun; return how many.
 
-        Those in `back` go back to an instant of their own, or are due now where that has passed.
+        Those in `back` go back to where they were, or are due now where that has passed, unless
+        somebody has changed them since.
         """
 
         def target(job: OpenJob) -> Instant:
-            own = back.get(job.job_id)
-            if own is None:
+            if job.job_id not in back:
                 return to
+            own = back[job.job_id].before
             return Instant(run_at=own) if own > job.now else Instant(delay_seconds=0)
 
+        def unchanged(job: OpenJob) -> bool:
+            return job.job_id not in back or back[job.job_id].revision == job.revision
+
         async def move(connection: Connection, locked: Sequence[OpenJob]) -> int:
-            moved = await self._reschedule(connection, tenant_id, locked, target)
+            wanted = [job for job in locked if unchanged(job)]
+            moved = await self._reschedule(connection, tenant_id, wanted, target)
             why = _with_reason(reason)
             data = {one.job_id: {"due_at": one.due_at, **why} for one in moved}
             await record_events(
                 connection, self._database, tenant_id, "job.rescheduled", actor, data
+            )
+            before = {job.job_id: job.due_at or job.now for job in wanted}
+            await remember(
+                connection,
+                [JobMoved(one.job_id, before[one.job_id], one.revision) for one in moved],
             )
             return len(moved)
 

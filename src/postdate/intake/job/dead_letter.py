@@ -178,10 +178,8 @@ class DeadLetters:
                 tenant_id,
                 rows[job_id],
                 actor,
-                (restored[job_id] - now).total_seconds()
-                if job_id in restored
-                else pace.delay_seconds(number),
-                rows[job_id].expires_at if job_id in restored else None,
+                pace.delay_seconds(number),
+                max(now, restored[job_id]) if job_id in restored else None,
             )
             for number, job_id in enumerate(new)
         ]
@@ -211,16 +209,17 @@ class DeadLetters:
         row: JobRow,
         actor: str,
         delay_seconds: float | None,
-        expires_at: datetime | None,
+        run_at: datetime | None,
     ) -> CheckedJob:
         """Ask for the same job again; the expiry of one that has failed does not count again."""
         request = JobRequest(
             tenant_id=tenant_id,
             spec=JobSpec(
                 destination=decode_destination(row.destination),
-                delay_seconds=None if delay_seconds is None else max(0.0, delay_seconds),
+                delay_seconds=delay_seconds if run_at is None else None,
+                run_at=run_at,
                 payload_ref=row.payload_ref,
-                expires_at=expires_at,
+                expires_at=None if run_at is None else row.expires_at,
                 lane=row.lane,
                 metadata=row.metadata,
                 description=row.description,

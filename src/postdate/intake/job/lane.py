@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
+from postdate.intake.accept.before_change import BeforeChange, always
 from postdate.intake.accept.events import named, record_event
 from postdate.model.error import Code, Refusal, refuse
 from postdate.model.setting.setting import Settings
@@ -64,11 +65,20 @@ class Lanes:
             names.add((tenant_id, name))
         return refused
 
-    async def change(self, tenant_id: int, name: str, change: LaneChange, actor: str) -> None:
+    async def change(
+        self,
+        tenant_id: int,
+        name: str,
+        change: LaneChange,
+        actor: str,
+        before: BeforeChange[Lane] = always,
+    ) -> None:
         """Change weight, width or limits of a lane."""
         values = {k: v for k, v in msgspec.structs.asdict(change).items() if v is not msgspec.UNSET}
         async with self._database.write() as connection:
             lane = await _one(connection, tenant_id, name)
+            if not await before(connection, lane):
+                return
             if values.get("width", lane.width) < lane.width:
                 detail = f"The width is {lane.width} and can only grow: jobs lie in its buckets."
                 raise refuse(Code.INVALID_FIELD, detail, "width")
@@ -76,20 +86,34 @@ class Lanes:
             await self._record(connection, lane, "lane.changed", actor, values)
         self.directory.remember(changed)
 
-    async def pause(self, tenant_id: int, name: str, *, note: str | None, actor: str) -> None:
+    async def pause(
+        self,
+        tenant_id: int,
+        name: str,
+        *,
+        note: str | None,
+        actor: str,
+        before: BeforeChange[Lane] = always,
+    ) -> None:
         """Let nothing of a lane start until it is resumed; what runs goes on."""
         async with self._database.write() as connection:
             lane = await _one(connection, tenant_id, name)
+            if not await before(connection, lane):
+                return
             changed = await lane_store.pause(
                 connection, tenant_id, name, paused=True, note=note, actor=actor
             )
             await self._record(connection, lane, "lane.paused", actor, {"note": note})
         self.directory.remember(changed)
 
-    async def resume(self, tenant_id: int, name: str, *, actor: str) -> None:
+    async def resume(
+        self, tenant_id: int, name: str, *, actor: str, before: BeforeChange[Lane] = always
+    ) -> None:
         """Let a paused lane go on."""
         async with self._database.write() as connection:
             lane = await _one(connection, tenant_id, name)
+            if not await before(connection, lane):
+                return
             changed = await lane_store.pause(connection, tenant_id, name, paused=False)
             await self._record(connection, lane, "lane.resumed", actor, {})
         self.directory.remember(changed)
@@ -103,6 +127,7 @@ class Lanes:
 
 
 async def _one(connection: Connection, tenant_id: int, name: str) -> Lane:
+    await lane_store.change_alone(connection, tenant_id)
     found = await lane_store.find(connection, [(tenant_id, name)])
     if not found:
         raise refuse(Code.NOT_FOUND, f"There is no lane {name}.")

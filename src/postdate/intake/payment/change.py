@@ -1,16 +1,19 @@
 """Cancel and reschedule open payments: whoever locks the timer first decides."""
 
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 
+from postdate.intake.accept.create_once import Remember
 from postdate.intake.accept.events import record_event
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.intake.payment.request import NeedsApproval, Scheduled
 from postdate.ledger.hold import release
 from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.ids import bucket_of
 from postdate.model.payment.payment import When, instant
 from postdate.model.setting.setting import Settings
 from postdate.model.status import PaymentStatus
@@ -26,6 +29,8 @@ from postdate.store.payment.payment_change import OpenPayment
 from postdate.store.payment.settlement import LockedTimer, PaymentTerms
 from postdate.store.tenant import halt as halt_store
 
+DELAY: Final = "payment.max_delay_seconds"
+
 
 class Ending(NamedTuple):
     """How an open payment ends without money moving; `decision` is that of a waiting approval."""
@@ -34,6 +39,32 @@ class Ending(NamedTuple):
     code: str | None = None
     error: str | None = None
     decision: Decision = "withdrawn"
+
+
+LockedOpen = tuple[OpenPayment, PaymentTerms]
+"""An open payment, its timer locked, with its terms."""
+
+
+class PaymentMoved(NamedTuple):
+    """A payment that was moved: when it was due before, and the revision that it has now."""
+
+    payment_id: UUID
+    before: datetime
+    revision: int
+
+
+async def _release(connection: Connection, payments: Sequence[LockedOpen]) -> None:
+    """Give back what payments hold: their accounts are locked in one order, and written once."""
+    held = [
+        (AccountKey(found.timer.bucket, found.timer.tenant_id, terms.from_account), terms.amount)
+        for found, terms in payments
+        if terms.hold
+    ]
+    if held:
+        accounts = await account_store.lock(connection, sorted({key for key, _ in held}))
+        for key, amount in held:
+            release(accounts[key], amount)
+        await account_store.write(connection, list(accounts.values()))
 
 
 class PaymentEnds:
@@ -51,12 +82,25 @@ class PaymentEnds:
         actor: str,
     ) -> Approval | None:
         """End a locked payment; return its approval, decided, where it waited for one."""
+        await _release(connection, [(found, terms)])
+        return await self._end(connection, found, ending, actor)
+
+    async def end_all(
+        self,
+        connection: Connection,
+        payments: Sequence[LockedOpen],
+        ending: Ending,
+        actor: str,
+    ) -> None:
+        """End many locked payments: all timers are locked before the first account."""
+        await _release(connection, payments)
+        for found, _ in payments:
+            await self._end(connection, found, ending, actor)
+
+    async def _end(
+        self, connection: Connection, found: OpenPayment, ending: Ending, actor: str
+    ) -> Approval | None:
         timer = found.timer
-        if terms.hold:
-            key = AccountKey(timer.bucket, timer.tenant_id, terms.from_account)
-            accounts = await account_store.lock(connection, [key])
-            release(accounts[key], terms.amount)
-            await account_store.write(connection, list(accounts.values()))
         status, code, error, decision = ending
         await store.write_end(connection, timer, status, code, error)
         decided = None
@@ -108,28 +152,85 @@ class PaymentChanges:
             await self.ends.end(connection, found, terms, ending, actor.key_id)
         self._meter.cancelled(terms.amount if terms.hold else 0)
 
+    async def cancel_these(
+        self, actor: Identity, payment_ids: Sequence[UUID], remember: Remember[Sequence[LockedOpen]]
+    ) -> None:
+        """Cancel those of these payments that are open, in one transaction."""
+        async with self._database.write("payment.cancel") as connection:
+            found = await _lock_open(connection, actor, payment_ids)
+            await halt_store.refuse_killed(connection, actor.tenant_id)
+            await self.ends.end_all(
+                connection, found, Ending(PaymentStatus.CANCELLED), actor.key_id
+            )
+            await remember(connection, found)
+        for _, terms in found:
+            self._meter.cancelled(terms.amount if terms.hold else 0)
+
+    async def move_these(
+        self,
+        actor: Identity,
+        moves: Mapping[UUID, Callable[[OpenPayment], When | None]],
+        remember: Remember[Sequence[PaymentMoved]],
+    ) -> None:
+        """Move those of these payments that are open and may be, in one transaction.
+
+        Each is asked when it is to be due; None leaves it where it is.
+        """
+        moved = []
+        async with self._database.write("payment.reschedule") as connection:
+            for found, terms in await _lock_open(connection, actor, list(moves)):
+                when = moves[found.timer.subject](found)
+                if when is not None and await self._moved(connection, actor, found, terms, when):
+                    before, subject = found.timer.due_at, found.timer.subject
+                    moved.append(PaymentMoved(subject, before, found.revision + 1))
+            await halt_store.refuse_killed(connection, actor.tenant_id)
+            await remember(connection, moved)
+
+    async def _moved(
+        self,
+        connection: Connection,
+        actor: Identity,
+        found: OpenPayment,
+        terms: PaymentTerms,
+        when: When,
+    ) -> bool:
+        try:
+            await self._move(connection, actor, found, terms, when)
+        except RefusedError:
+            return False
+        return True
+
     async def reschedule(self, actor: Identity, payment_id: UUID, when: When) -> Scheduled:
         """Move an open payment to another instant; one that waits for a person is tried again then.
 
         Who approved it approved the old instant: it waits for a second person once more.
         """
-        max_seconds = self._settings.integer("payment.max_delay_seconds", actor.tenant_id)
         async with self._database.write("payment.reschedule") as connection:
             found, terms = await changeable_payment(connection, actor, payment_id)
-            timer = found.timer
-            if actor.max_amount is not None and terms.amount > actor.max_amount:
-                raise refuse(Code.FORBIDDEN, f"The key may pay {actor.max_amount} at most.")
-            due_at = instant(when, timer.at, max_seconds, terms.retry_until)
-            if not isinstance(due_at, datetime):
-                raise RefusedError(due_at)
-            await store.move(connection, timer, due_at)
-            data = {"scheduled_time": due_at, "before": timer.due_at}
-            about = actor.tenant_id, payment_id
-            await record_event(
-                connection, self._database, about, "payment.rescheduled", actor.key_id, data
-            )
-            waits = await self._ask_again(connection, actor, timer)
-        return Scheduled(payment_id, due_at, approval=NeedsApproval() if waits else msgspec.UNSET)
+            return await self._move(connection, actor, found, terms, when)
+
+    async def _move(
+        self,
+        connection: Connection,
+        actor: Identity,
+        found: OpenPayment,
+        terms: PaymentTerms,
+        when: When,
+    ) -> Scheduled:
+        """Move a locked payment; refused before anything is written."""
+        timer, max_seconds = found.timer, self._settings.integer(DELAY, actor.tenant_id)
+        if actor.max_amount is not None and terms.amount > actor.max_amount:
+            raise refuse(Code.FORBIDDEN, f"The key may pay {actor.max_amount} at most.")
+        due_at = instant(when, timer.at, max_seconds, terms.retry_until)
+        if not isinstance(due_at, datetime):
+            raise RefusedError(due_at)
+        await store.move(connection, timer, due_at)
+        data = {"scheduled_time": due_at, "before": timer.due_at}
+        about, kind = (actor.tenant_id, timer.subject), "payment.rescheduled"
+        await record_event(connection, self._database, about, kind, actor.key_id, data)
+        waits = await self._ask_again(connection, actor, timer)
+        approval = NeedsApproval() if waits else msgspec.UNSET
+        return Scheduled(timer.subject, due_at, approval=approval)
 
     async def _ask_again(self, connection: Connection, actor: Identity, timer: LockedTimer) -> bool:
         """Ask for approval once more, if the payment needs one; who changed it must not give it."""
@@ -140,6 +241,15 @@ class PaymentChanges:
         about, kind = (actor.tenant_id, timer.subject), "payment.approval_requested"
         await record_event(connection, self._database, about, kind, actor.key_id)
         return True
+
+
+async def _lock_open(
+    connection: Connection, actor: Identity, payment_ids: Sequence[UUID]
+) -> list[LockedOpen]:
+    """Lock those of these payments that are open, in the order of buckets and ids."""
+    ordered = sorted(payment_ids, key=lambda payment_id: (bucket_of(payment_id), payment_id))
+    locked = [await _payment(connection, actor, payment_id) for payment_id in ordered]
+    return [(found, terms) for found, terms in locked if found is not None]
 
 
 async def changeable_payment(

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.intake.accept.before_change import BeforeChange, always
 from postdate.intake.accept.create_once import (
     CreateOnce,
     CreateRequest,
@@ -160,6 +161,7 @@ class Schedules:
         schedule_id: UUID,
         patch: SchedulePatch,
         traceparent: str | None = None,
+        before_change: BeforeChange[ScheduleRow] = always,
     ) -> list[ScheduleWarning]:
         """Let a new version hold from now on; what was due before is left to the old one."""
         fields = sorted(patch.changes())
@@ -168,6 +170,8 @@ class Schedules:
         await self._encryption.prepare_keys(self._database, [actor.tenant_id])
         async with self._database.write() as connection:
             row = await lock_changeable(connection, actor, schedule_id)
+            if not await before_change(connection, row):
+                return []
             now = await store.now(connection)
             before = await self._opened(connection, row)
             after = schedule_rules.completed(patch.applied(before), now)
@@ -196,16 +200,24 @@ class Schedules:
         )
         return msgspec.structs.replace(definition, template=template)
 
-    async def pause(self, actor: Identity, schedule_id: UUID, note: str | None) -> None:
+    async def pause(
+        self,
+        actor: Identity,
+        schedule_id: UUID,
+        note: str | None,
+        before: BeforeChange[ScheduleRow] = always,
+    ) -> None:
         """Skip every occurrence from now on, until it is resumed; each is noted in the book."""
         async with self._database.write() as connection:
             row = await lock_changeable(connection, actor, schedule_id, legible=False)
-            if row.paused:
+            if not await before(connection, row) or row.paused:
                 return
             await store.pause(connection, row.key, note)
             await self.record(connection, row.key, "schedule.paused", actor.key_id, {"note": note})
 
-    async def resume(self, actor: Identity, schedule_id: UUID) -> None:
+    async def resume(
+        self, actor: Identity, schedule_id: UUID, before: BeforeChange[ScheduleRow] = always
+    ) -> None:
         """End a pause, or try again what was set aside.
 
         What a pause skipped stays skipped and can be backfilled; what was due while a schedule was
@@ -213,6 +225,8 @@ class Schedules:
         """
         async with self._database.write() as connection:
             row = await lock_changeable(connection, actor, schedule_id, legible=False)
+            if not await before(connection, row):
+                return
             if row.paused:
                 await store.resume(connection, row.key)
             if row.set_aside_at is not None:

@@ -5,10 +5,11 @@ from typing import Final
 
 import msgspec
 
+from postdate.intake.accept.before_change import BeforeChange, always
 from postdate.intake.accept.events import CLI, named, record_event
-from postdate.model.error import Code, refuse
-from postdate.model.tenant.halt import Halt, Halts, Kind, Mode
-from postdate.store.connection.database import Database
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.tenant.halt import Halt, Halts, Kind, Mode, refusal
+from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.tenant import halt as store
 from postdate.store.tenant import tenant as tenant_store
@@ -39,32 +40,43 @@ class Halting:
         self._database = database
         self._known = known
 
-    async def kill(self, tenant_id: int, note: str, actor: str) -> list[Halt]:
+    async def kill(
+        self, tenant_id: int, note: str, actor: str, before: BeforeChange[Halt | None] = always
+    ) -> list[Halt]:
         """Stop everything of a tenant; when this returns, none of its money moves any more.
 
         Nor is anything accepted any more. When it is refused because something under way does not
         end, the switch is turned all the same, and nothing new begins.
         """
-        return await self._set(NewHalt(tenant_id, "kill", "hold", None, None, note, actor))
+        new = NewHalt(tenant_id, "kill", "hold", None, None, note, actor)
+        return await self._set(new, before)
 
     async def freeze(
-        self, tenant_id: int, window: FreezeWindow, note: str, actor: str
+        self,
+        tenant_id: int,
+        window: FreezeWindow,
+        note: str,
+        actor: str,
+        before: BeforeChange[Halt | None] = always,
     ) -> list[Halt]:
         """Hold due work, or accept nothing new, between two instants."""
         until = window.until_at
         if window.from_at is not None and window.from_at >= until:
             raise refuse(Code.INVALID_FIELD, "The window must end after it begins.", "until")
         new = NewHalt(tenant_id, "freeze", window.mode, window.from_at, until, note, actor)
-        return await self._set(new)
+        return await self._set(new, before)
 
-    async def lift(self, tenant_id: int, kind: Kind, actor: str) -> list[Halt]:
+    async def lift(
+        self, tenant_id: int, kind: Kind, actor: str, before: BeforeChange[Halt | None] = always
+    ) -> list[Halt]:
         """End a halt, if there is one; what the operator's commands have set only ends there."""
         async with self._database.write("halt.lift") as connection:
             await store.change_alone(connection, tenant_id)
-            set_by = await store.find(connection, tenant_id, kind)
-            if set_by in OPERATORS and actor not in OPERATORS:
+            found = await _current(connection, tenant_id, kind)
+            allowed = await before(connection, found)
+            if allowed and found and found.set_by in OPERATORS and actor not in OPERATORS:
                 raise refuse(Code.FORBIDDEN, "Only the operator lifts a halt of the operator.")
-            if set_by is not None:
+            if allowed and found is not None:
                 await store.lift(connection, tenant_id, kind)
                 about = named(tenant_id, "halt", kind)
                 await record_event(connection, self._database, about, _LIFTED[kind], actor, {})
@@ -96,11 +108,19 @@ class Halting:
             raise refuse(Code.NOT_FOUND, f"There is no tenant {name}.")
         return found
 
-    async def _set(self, new: NewHalt) -> list[Halt]:
+    async def check_killed(self, tenant_id: int) -> None:
+        """Refuse a change of a tenant that was killed, as the database says now."""
+        for halt in await self._refresh(tenant_id):
+            if halt.kind == "kill":
+                raise RefusedError(refusal(halt))
+
+    async def _set(self, new: NewHalt, before: BeforeChange[Halt | None]) -> list[Halt]:
         async with self._database.write("halt.set") as connection:
             await store.change_alone(connection, new.tenant_id)
-            set_by = await store.find(connection, new.tenant_id, new.kind)
-            if set_by in OPERATORS and new.set_by not in OPERATORS:
+            found = await _current(connection, new.tenant_id, new.kind)
+            if not await before(connection, found):
+                return [] if found is None else [found]
+            if found and found.set_by in OPERATORS and new.set_by not in OPERATORS:
                 raise refuse(Code.FORBIDDEN, "Only the operator changes a halt of the operator.")
             from_at = await store.put(connection, new)
             if from_at is None:
@@ -147,3 +167,8 @@ class Halting:
             halts = await store.load(connection)
         self._known.replace(halts)
         return [halt for halt in halts if halt.tenant_id == tenant_id]
+
+
+async def _current(connection: Connection, tenant_id: int, kind: Kind) -> Halt | None:
+    halts = await store.load(connection, tenant_id)
+    return next((halt for halt in halts if halt.kind == kind), None)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from postdate.intake.accept.before_change import BeforeChange, always
 from postdate.intake.accept.events import CLI, named, record_event
 from postdate.intake.account.account import refuse_limited
 from postdate.model.error import Code, RefusedError, refuse
@@ -10,6 +11,7 @@ from postdate.model.setting.table import Setting, TenantMay, Value
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
 from postdate.store.tenant import setting as setting_store
+from postdate.store.tenant.setting import SettingRow
 
 
 class SettingChanges:
@@ -30,21 +32,27 @@ class SettingChanges:
         async with self._database.write() as connection:
             await self._clear(connection, tenant_id, name, changed_by, operator=True)
 
-    async def put_own(self, actor: Identity, name: str, value: Any) -> None:
+    async def put_own(
+        self,
+        actor: Identity,
+        name: str,
+        value: Any,
+        before: BeforeChange[SettingRow | None] = always,
+    ) -> None:
         """Set a value for the tenant that asks, at least as tight as the operator allows."""
-        setting = _tenant_setting(actor, name)
-        stored = Stored(actor.tenant_id, name, _valid(actor, name, value), operator=False)
         async with self._database.write() as connection:
-            found = await setting_store.allowed(connection, actor.tenant_id, name)
-            allowed = setting.default if found is None else found
-            if not setting.as_tight(stored.value, allowed):
-                raise _too_loose(name, setting, allowed)
-            await self._put(connection, stored, actor.key_id)
+            stored = await check_own(connection, actor, name, value)
+            if await before(connection, await _lock_own(connection, actor, name)):
+                await self._put(connection, stored, actor.key_id)
 
-    async def clear_own(self, actor: Identity, name: str) -> None:
+    async def clear_own(
+        self, actor: Identity, name: str, before: BeforeChange[SettingRow | None] = always
+    ) -> None:
         """Forget what the tenant that asks has set; what the operator has set stays."""
         _tenant_setting(actor, name)
         async with self._database.write() as connection:
+            if not await before(connection, await _lock_own(connection, actor, name)):
+                return
             await self._clear(connection, actor.tenant_id, name, actor.key_id, operator=False)
 
     async def _put(self, connection: Connection, stored: Stored, actor: str) -> None:
@@ -64,6 +72,24 @@ class SettingChanges:
         about = named(tenant_id, "setting", name)
         data = {"name": name, "value": value}
         await record_event(connection, self._database, about, "setting.changed", actor, data)
+
+
+async def check_own(connection: Connection, actor: Identity, name: str, value: Any) -> Stored:
+    """Refuse a value that the tenant may not set, or return it as it is stored."""
+    setting = _tenant_setting(actor, name)
+    stored = Stored(actor.tenant_id, name, _valid(actor, name, value), operator=False)
+    found = await setting_store.allowed(connection, actor.tenant_id, name)
+    allowed = setting.default if found is None else found
+    if not setting.as_tight(stored.value, allowed):
+        raise _too_loose(name, setting, allowed)
+    return stored
+
+
+async def _lock_own(connection: Connection, actor: Identity, name: str) -> SettingRow | None:
+    """Return what the tenant has set; nobody else sets or clears its values before our commit."""
+    await setting_store.change_alone(connection, actor.tenant_id)
+    rows = await setting_store.page(connection, actor.tenant_id)
+    return next((row for row in rows if row.name == name and not row.operator), None)
 
 
 def _tenant_setting(actor: Identity, name: str) -> Setting:

@@ -12,6 +12,7 @@ AUDITED: Final = (
     "account.*",
     "payment.approved",
     "payment.cancelled",
+    "payment.restored",
     "payment.rescheduled",
     "job.cancelled",
     "job.rescheduled",

@@ -1,16 +1,20 @@
 """What would be if something were changed: the parts of it that load and money ahead depend on."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from postdate.model.schedule.schedule import InsufficientFunds
+from postdate.model.setting.table import Value
+
+FOR_EVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-class MovedJob(msgspec.Struct, frozen=True):
-    """A stored job that would be due at another instant, or never (None)."""
+class MovedItem(msgspec.Struct, frozen=True):
+    """A stored job or payment that would be due at another instant, or never (None)."""
 
     lane_id: int
     due_at: datetime
@@ -26,14 +30,19 @@ class Hypothesis(msgspec.Struct, kw_only=True):
     paused_schedules: set[UUID] = set()
     jitter: dict[UUID, int] = {}
     funds: dict[UUID, InsufficientFunds] = {}
-    freeze: tuple[datetime, datetime] | None = None
-    moved: list[MovedJob] = []
+    freeze: tuple[datetime | None, datetime] | None = None
+    """From when (None: now) until when nothing starts."""
+    moved: list[MovedItem] = []
+    payments: dict[UUID, datetime | None] = {}
+    """Payments that would be due at another instant, or never."""
+    amount: int = 0
+    """What these payments come to."""
+    settings: dict[str, Value] = {}
 
     def held(self, at: datetime) -> datetime:
         """Return when something that is due at an instant would run."""
-        if self.freeze is not None and self.freeze[0] <= at < self.freeze[1]:
-            return self.freeze[1]
-        return at
+        begin, until = self.freeze or (at, at)
+        return until if (begin is None or begin <= at) and at < until else at
 
     def jitter_of(self, schedule_id: UUID, before: int) -> int:
         """Return the jitter that a schedule would have."""

@@ -7,12 +7,14 @@ work is due at its first second.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from heapq import nlargest
+from typing import Final, NamedTuple
 
 import msgspec
 
 MINUTE_SECONDS: Final = 60
 MAX_EPISODES: Final = 20
+CHUNK: Final = 60
 ERROR_SECONDS: Final = 60
 """How far a lateness may be below the true one: see above."""
 
@@ -42,73 +44,69 @@ class LateForecast(msgspec.Struct, frozen=True, kw_only=True):
     error_seconds: int = ERROR_SECONDS
 
 
+class _Episode(NamedTuple):
+    """The same in minutes of the window; there are up to a hundred thousand in a year."""
+
+    waiting: float
+    since: int
+    until: int | None
+    worst: int
+
+
 def late_forecast(
     counts: Sequence[int], begin: datetime, per_second: float, backlog: float = 0.0
 ) -> LateForecast:
     """Let work that is due by minute flow through a queue that starts with a backlog."""
-    found = _Queue(begin, per_second, backlog).run(counts)
-    worst = max(found, key=lambda episode: episode.late_seconds, default=None)
-    kept = sorted(found, key=lambda episode: -episode.late_seconds)[:MAX_EPISODES]
+    found = _episodes(counts, per_second * MINUTE_SECONDS, backlog)
+    # Of two that are as late the first one is worse.
+    kept = nlargest(MAX_EPISODES, found, key=lambda each: (int(each.waiting), -each.since))
+    shown = {each: _shown(each, begin, per_second) for each in kept}
     return LateForecast(
-        first_late_at=found[0].from_at if found else None,
-        worst=worst,
-        episodes=sorted(kept, key=lambda episode: episode.from_at),
+        first_late_at=_at(begin, found[0].since) if found else None,
+        worst=shown[kept[0]] if kept else None,
+        episodes=sorted(shown.values(), key=lambda each: each.from_at),
     )
 
 
-class _Queue:
-    """The work that waits, minute after minute; an episode is a stretch without an empty queue."""
+def _episodes(counts: Sequence[int], a_minute: float, backlog: float) -> list[_Episode]:
+    """Go through the minutes; hours in which nothing can be late are passed as a whole.
 
-    def __init__(self, begin: datetime, per_second: float, backlog: float) -> None:
-        self._begin = begin
-        self._per_second = per_second
-        self._a_minute = per_second * MINUTE_SECONDS
-        self._waiting = backlog
-        self._since = 0 if backlog > 0 else -1
-        self._worst = (backlog, 0)
-        self.episodes: list[LateEpisode] = []
-
-    def run(self, counts: Sequence[int]) -> list[LateEpisode]:
-        """Go through the minutes; hours in which nothing can be late are passed as a whole."""
-        chunk = 1440
-        for start in range(0, len(counts), chunk):
-            part = counts[start : start + chunk]
-            if self._waiting > 0 or max(part) > self._a_minute:
-                self._go_through(part, start)
-        if self._since >= 0:
-            self._end(None)
-        return self.episodes
-
-    def _go_through(self, part: Sequence[int], start: int) -> None:
-        waiting, a_minute = self._waiting, self._a_minute
+    An episode is a stretch without an empty queue.
+    """
+    found: list[_Episode] = []
+    waiting, since, most, worst = backlog, 0, backlog, 0
+    for start in range(0, len(counts), CHUNK):
+        part = counts[start : start + CHUNK]
+        if waiting == 0 and max(part) <= a_minute:
+            continue
         for minute, count in enumerate(part, start):
-            if waiting == 0 and count <= a_minute:
-                continue
-            if self._since < 0:
-                self._since, self._worst = minute, (0.0, minute)
-            waiting = max(0.0, waiting + count - a_minute)
-            if waiting > self._worst[0]:
-                self._worst = (waiting, minute + 1)
             if waiting == 0:
-                self._end(minute + 1)
-        self._waiting = waiting
+                if count <= a_minute:
+                    continue
+                since, most = minute, 0.0
+            waiting += count - a_minute
+            if waiting > most:
+                most, worst = waiting, minute + 1
+            elif waiting <= 0:
+                waiting = 0.0
+                found.append(_Episode(most, since, minute + 1, worst))
+    if waiting > 0:
+        found.append(_Episode(most, since, None, worst))
+    return found
 
-    def _end(self, minute: int | None) -> None:
-        waiting, worst = self._worst
-        worst_at = self._at(worst)
-        self.episodes.append(
-            LateEpisode(
-                from_at=self._at(self._since),
-                until_at=None if minute is None else self._at(minute),
-                worst_at=worst_at,
-                worst_hour=(worst_at - timedelta(seconds=1)).replace(minute=0, second=0)
-                if worst
-                else worst_at.replace(minute=0),
-                late_seconds=int(waiting / self._per_second),
-                waiting=int(waiting),
-            )
-        )
-        self._since = -1
 
-    def _at(self, minute: int) -> datetime:
-        return self._begin + timedelta(minutes=minute)
+def _shown(each: _Episode, begin: datetime, per_second: float) -> LateEpisode:
+    worst_at = _at(begin, each.worst)
+    within = worst_at - timedelta(seconds=1) if each.worst else worst_at
+    return LateEpisode(
+        from_at=_at(begin, each.since),
+        until_at=None if each.until is None else _at(begin, each.until),
+        worst_at=worst_at,
+        worst_hour=within.replace(minute=0, second=0),
+        late_seconds=int(each.waiting / per_second),
+        waiting=int(each.waiting),
+    )
+
+
+def _at(begin: datetime, minute: int) -> datetime:
+    return begin + timedelta(minutes=minute)

@@ -61,22 +61,32 @@ async def hold(
     expected: Collection[str],
     status: str,
     time: timedelta,
-) -> bool:
-    """Begin to work on one, alone, if it has one of the expected statuses."""
+) -> int | None:
+    """Begin to work on one, alone, if it has one of the expected statuses; return the token."""
     key = bucket_of(change_set_id), tenant_id, change_set_id
-    found = await connection.fetchval(query("change_set_hold"), *key, list(expected), status, time)
-    return found is not None
+    asked = (*key, list(expected), status, time)
+    token: int | None = await connection.fetchval(query("change_set_hold"), *asked)
+    return token
 
 
 async def record(
     connection: Connection,
     tenant_id: int,
     change_set_id: UUID,
+    token: int,
     steps: str,
-    status: str | None = None,
-) -> None:
-    """Record how far it has come; with a status it is let go."""
+    time: timedelta,
+) -> bool:
+    """Record how far it has come, and hold it longer; False where it is somebody else's by now."""
     key = bucket_of(change_set_id), tenant_id, change_set_id
-    done = status is not None
-    decoded = msgspec.json.decode(steps)
-    await connection.execute(query("change_set_record"), *key, decoded, status, done)
+    found = await connection.fetchval(query("change_set_record"), *key, token, steps, time)
+    return found is not None
+
+
+async def let_go(
+    connection: Connection, tenant_id: int, change_set_id: UUID, token: int, status: str
+) -> bool:
+    """Let it go with a status; False where it is somebody else's by now."""
+    key = bucket_of(change_set_id), tenant_id, change_set_id
+    found = await connection.fetchval(query("change_set_let_go"), *key, token, status)
+    return found is not None

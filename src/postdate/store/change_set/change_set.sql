@@ -21,12 +21,20 @@ SELECT change_set_id, status, note, created_by, created_at, changed_at, changes:
 
 -- name: change_set_hold
 -- Begin or go on with one: no row where somebody else works on it, or where it stands elsewhere.
-UPDATE change_set SET status = $5, held_until = clock() + $6::interval, changed_at = clock()
+-- Whoever worked on it before and comes back finds another token.
+UPDATE change_set SET status = $5, held_until = clock() + $6::interval, changed_at = clock(),
+       token = token + 1
  WHERE bucket = $1 AND tenant_id = $2 AND change_set_id = $3 AND status = ANY ($4::text[])
    AND (held_until IS NULL OR held_until < clock())
-RETURNING change_set_id
+RETURNING token
 
 -- name: change_set_record
-UPDATE change_set SET steps = $4::jsonb, status = coalesce($5, status), changed_at = clock(),
-       held_until = CASE WHEN $6 THEN NULL ELSE held_until END
- WHERE bucket = $1 AND tenant_id = $2 AND change_set_id = $3
+UPDATE change_set SET steps = $5::text::jsonb, changed_at = clock(),
+       held_until = clock() + $6::interval
+ WHERE bucket = $1 AND tenant_id = $2 AND change_set_id = $3 AND token = $4
+RETURNING token
+
+-- name: change_set_let_go
+UPDATE change_set SET status = $5, changed_at = clock(), held_until = NULL
+ WHERE bucket = $1 AND tenant_id = $2 AND change_set_id = $3 AND token = $4
+RETURNING token

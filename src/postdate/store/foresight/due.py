@@ -25,14 +25,18 @@ class WalkWindow(msgspec.Struct, frozen=True, kw_only=True):
 class DueMinutes(msgspec.Struct, frozen=True):
     """How much becomes due in which minutes after the beginning; -1 stands for what is due before.
 
-    It is that of a lane, of a destination, of a tenant, or of one bucket of a lane (`place`,
-    counted from 1).
+    It is that of a lane, or of what a destination or a tenant has in one lane.
     """
 
     key: int | str | None
-    payments: bool
+    lane_id: int
     minutes: Sequence[int]
     counts: Sequence[int]
+
+    @property
+    def payments(self) -> bool:
+        """Return whether it is payments."""
+        return lane_purpose(self.lane_id) == LANE_PAYMENT
 
 
 class DueWalk(msgspec.Struct, frozen=True):
@@ -40,6 +44,7 @@ class DueWalk(msgspec.Struct, frozen=True):
 
     found: list[DueMinutes]
     by_lane_bucket: dict[int, int]
+    """How much there is at each place, counted from 1."""
     walked: int
     known_until: datetime
     """Up to here every place was walked whole; what lies beyond is not counted."""
@@ -47,45 +52,23 @@ class DueWalk(msgspec.Struct, frozen=True):
 
 async def by_lane(connection: Connection, tenant_id: int, window: WalkWindow) -> DueWalk:
     """Count what becomes due of one tenant, by lane."""
-    rows = await connection.fetch(
-        query("due_by_minute"),
-        tenant_id,
-        *window.lane_buckets,
-        window.begin,
-        window.until,
-        window.lane_bucket_limit,
-        window.walk_limit,
-    )
-    return DueWalk(
-        [
-            DueMinutes(lane, lane_purpose(lane) == LANE_PAYMENT, *rest[:2])
-            for lane, _, *rest in rows
-            if lane is not None
-        ],
-        {place: counts[0] for _, place, _, counts, *_ in rows if place is not None},
-        *rows[-1][4:],
-    )
+    return await _walk(connection, "due_by_minute", window, tenant_id)
 
 
 async def by_destination(connection: Connection, tenant_id: int, window: WalkWindow) -> DueWalk:
     """Count what becomes due of one tenant's jobs, by destination."""
-    rows = await connection.fetch(
-        query("due_by_destination"),
-        tenant_id,
-        *window.lane_buckets,
-        window.begin,
-        window.until,
-        window.lane_bucket_limit,
-        window.walk_limit,
-    )
-    found = [DueMinutes(label, False, *rest[:2]) for label, *rest in rows if label is not None]
-    return DueWalk(found, {}, *rows[-1][3:])
+    return await _walk(connection, "due_by_destination", window, tenant_id)
 
 
 async def by_tenant(connection: Connection, window: WalkWindow) -> DueWalk:
     """Count what becomes due of all tenants, for the operator."""
+    return await _walk(connection, "due_by_tenant", window)
+
+
+async def _walk(connection: Connection, name: str, window: WalkWindow, *tenant_id: int) -> DueWalk:
     rows = await connection.fetch(
-        query("due_by_tenant"),
+        query(name),
+        *tenant_id,
         *window.lane_buckets,
         window.begin,
         window.until,
@@ -93,7 +76,7 @@ async def by_tenant(connection: Connection, window: WalkWindow) -> DueWalk:
         window.walk_limit,
     )
     return DueWalk(
-        [DueMinutes(tenant, payments, *rest[:2]) for tenant, payments, *rest in rows if rest[0]],
-        {},
-        *rows[-1][4:],
+        [DueMinutes(key, lane, *rest[:2]) for key, lane, _, *rest in rows if lane is not None],
+        {place: counts[0] for _, _, place, _, counts, *_ in rows if place is not None},
+        *rows[-1][5:],
     )

@@ -1,13 +1,15 @@
--- What is due within a window, by minute: bounded walks along the index of timers.
+-- What is due within a window, by minute: bounded walks along the index of timers. A row is that of
+-- a series and a lane, or (without a lane) the whole count of one of the places walked.
 
 -- name: due_by_minute
-SELECT lane_id, place, minutes, counts, walked, known
+SELECT lane_id, lane_id, place, minutes, counts, walked, known
   FROM due_by_minute($1, $2::smallint[], $3::integer[], $4, $5, $6, $7)
 
 -- name: due_by_destination
 -- The same for jobs, by where they go; only timers of the tenant's own lanes are walked.
 WITH walked AS MATERIALIZED (
-    SELECT head.place, head.bucket, head.subject, head.due_at, head.claimed_at
+    SELECT head.place::integer, head.bucket, head.lane_id, head.subject, head.due_at,
+           head.claimed_at
       FROM timer_walk($2, $3, ARRAY['-infinity'::timestamptz],
                       '00000000-0000-0000-0000-000000000000',
                       $5::timestamptz - interval '1 microsecond', NULL, $6) AS head
@@ -16,26 +18,27 @@ cut AS (SELECT max(due_at) AS at FROM walked GROUP BY place HAVING count(*) = $6
 seen AS MATERIALIZED (
     SELECT (SELECT count(*) FROM walked)::integer AS walked,
            coalesce((SELECT min(at) FROM cut), $5) AS known),
-counted AS (
-    SELECT coalesce(j.destination ->> 'name', split_part(j.destination ->> 'url', '?', 1),
+labelled AS MATERIALIZED (
+    SELECT w.place, w.lane_id,
+           coalesce(j.destination ->> 'name', split_part(j.destination ->> 'url', '?', 1),
                     j.destination ->> 'type') AS label,
-           greatest(-1, floor(date_part('epoch', w.due_at - $4) / 60))::integer AS minute,
-           count(*)::integer AS many
+           greatest(-1, floor(date_part('epoch', w.due_at - $4) / 60))::integer AS minute
       FROM walked w CROSS JOIN seen
       JOIN job j ON j.bucket = w.bucket AND j.tenant_id = $1 AND j.job_id = w.subject
-     WHERE w.claimed_at IS NULL AND w.due_at <= seen.known
-     GROUP BY 1, 2)
-SELECT c.label, array_agg(c.minute ORDER BY c.minute), array_agg(c.many ORDER BY c.minute),
-       seen.walked, seen.known
-  FROM counted c, seen GROUP BY c.label, seen.walked, seen.known
+     WHERE w.claimed_at IS NULL AND w.due_at <= seen.known),
+counted AS (
+    SELECT label, lane_id, place, minute, count(*)::integer AS many
+      FROM labelled GROUP BY GROUPING SETS ((1, 2, 4), (3)))
+SELECT c.label, c.lane_id, c.place, array_agg(c.minute ORDER BY c.minute),
+       array_agg(c.many ORDER BY c.minute), seen.walked, seen.known
+  FROM counted c, seen GROUP BY c.label, c.lane_id, c.place, seen.walked, seen.known
  UNION ALL
-SELECT NULL, '{}', '{}', seen.walked, seen.known FROM seen
+SELECT NULL, NULL, NULL, '{}', '{}', seen.walked, seen.known FROM seen
 
 -- name: due_by_tenant
 -- The same over all tenants, for the operator: payments and jobs of each.
 WITH walked AS MATERIALIZED (
-    SELECT head.place, head.lane_id = 0 AS payments, head.tenant_id, head.due_at,
-           head.claimed_at
+    SELECT head.place::integer, head.lane_id, head.tenant_id, head.due_at, head.claimed_at
       FROM timer_walk($1, $2, ARRAY['-infinity'::timestamptz],
                       '00000000-0000-0000-0000-000000000000',
                       $4::timestamptz - interval '1 microsecond', NULL, $5) AS head
@@ -44,15 +47,16 @@ cut AS (SELECT max(due_at) AS at FROM walked GROUP BY place HAVING count(*) = $5
 seen AS MATERIALIZED (
     SELECT (SELECT count(*) FROM walked)::integer AS walked,
            coalesce((SELECT min(at) FROM cut), $4) AS known),
-counted AS (
-    SELECT w.tenant_id, w.payments,
-           greatest(-1, floor(date_part('epoch', w.due_at - $3) / 60))::integer AS minute,
-           count(*)::integer AS many
+timed AS MATERIALIZED (
+    SELECT w.tenant_id, w.lane_id, w.place,
+           greatest(-1, floor(date_part('epoch', w.due_at - $3) / 60))::integer AS minute
       FROM walked w CROSS JOIN seen
-     WHERE w.claimed_at IS NULL AND w.due_at <= seen.known
-     GROUP BY 1, 2, 3)
-SELECT c.tenant_id, c.payments, array_agg(c.minute ORDER BY c.minute),
+     WHERE w.claimed_at IS NULL AND w.due_at <= seen.known),
+counted AS (
+    SELECT tenant_id, lane_id, place, minute, count(*)::integer AS many
+      FROM timed GROUP BY GROUPING SETS ((1, 2, 4), (3)))
+SELECT c.tenant_id, c.lane_id, c.place, array_agg(c.minute ORDER BY c.minute),
        array_agg(c.many ORDER BY c.minute), seen.walked, seen.known
-  FROM counted c, seen GROUP BY c.tenant_id, c.payments, seen.walked, seen.known
+  FROM counted c, seen GROUP BY c.tenant_id, c.lane_id, c.place, seen.walked, seen.known
  UNION ALL
-SELECT NULL, NULL, '{}', '{}', seen.walked, seen.known FROM seen
+SELECT NULL, NULL, NULL, '{}', '{}', seen.walked, seen.known FROM seen

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -12,6 +13,9 @@ from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.timer.timer import LANE_PAYMENT
 
+BUCKET_ACCOUNTS: Final = 10_000
+"""How many accounts of each bucket are added up: 640,000 in all."""
+
 
 class OpenPayments(msgspec.Struct, frozen=True):
     """Payments that become due, and up to when all of them are there."""
@@ -19,6 +23,15 @@ class OpenPayments(msgspec.Struct, frozen=True):
     payments: list[ExpectedPayment]
     walked: int
     known_until: datetime
+
+
+class AccountSum(msgspec.Struct, frozen=True):
+    """All accounts of one currency that have a floor, added up."""
+
+    currency: str | None
+    accounts: int
+    balance: int
+    held: int
 
 
 async def open_payments(
@@ -55,6 +68,13 @@ async def open_payments(
     return OpenPayments(payments, rows[0]["walked"], rows[0]["known"])
 
 
+async def exceeds(connection: Connection, until: datetime, limit: int) -> bool:
+    """Return whether more than so many payments of all tenants become due before an instant."""
+    lane_id = own_lane(LANE_PAYMENT)
+    found: bool = await connection.fetchval(query("money_exceeds"), lane_id, until, limit)
+    return found
+
+
 async def accounts(
     connection: Connection, tenant_id: int, account_ids: Iterable[str]
 ) -> dict[str, ProjectedAccount]:
@@ -67,3 +87,9 @@ async def accounts(
         [key.account_id for key in keys],
     )
     return {row[0]: ProjectedAccount(*row) for row in rows}
+
+
+async def sums(connection: Connection, tenant_id: int) -> list[AccountSum]:
+    """Add up the accounts of a tenant by currency; those without a floor are left out."""
+    rows = await connection.fetch(query("money_sums"), tenant_id, BUCKET_ACCOUNTS)
+    return [AccountSum(*row) for row in rows]

@@ -19,6 +19,8 @@ class OpenPayment(msgspec.Struct, frozen=True):
     timer: LockedTimer
     parked: bool
     unapproved: bool = False
+    revision: int = 0
+    """How often its instant was changed."""
 
 
 class PaymentEnd(msgspec.Struct, frozen=True):
@@ -49,7 +51,8 @@ async def lock(
     timer = LockedTimer(*row[:6])
     if row["parked"]:
         timer = msgspec.structs.replace(timer, due_at=row["ready_at"])
-    return OpenPayment(timer, row["parked"], lane_purpose(row["lane_id"]) == LANE_APPROVAL)
+    waits = lane_purpose(row["lane_id"]) == LANE_APPROVAL
+    return OpenPayment(timer, row["parked"], waits, row["revision"])
 
 
 async def move(connection: Connection, timer: LockedTimer, due_at: datetime) -> None:

@@ -3,7 +3,7 @@
 -- name: payment_change_lock
 -- Waits for a settlement under way; if that ended the payment, there is no row any more.
 SELECT bucket, tenant_id, subject, due_at, token, clock() AS at, ready_at,
-       due_at = 'infinity' AS parked, lane_id
+       due_at = 'infinity' AS parked, lane_id, revision
   FROM timer
  WHERE bucket = $1 AND subject = $2 AND lane_id = ANY ($3)
    AND ($4::integer IS NULL OR tenant_id = $4)

@@ -83,11 +83,6 @@ async def put(connection: Connection, halt: NewHalt) -> datetime | None:
     return await connection.fetchval(query("halt_put"), *halt)
 
 
-async def find(connection: Connection, tenant_id: int, kind: Kind) -> str | None:
-    """Return who set a halt that has not ended; None when there is none."""
-    return await connection.fetchval(query("halt_find"), tenant_id, kind)
-
-
 async def lift(connection: Connection, tenant_id: int, kind: Kind) -> None:
     """End a halt; the row stays until its timers are back."""
     await connection.execute(query("halt_lift"), tenant_id, kind)

@@ -44,11 +44,6 @@ ON CONFLICT (tenant_id, kind) DO UPDATE
        lifted_at = NULL
 RETURNING from_at
 
--- name: halt_find
-SELECT set_by FROM tenant_halt
- WHERE tenant_id = $1 AND kind = $2 AND lifted_at IS NULL
-   AND (until_at IS NULL OR until_at > clock())
-
 -- name: halt_lift
 UPDATE tenant_halt SET lifted_at = clock() WHERE tenant_id = $1 AND kind = $2
 

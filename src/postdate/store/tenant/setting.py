@@ -34,6 +34,11 @@ async def page(connection: Reader, tenant_id: int) -> list[SettingRow]:
     return [SettingRow(*row) for row in await connection.fetch(query("setting_list"), tenant_id)]
 
 
+async def change_alone(connection: Connection, tenant_id: int) -> None:
+    """Lock what a tenant has set: nobody else of it changes that before our commit."""
+    await connection.execute(query("setting_change"), tenant_id)
+
+
 def resolved(rows: Sequence[SettingRow]) -> dict[tuple[int, str], Stored]:
     """Return which of these values hold."""
     return resolve(Stored(row.tenant_id, row.name, row.value, row.operator) for row in rows)

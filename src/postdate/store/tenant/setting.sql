@@ -7,6 +7,9 @@ SELECT tenant_id, name, value, operator FROM setting
 SELECT tenant_id, name, value, operator, changed_at, changed_by FROM setting
  WHERE tenant_id = $1 ORDER BY name, operator
 
+-- name: setting_change
+SELECT pg_advisory_xact_lock(hashtext('setting_change'), $1)
+
 -- name: setting_put
 INSERT INTO setting (tenant_id, name, value, operator, changed_by, changed_at)
 VALUES ($1, $2, $3, $4, $5, clock())

@@ -79,6 +79,11 @@ async def find(connection: Reader, names: Iterable[tuple[int, str]]) -> list[Lan
     return [Lane(*row) for row in await connection.fetch(query("lane_find"), tenants, texts)]
 
 
+async def change_alone(connection: Connection, tenant_id: int) -> None:
+    """Lock the lanes of a tenant: nobody else changes one before our commit."""
+    await connection.execute(query("lane_alone"), tenant_id)
+
+
 async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[Lane]:
     """List a tenant's lanes by name; both kinds of a name count."""
     rows = await connection.fetch(query("lane_list"), tenant_id, after, limit)

@@ -26,6 +26,9 @@ SELECT l.lane_id, l.tenant_id, l.name, l.kind, l.weight, l.width, l.max_running,
   FROM unnest($1::integer[], $2::text[]) AS wanted (tenant_id, name)
   JOIN lane l USING (tenant_id, name)
 
+-- name: lane_alone
+SELECT pg_advisory_xact_lock(hashtext('lane_change'), $1)
+
 -- name: lane_list
 SELECT lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
        paused_note, paused_by, created_at, changed_at, test

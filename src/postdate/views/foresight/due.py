@@ -2,8 +2,8 @@
 
 import math
 import random
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from statistics import variance
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from postdate.model.ids import BUCKETS
-from postdate.model.tenant.test_clock import lane_purpose, own_lane
+from postdate.model.tenant.test_clock import own_lane
 from postdate.store.foresight.due import DueMinutes, DueWalk, WalkWindow
 from postdate.store.operate.overview import Places
 from postdate.store.timer.lane import Lane
@@ -20,15 +20,19 @@ from postdate.store.timer.timer import LANE_PAYMENT
 EXACT_LIMIT: Final = 100_000
 """Up to so many timers are counted one by one."""
 
-SAMPLES: Final = ((8, 4000), (2, 20_000))
-"""Beyond that so many buckets of the payments and of the lanes stand for all of them, and so many
-timers are walked in each; the first that reaches the end of the window decides."""
+PROBE_ROWS: Final = 4000
+"""A first look at one bucket of each lane walks so many timers: it says how much there is."""
 
-WALK_LIMIT: Final = 80_000
+SAMPLE_ROWS: Final = 60_000
+"""Beyond that some buckets of each lane stand for all: as many as have about so many timers."""
+
+WALK_LIMIT: Final = 100_000
 """How many timers a walk over a sample sees at the most."""
 
-PROBE: Final = (2, 5000)
-"""A first look: where it says that there is twice as much as can be counted, none of it is."""
+MIN_ROWS: Final = 50
+"""How many timers are walked at each place at least."""
+
+MINUTE: Final = timedelta(minutes=1)
 
 DEVIATIONS: Final = 2.0
 """The error is told as two standard errors: about 19 of 20 estimates lie within it."""
@@ -64,89 +68,82 @@ def lane_buckets(lanes: Sequence[Lane], *own: int) -> Places:
 async def stored_due(
     walk: Walk, everywhere: Places, begin: datetime, until: datetime, exact_limit: int = EXACT_LIMIT
 ) -> StoredDue:
-    """Count what becomes due; estimate it from a sample of lane buckets when there is too much."""
-    look = partial(_walk, walk, everywhere, begin, until)
-    probed, drawn = await look(*PROBE)
-    if _estimate(probed, _sizes(everywhere, drawn), drawn) <= 2 * exact_limit:
-        exact = await walk(
-            WalkWindow(
-                begin=begin,
-                until=until,
-                lane_buckets=everywhere,
-                lane_bucket_limit=exact_limit + 1,
-                walk_limit=exact_limit + 1,
-            )
-        )
+    """Count what becomes due; estimate it from some buckets of each lane when it is too much."""
+    lanes = _by_lane(everywhere)
+    look = partial(_look, walk, begin, until)
+    drawn = _draw(lanes, dict.fromkeys(lanes, 1))
+    probe = await look(drawn, max(MIN_ROWS, PROBE_ROWS // max(1, len(lanes))))
+    rates = _rates(probe, drawn, (until - begin) / max(probe.known_until - begin, MINUTE))
+    if sum(rates[lane] * len(buckets) for lane, buckets in lanes.items()) <= 2 * exact_limit:
+        exact = await look(everywhere, exact_limit + 1, exact_limit + 1)
         if exact.walked <= exact_limit:
             return StoredDue(found=exact.found, known_until=until)
-    for count, limit in SAMPLES:
-        sampled, drawn = await look(count, limit)
-        if sampled.known_until >= until:
-            break
-    return _estimated(sampled, everywhere, drawn)
+    share = SAMPLE_ROWS / len(lanes)
+    drawn = _draw(lanes, {lane: max(1, int(share / max(1.0, rates[lane]))) for lane in lanes})
+    sampled = await look(drawn, max(MIN_ROWS, WALK_LIMIT // len(drawn[0])))
+    return _estimated(sampled, lanes, drawn)
 
 
-async def _walk(
-    walk: Walk, everywhere: Places, begin: datetime, until: datetime, count: int, limit: int
-) -> tuple[DueWalk, Places]:
-    """Walk some lane buckets that are drawn, each up to a limit."""
-    drawn = _draw(everywhere, count)
-    window = WalkWindow(
-        begin=begin,
-        until=until,
-        lane_buckets=drawn,
-        lane_bucket_limit=limit,
-        walk_limit=WALK_LIMIT,
-    )
-    return await walk(window), drawn
-
-
-def _sizes(everywhere: Places, drawn: Places) -> dict[bool, tuple[int, int]]:
-    """Return how many buckets of payments and of lanes were drawn, and how many there are."""
-    return {kind: (_count(drawn, kind), _count(everywhere, kind)) for kind in (False, True)}
-
-
-def _estimate(sampled: DueWalk, sizes: dict[bool, tuple[int, int]], drawn: Places) -> float:
-    """Return how much there is, as far as a sample tells."""
-    return sum(
-        whole * sum(_counts(sampled, drawn, kind)) / part
-        for kind, (part, whole) in sizes.items()
-        if part
+async def _look(
+    walk: Walk,
+    begin: datetime,
+    until: datetime,
+    where: Places,
+    limit: int,
+    walk_limit: int = WALK_LIMIT,
+) -> DueWalk:
+    """Walk some places, each up to a limit."""
+    return await walk(
+        WalkWindow(
+            begin=begin,
+            until=until,
+            lane_buckets=where,
+            lane_bucket_limit=limit,
+            walk_limit=walk_limit,
+        )
     )
 
 
-def _counts(sampled: DueWalk, drawn: Places, payments: bool) -> list[int]:  # noqa: FBT001
-    return [
-        sampled.by_lane_bucket.get(number, 0)
-        for number, lane_id in enumerate(drawn[1], 1)
-        if (lane_purpose(lane_id) == LANE_PAYMENT) is payments
+def _by_lane(everywhere: Places) -> dict[int, list[int]]:
+    lanes: dict[int, list[int]] = {}
+    for bucket, lane_id in zip(*everywhere, strict=True):
+        lanes.setdefault(lane_id, []).append(bucket)
+    return lanes
+
+
+def _draw(lanes: Mapping[int, Sequence[int]], sizes: Mapping[int, int]) -> Places:
+    """Draw some buckets of each lane, each as likely as any other."""
+    drawn = [
+        (bucket, lane_id)
+        for lane_id, buckets in lanes.items()
+        for bucket in random.sample(buckets, min(sizes[lane_id], len(buckets)))
     ]
-
-
-def _draw(everywhere: Places, count: int) -> Places:
-    """Draw some buckets of payments and some of the lanes, each as likely as any other."""
-    pairs = list(zip(*everywhere, strict=True))
-    drawn: list[tuple[int, int]] = []
-    for payments in (True, False):
-        kind = [pair for pair in pairs if (lane_purpose(pair[1]) == LANE_PAYMENT) is payments]
-        drawn += random.sample(kind, min(count, len(kind)))
     return [bucket for bucket, _ in drawn], [lane_id for _, lane_id in drawn]
 
 
-def _estimated(sampled: DueWalk, everywhere: Places, drawn: Places) -> StoredDue:
-    sizes = _sizes(everywhere, drawn)
-    weights = {kind: whole / max(1, part) for kind, (part, whole) in sizes.items()}
-    found = [_weighted(each, weights[each.payments]) for each in sampled.found]
+def _rates(probe: DueWalk, drawn: Places, ratio: float) -> dict[int, float]:
+    """Return how many timers a bucket of each lane has in the window, as far as a look tells."""
+    return {
+        lane_id: probe.by_lane_bucket.get(place, 0) * ratio
+        for place, lane_id in enumerate(drawn[1], 1)
+    }
+
+
+def _estimated(sampled: DueWalk, lanes: Mapping[int, Sequence[int]], drawn: Places) -> StoredDue:
+    counts: dict[int, list[int]] = {lane_id: [] for lane_id in lanes}
+    for place, lane_id in enumerate(drawn[1], 1):
+        counts[lane_id].append(sampled.by_lane_bucket.get(place, 0))
+    weights = {lane_id: len(lanes[lane_id]) / len(own) for lane_id, own in counts.items()}
     return StoredDue(
-        found=found,
+        found=[_weighted(each, weights[each.lane_id]) for each in sampled.found],
         known_until=sampled.known_until,
-        error_percent=_error_percent(sampled, drawn, sizes),
+        error_percent=_error_percent(counts, weights),
     )
 
 
 def _weighted(each: DueMinutes, weight: float) -> DueMinutes:
     """Multiply counts; what is rounded in one minute is made up for in the next."""
-    return DueMinutes(each.key, each.payments, each.minutes, list(_carried(each.counts, weight)))
+    return DueMinutes(each.key, each.lane_id, each.minutes, list(_carried(each.counts, weight)))
 
 
 def _carried(counts: Sequence[int], weight: float) -> Iterator[int]:
@@ -157,21 +154,17 @@ def _carried(counts: Sequence[int], weight: float) -> Iterator[int]:
         given = round(total)
 
 
-def _count(everywhere: Places, payments: bool) -> int:  # noqa: FBT001 - it is the kind counted
-    return sum((lane_purpose(lane_id) == LANE_PAYMENT) is payments for lane_id in everywhere[1])
-
-
-def _error_percent(sampled: DueWalk, drawn: Places, sizes: dict[bool, tuple[int, int]]) -> int:
-    """Return the error of the estimated total, as of sampling without replacement.
+def _error_percent(counts: Mapping[int, Sequence[int]], weights: Mapping[int, float]) -> int:
+    """Return the error of the estimated total, as of sampling each lane without replacement.
 
     Few buckets tell little of how much buckets differ: they differ at least as much as if each
     timer had drawn its bucket.
     """
-    total, squares = _estimate(sampled, sizes, drawn), 0.0
-    for kind, (part, whole) in sizes.items():
-        counts = _counts(sampled, drawn, kind)
-        if part < whole and part:
-            least = sum(counts) / part
-            spread = max(variance(counts), least) if part > 1 else least
-            squares += whole * whole * (1 - part / whole) * spread / part
+    total, squares = 0.0, 0.0
+    for lane_id, own in counts.items():
+        part, weight = len(own), weights[lane_id]
+        total += weight * sum(own)
+        least = sum(own) / part
+        spread = max(variance(own), least) if part > 1 else least
+        squares += part * weight * weight * (1 - 1 / weight) * spread
     return math.ceil(100 * DEVIATIONS * math.sqrt(squares) / total) if total else 0

@@ -5,11 +5,12 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from postdate.model.foresight.capacity import LoadCapacity
 from postdate.model.foresight.hypothesis import Hypothesis, merged
 from postdate.model.foresight.money import FailingPayment
 from postdate.store.foresight.due import DueMinutes
 from postdate.views.foresight.due import StoredDue
-from postdate.views.foresight.load import MINUTE, LoadParts, LoadViews
+from postdate.views.foresight.load import CAPACITY_SETTINGS, MINUTE, LoadParts, LoadViews
 from postdate.views.foresight.load_shape import LoadQuestion, LoadQueue
 from postdate.views.foresight.money import MoneyViews
 from postdate.views.foresight.rules import PlannedSchedule, RuleBook, count_schedules
@@ -26,7 +27,11 @@ class ChangeEffect(msgspec.Struct, frozen=True, kw_only=True):
     known_until: datetime
     error_percent: int | None
     moved: int
-    """How many stored jobs would be due at another instant, or never."""
+    """How many stored jobs and payments would be due at another instant, or never."""
+    moved_amount: int
+    """What the payments among them come to."""
+    released_amount: int
+    """How much of what is held would be released at once."""
     held: int
     """How many jobs and payments would wait: in paused lanes, or for the end of a freeze."""
     skipped: int
@@ -55,7 +60,7 @@ class EffectViews:
         before, after, held = await self._load.computed(
             tenant_id, lambda: _both(parts, book, hypothesis)
         )
-        was, would = await self._money.suppose(tenant_id, parts.window[1], hypothesis)
+        was, would, released = await self._money.suppose(tenant_id, parts.window[1], hypothesis)
         known = {_identity(each) for each in was.failing}
         return ChangeEffect(
             from_at=parts.window[0],
@@ -63,6 +68,8 @@ class EffectViews:
             known_until=min(parts.stored.known_until, was.known_until),
             error_percent=parts.stored.error_percent,
             moved=len(hypothesis.moved),
+            moved_amount=hypothesis.amount,
+            released_amount=released,
             held=held,
             skipped=_occurrences(parts, book, hypothesis),
             queues_before=before,
@@ -90,7 +97,10 @@ def _both(
         for lane_id, lane in naming.lanes.items()
     }
     changed = msgspec.structs.replace(
-        parts, stored=_stored(parts, hypothesis), naming=naming.with_lanes(lanes)
+        parts,
+        stored=_stored(parts, hypothesis),
+        naming=naming.with_lanes(lanes),
+        capacities=_capacities(parts, hypothesis),
     )
     planned = _planned(book, hypothesis)
     would = count_schedules(planned, naming.of_rule, *window)
@@ -98,9 +108,20 @@ def _both(
     for key in [key for key in grids if not key[0] and key[1] in hypothesis.paused_lanes]:
         held += grids.pop(key).count
     if hypothesis.freeze is not None:
-        begin, until = ((at - window[0]) // MINUTE for at in hypothesis.freeze)
-        held += sum(grid.hold(max(0, begin), until) for grid in grids.values())
+        begin, until = ((at or window[0]) - window[0] for at in hypothesis.freeze)
+        first, last = max(0, begin // MINUTE), until // MINUTE
+        held += sum(grid.hold(first, last) for grid in grids.values())
     return parts.queues(parts.grids(counted)), changed.queues(grids), held
+
+
+def _capacities(parts: LoadParts, hypothesis: Hypothesis) -> dict[bool, LoadCapacity]:
+    """Return the capacities with the settings that would hold."""
+    known = dict(parts.capacities)
+    for payments, name in CAPACITY_SETTINGS.items():
+        value = hypothesis.settings.get(name)
+        if value and known[payments].source != "given":
+            known[payments] = LoadCapacity(per_second=float(value), source="setting")
+    return known
 
 
 def _planned(book: RuleBook, hypothesis: Hypothesis) -> list[PlannedSchedule]:
@@ -133,16 +154,16 @@ def _stored(parts: LoadParts, hypothesis: Hypothesis) -> StoredDue:
             own[_minute(job.to, begin)] += 1
     found = []
     for each in parts.stored.found:
-        moved = changes.pop(int(each.key or 0), None) if not each.payments else None
+        moved = changes.pop(int(each.key or 0), None)
         found.append(each if moved is None else _merged(each, moved))
-    found += [_merged(DueMinutes(lane, False, [], []), own) for lane, own in changes.items()]
+    found += [_merged(DueMinutes(lane, lane, [], []), own) for lane, own in changes.items()]
     return msgspec.structs.replace(parts.stored, found=found)
 
 
 def _merged(each: DueMinutes, moved: Counter[int]) -> DueMinutes:
     both = merged(dict(zip(each.minutes, each.counts, strict=True)), moved)
     kept = {minute: count for minute, count in both.items() if count} or {0: 0}
-    return DueMinutes(each.key, each.payments, list(kept), list(kept.values()))
+    return DueMinutes(each.key, each.lane_id, list(kept), list(kept.values()))
 
 
 def _minute(at: datetime, begin: datetime) -> int:

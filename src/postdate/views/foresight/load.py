@@ -53,6 +53,12 @@ MAX_WINDOW: Final = timedelta(days=366)
 DEFAULT_WINDOW: Final = DAY
 MEASURED_SECONDS: Final = 7200
 
+CAPACITY_SETTINGS: Final = {
+    False: "foresight.jobs_per_second",
+    True: "foresight.payments_per_second",
+}
+"""What a tenant says that can be executed: jobs, and payments."""
+
 _WIDTHS: Final = ((DAY, 1), (7 * DAY, 15), (31 * DAY, 60), (MAX_WINDOW, 1440))
 """Up to which window a slot has how many minutes."""
 
@@ -146,10 +152,8 @@ class LoadViews:
             for s in slots
         ]
         return {
-            False: chosen(question.jobs_per_second, get("foresight.jobs_per_second"), jobs),
-            True: chosen(
-                question.payments_per_second, get("foresight.payments_per_second"), payments
-            ),
+            False: chosen(question.jobs_per_second, get(CAPACITY_SETTINGS[False]), jobs),
+            True: chosen(question.payments_per_second, get(CAPACITY_SETTINGS[True]), payments),
         }
 
 

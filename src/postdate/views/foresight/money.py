@@ -2,19 +2,24 @@
 
 import time
 from collections.abc import Iterator
+from copy import copy
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
 from postdate.model.foresight.hypothesis import Hypothesis
 from postdate.model.foresight.money import (
+    BalanceCurve,
     BalancePoint,
+    BalanceWatch,
     ExpectedPayment,
     FailingPayment,
     ProjectedAccount,
     Projection,
+    ShortAccount,
     project,
 )
 from postdate.model.recurrence.plan import occurrences
@@ -22,7 +27,7 @@ from postdate.model.schedule.schedule import FundsPolicy, jitter
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
 from postdate.store.foresight import money as store
-from postdate.store.foresight.money import OpenPayments
+from postdate.store.foresight.money import AccountSum, OpenPayments
 from postdate.store.foresight.rule import policies_of
 from postdate.store.schedule import schedule as schedule_store
 from postdate.views.foresight.rules import PlannedSchedule, RuleBook, RuleBooks
@@ -30,7 +35,7 @@ from postdate.views.foresight.rules import PlannedSchedule, RuleBook, RuleBooks
 EXACT_LIMIT: Final = 100_000
 """Up to so many payments the whole window is settled; beyond, only its beginning."""
 
-BUCKET_LIMIT: Final = 300
+BUCKET_LIMIT: Final = 150
 """How many payments of each bucket are settled then."""
 
 ORDER_LIMIT: Final = 100_000
@@ -40,10 +45,24 @@ SOON_SECONDS: Final = 60.0
 MAX_SOON: Final = 1000
 """For how many tenants what will fail soon is remembered."""
 
+NOBODY: Final = UUID(int=0)
+"""The id of a payment that is not stored yet."""
+
 MAX_FAILING: Final = 200
+MAX_SHORT: Final = 100
 MAX_POINTS: Final = 500
 DEFAULT_WINDOW: Final = timedelta(days=30)
 MAX_WINDOW: Final = timedelta(days=366)
+
+
+class MoneyTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """All accounts of one currency together; those without a floor, as the issuer, are left out."""
+
+    currency: str | None
+    accounts: int
+    lowest: BalancePoint
+    end: BalancePoint
+    points: list[BalancePoint]
 
 
 class MoneyView(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +76,11 @@ class MoneyView(msgspec.Struct, frozen=True, kw_only=True):
     failing_count: int
     failing: list[FailingPayment]
     first_failing_at: datetime | None
+    short_count: int
+    short: list[ShortAccount]
+    """The accounts that a payment would take below their floor, the first of them first."""
+    totals: list[MoneyTotal] = []
+    """All accounts together, by currency; empty where one account was asked for."""
     account_id: str | None = None
     balance: int | None = None
     available: int | None = None
@@ -103,16 +127,12 @@ class MoneyViews:
 
     async def suppose(
         self, tenant_id: int, until: datetime, hypothesis: Hypothesis
-    ) -> tuple[MoneyView, MoneyView]:
-        """Settle what is expected as it is, and as it would be."""
+    ) -> tuple[MoneyView, MoneyView, int]:
+        """Settle what is expected as it is, and as it would be; return what would be released."""
         found = await self._expected(tenant_id, until, None)
-        changed = [
-            _supposed(each, hypothesis)
-            for each in found.expected
-            if each.payment_id is not None or each.schedule_id not in hypothesis.paused_schedules
-        ]
-        would = msgspec.structs.replace(found, expected=changed)
-        return await self._settled(tenant_id, found), await self._settled(tenant_id, would)
+        would, released = _supposed(found, hypothesis)
+        before, after = await self._settled(tenant_id, found), await self._settled(tenant_id, would)
+        return before, after, released
 
     async def _expected(
         self, tenant_id: int, until: datetime | None, account_id: str | None
@@ -129,14 +149,13 @@ class MoneyViews:
             }
             names |= set() if account_id is None else {account_id}
             accounts = await store.accounts(connection, tenant_id, names)
-        return _Expected(expected, accounts, (now, end, known))
+            sums = await store.sums(connection, tenant_id) if account_id is None else []
+        return _Expected(expected, accounts, sums, (now, end, known))
 
     async def _settled(
         self, tenant_id: int, found: "_Expected", account_id: str | None = None
     ) -> MoneyView:
-        accounts = {name: msgspec.structs.replace(each) for name, each in found.accounts.items()}
-        result = await computed(tenant_id, project, accounts, found.expected, account_id)
-        return _view(result, found.window, found.accounts[account_id] if account_id else None)
+        return await computed(tenant_id, _settled, found, account_id)
 
 
 class _Expected(msgspec.Struct, frozen=True):
@@ -144,14 +163,33 @@ class _Expected(msgspec.Struct, frozen=True):
 
     expected: list[ExpectedPayment]
     accounts: dict[str, ProjectedAccount]
+    sums: list[AccountSum]
     window: tuple[datetime, datetime, datetime]
 
 
-def _supposed(each: ExpectedPayment, hypothesis: Hypothesis) -> ExpectedPayment:
+def _supposed(found: _Expected, hypothesis: Hypothesis) -> tuple[_Expected, int]:
+    """Return what would be expected, and how much would be released of what is held."""
+    accounts = {name: copy(each) for name, each in found.accounts.items()}
+    expected, released = [], 0
+    for each in found.expected:
+        if each.payment_id is None and each.schedule_id in hypothesis.paused_schedules:
+            continue
+        due_at = hypothesis.payments.get(each.payment_id or NOBODY, each.due_at)
+        if due_at is None:
+            if each.hold:
+                accounts[each.from_account_id].held -= each.amount
+                released += each.amount
+        elif (at := hypothesis.held(due_at)) < found.window[1]:
+            expected.append(_moved(each, at, hypothesis))
+    return msgspec.structs.replace(found, expected=expected, accounts=accounts), released
+
+
+def _moved(each: ExpectedPayment, due_at: datetime, hypothesis: Hypothesis) -> ExpectedPayment:
     """Return a payment as it would be."""
-    due_at, until = hypothesis.held(each.due_at), each.retry_until
-    funds = hypothesis.funds.get(each.schedule_id) if each.schedule_id else None
-    if funds is not None and each.payment_id is None:
+    until, funds = each.retry_until, None
+    if each.payment_id is None and each.schedule_id is not None:
+        funds = hypothesis.funds.get(each.schedule_id)
+    if funds is not None:
         waits = timedelta(seconds=funds.retry_seconds)
         until = due_at + waits if funds.policy is FundsPolicy.RETRY else None
     return msgspec.structs.replace(each, due_at=due_at, retry_until=until)
@@ -159,10 +197,8 @@ def _supposed(each: ExpectedPayment, hypothesis: Hypothesis) -> ExpectedPayment:
 
 async def _open(connection: Connection, tenant_id: int, until: datetime) -> OpenPayments:
     limit = EXACT_LIMIT + 1
-    found = await store.open_payments(connection, tenant_id, until, limit, limit)
-    if found.walked <= EXACT_LIMIT:
-        return found
-    return await store.open_payments(connection, tenant_id, until, BUCKET_LIMIT, limit)
+    most = BUCKET_LIMIT if await store.exceeds(connection, until, EXACT_LIMIT) else limit
+    return await store.open_payments(connection, tenant_id, until, most, limit)
 
 
 def standing_orders(
@@ -206,14 +242,28 @@ def _payments(
         )
 
 
-def _view(
-    result: Projection,
-    window: tuple[datetime, datetime, datetime],
-    account: ProjectedAccount | None,
-) -> MoneyView:
+def _settled(found: _Expected, account_id: str | None) -> MoneyView:
+    """Settle on a copy of the accounts, and show what comes of it."""
+    accounts = {name: copy(each) for name, each in found.accounts.items()}
+    begin = found.window[0]
+    if account_id is not None:
+        own = accounts[account_id]
+        curve = BalanceCurve(begin, own.balance, own.held)
+        result = project(accounts, found.expected, BalanceWatch(account_id, curve))
+        return _of_account(_view(result, found.window), found.accounts[account_id], curve, result)
+    curves = {
+        total.currency: BalanceCurve(begin, total.balance, total.held) for total in found.sums
+    }
+    result = project(accounts, found.expected, BalanceWatch(totals=curves))
+    totals = [_total(each, curves[each.currency]) for each in found.sums]
+    return msgspec.structs.replace(_view(result, found.window), totals=totals)
+
+
+def _view(result: Projection, window: tuple[datetime, datetime, datetime]) -> MoneyView:
     begin, until, known = window
     failing = sorted(result.failing, key=lambda each: each.fails_at)
-    view = MoneyView(
+    short = sorted(result.short.values(), key=lambda each: each.first_short_at)
+    return MoneyView(
         from_at=begin,
         until_at=until,
         known_until=known,
@@ -221,30 +271,43 @@ def _view(
         failing_count=len(failing),
         failing=failing[:MAX_FAILING],
         first_failing_at=failing[0].fails_at if failing else None,
+        short_count=len(short),
+        short=short[:MAX_SHORT],
     )
-    if account is None:
-        return view
-    now = BalancePoint(begin, account.balance, account.held, account.available)
-    points = [now, *result.points]
-    own = [
-        each for each in failing if account.account_id in {each.from_account_id, each.to_account_id}
-    ]
-    short = [
-        each.due_at
-        for each in own
-        if each.available is not None and each.from_account_id == account.account_id
-    ]
+
+
+def _total(summed: AccountSum, curve: BalanceCurve) -> MoneyTotal:
+    return MoneyTotal(
+        currency=summed.currency,
+        accounts=summed.accounts,
+        lowest=curve.lowest,
+        end=curve.points[-1],
+        points=curve.thinned(MAX_POINTS),
+    )
+
+
+def _of_account(
+    view: MoneyView, account: ProjectedAccount, curve: BalanceCurve, result: Projection
+) -> MoneyView:
+    name = account.account_id
+    failing = sorted(
+        (each for each in result.failing if name in (each.from_account_id, each.to_account_id)),
+        key=lambda each: each.fails_at,
+    )
+    short = result.short.get(name)
     return msgspec.structs.replace(
         view,
-        account_id=account.account_id,
+        account_id=name,
         balance=account.balance,
         available=account.available,
         floor=account.floor,
-        lowest=min(points, key=lambda point: point.available),
-        first_short_at=min(short, default=None),
-        end=points[-1],
-        points=points[:MAX_POINTS],
-        failing_count=len(own),
-        failing=own[:MAX_FAILING],
-        first_failing_at=own[0].fails_at if own else None,
+        lowest=curve.lowest,
+        first_short_at=short.first_short_at if short else None,
+        end=curve.points[-1],
+        points=curve.thinned(MAX_POINTS),
+        failing_count=len(failing),
+        failing=failing[:MAX_FAILING],
+        first_failing_at=failing[0].fails_at if failing else None,
+        short_count=0 if short is None else 1,
+        short=[] if short is None else [short],
     )

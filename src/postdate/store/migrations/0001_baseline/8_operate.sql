@@ -59,7 +59,8 @@ INSERT INTO birthplace (place) VALUES (birthplace_now());
 
 -- Change sets: changes that are made together, step by step, and undone in the same way. `steps`
 -- says of each what there was before it and whether it is done, so that a node that dies in between
--- is followed by one that goes on. Whoever works on a set holds it until `held_until`.
+-- is followed by one that goes on. Whoever works on a set holds it until `held_until`, with
+-- a `token` of its own: one whose time is over records nothing any more.
 CREATE TABLE change_set (
     bucket        smallint NOT NULL CHECK (bucket BETWEEN 0 AND 63),
     tenant_id     integer NOT NULL REFERENCES tenant,
@@ -71,6 +72,7 @@ CREATE TABLE change_set (
     created_at    timestamptz NOT NULL DEFAULT clock(),
     changed_at    timestamptz NOT NULL DEFAULT clock(),
     held_until    timestamptz,
+    token         integer NOT NULL DEFAULT 0,
     changes       jsonb NOT NULL,
     steps         jsonb NOT NULL,
     PRIMARY KEY (bucket, tenant_id, change_set_id)

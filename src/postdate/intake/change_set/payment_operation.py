@@ -1,0 +1,243 @@
+"""Move and cancel pending payments by a filter, and undo that as far as it is still possible."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from postdate.intake.accept.events import record_events
+from postdate.intake.accept.idempotency import Refused
+from postdate.intake.change_set.change import (
+    ChangeStep,
+    PaymentBulkFilter,
+    PaymentItemChanges,
+    ReschedulePayments,
+)
+from postdate.intake.change_set.step_work import StepWork
+from postdate.intake.payment.accept import PaymentIntake
+from postdate.intake.payment.change import LockedOpen, PaymentChanges, PaymentMoved
+from postdate.intake.payment.request import PaymentRequest
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.foresight.hypothesis import Hypothesis, MovedItem
+from postdate.model.foresight.money import ExpectedPayment
+from postdate.model.payment.payment import PaymentOrder, RetryUntil, When, instant
+from postdate.model.status import PaymentStatus
+from postdate.model.tenant.identity import Identity
+from postdate.model.tenant.test_clock import own_lane
+from postdate.store.connection.database import Connection, Database
+from postdate.store.foresight import money as money_store
+from postdate.store.payment import payment as payment_store
+from postdate.store.payment.payment import PaymentAsAccepted
+from postdate.store.payment.payment_change import OpenPayment
+from postdate.store.schedule import schedule as schedule_store
+from postdate.store.timer.timer import LANE_PAYMENT
+
+MAX_PAYMENTS: Final = 1000
+"""The most payments of one change; `more` says that some are left."""
+
+BATCH: Final = 50
+"""The most payments of one transaction: their accounts are locked together."""
+
+WALK_LIMIT: Final = 100_000
+YEAR: Final = timedelta(days=366)
+SOON: Final = When(1, None)
+
+
+class PaymentOperation:
+    """Changes many payments."""
+
+    def __init__(
+        self, database: Database, changes: PaymentChanges, payments: PaymentIntake
+    ) -> None:
+        self._database = database
+        self._changes = changes
+        self._payments = payments
+
+    async def plan(self, actor: Identity, change: PaymentItemChanges) -> ChangeStep:
+        """Freeze the payments that match, the first of them that become due."""
+        if change.filter == PaymentBulkFilter():
+            raise refuse(Code.INVALID_FIELD, "The filter must name something.", "filter")
+        if isinstance(change, ReschedulePayments):
+            await self._target(change)
+        found, whole = await self._matching(actor, change.filter)
+        kept = found[:MAX_PAYMENTS]
+        return ChangeStep(
+            payments=[each.payment_id for each in kept if each.payment_id is not None],
+            amount=sum(each.amount for each in kept),
+            more=len(found) > len(kept) or not whole,
+        )
+
+    async def suppose(
+        self, actor: Identity, change: PaymentItemChanges, step: ChangeStep, hypothesis: Hypothesis
+    ) -> None:
+        """Add where the payments would go."""
+        to = await self._target(change) if isinstance(change, ReschedulePayments) else None
+        hypothesis.payments |= dict.fromkeys(step.payments, to)
+        hypothesis.amount += step.amount
+        wanted = set(step.payments)
+        found, _ = await self._matching(actor, change.filter)
+        hypothesis.moved += [
+            MovedItem(own_lane(LANE_PAYMENT), each.due_at, to)
+            for each in found
+            if each.payment_id in wanted
+        ]
+
+    async def make(self, work: StepWork, change: PaymentItemChanges) -> None:
+        """Change what is still pending; each transaction records what it has changed."""
+        actor, step = work.actor, work.step
+        if isinstance(change, ReschedulePayments):
+            step.to = step.to or await self._target(change)
+        for some in _batches([each for each in step.payments if each not in step.due]):
+            if isinstance(change, ReschedulePayments):
+                when = When(None, step.to)
+                moves = dict.fromkeys(some, partial(_always, when))
+                await self._changes.move_these(actor, moves, partial(_moved, work))
+            else:
+                await self._changes.cancel_these(actor, some, partial(_cancelled, work))
+        async with self._database.write() as connection:
+            await work.done(connection, len(step.due))
+
+    async def check_undo(
+        self, actor: Identity, change: PaymentItemChanges, step: ChangeStep
+    ) -> None:
+        """Refuse to move back where something was executed; a cancelled payment never is."""
+        if not isinstance(change, ReschedulePayments):
+            return
+        executed = 0
+        reader = self._database.tenant_reader(actor.tenant_id)
+        for some in _batches(list(step.due)):
+            rows = await payment_store.load(reader, actor.tenant_id, some)
+            executed += sum(
+                row.status in {PaymentStatus.COMPLETED, PaymentStatus.FAILED} for row in rows
+            )
+        if executed:
+            raise refuse(Code.CONFLICT, f"{executed} of its payments were executed.")
+
+    async def unmake(self, work: StepWork, change: PaymentItemChanges) -> None:
+        """Move payments back, or make new ones in the place of cancelled ones."""
+        for some in _batches(list(work.step.due)):
+            if isinstance(change, ReschedulePayments):
+                back = {each: partial(_back, work.step) for each in some}
+                await self._changes.move_these(work.actor, back, partial(_moved_back, work))
+            else:
+                await self._restore(work, some)
+        left = len(work.step.due) if isinstance(change, ReschedulePayments) else 0
+        why = f"{left} payments were changed or ended by others since" if left else None
+        async with self._database.write() as connection:
+            await work.undone(connection, why)
+
+    async def _restore(self, work: StepWork, payment_ids: Sequence[UUID]) -> None:
+        """Accept the same payments again under keys of their own, so that each is made once."""
+        actor, step = work.actor, work.step
+        wanted = [each for each in payment_ids if each not in step.restored]
+        async with self._database.connection() as connection:
+            terms = {
+                each: await payment_store.as_accepted(connection, actor.tenant_id, each)
+                for each in wanted
+            }
+        known = {each: found for each, found in terms.items() if found is not None}
+        requests = [
+            PaymentRequest(_order(found, step.due[each]), f"{work.note}/{each}")
+            for each, found in known.items()
+        ]
+        answers = await self._payments.accept(actor, requests)
+        made: dict[UUID, UUID] = {}
+        for payment_id, answer in zip(known, answers, strict=True):
+            if isinstance(answer, Refused):
+                step.left.append(f"payment {payment_id}: {answer.refusal.code}")
+            else:
+                made[payment_id] = answer.subject
+        async with self._database.write() as connection:
+            data = {old: {"payment_id": new, "reason": work.note} for old, new in made.items()}
+            await record_events(
+                connection, self._database, actor.tenant_id, "payment.restored", actor.key_id, data
+            )
+            step.restored |= made
+            await work.record(connection)
+
+    async def _target(self, change: ReschedulePayments) -> datetime:
+        """Return the instant that payments are moved to; refused where it does not lie ahead."""
+        async with self._database.connection() as connection:
+            now = await schedule_store.now(connection)
+        when = When(change.to.delay_seconds, change.to.scheduled_time)
+        found = instant(when, now, int(YEAR.total_seconds()), None)
+        if not isinstance(found, datetime):
+            raise RefusedError(found)
+        return found
+
+    async def _matching(
+        self, actor: Identity, wanted: PaymentBulkFilter
+    ) -> tuple[list[ExpectedPayment], bool]:
+        """Return what matches by due time, and whether all of it was seen."""
+        limit = WALK_LIMIT + 1
+        async with self._database.read(actor.tenant_id) as connection:
+            now = await schedule_store.now(connection)
+            until = wanted.due_before or now + YEAR
+            found = await money_store.open_payments(
+                connection, actor.tenant_id, until, limit, limit
+            )
+        matching = [each for each in found.payments if _matches(each, wanted)]
+        matching.sort(key=lambda each: (each.due_at, str(each.payment_id)))
+        return matching, found.walked <= WALK_LIMIT
+
+
+def _matches(each: ExpectedPayment, wanted: PaymentBulkFilter) -> bool:
+    return (
+        wanted.from_account_id in {None, each.from_account_id}
+        and wanted.to_account_id in {None, each.to_account_id}
+        and wanted.schedule_id in {None, each.schedule_id}
+        and (wanted.due_after is None or each.due_at > wanted.due_after)
+    )
+
+
+def _batches(payment_ids: Sequence[UUID]) -> Iterator[Sequence[UUID]]:
+    for begin in range(0, len(payment_ids), BATCH):
+        yield payment_ids[begin : begin + BATCH]
+
+
+def _always(when: When, _found: OpenPayment) -> When:
+    return when
+
+
+def _back(step: ChangeStep, found: OpenPayment) -> When | None:
+    """Return when a payment was due, or soon where that has passed; None if others moved it."""
+    payment_id = found.timer.subject
+    if step.revisions.get(payment_id) != found.revision:
+        return None
+    before = step.due[payment_id]
+    return When(None, before) if before > found.timer.at + timedelta(seconds=1) else SOON
+
+
+async def _moved(work: StepWork, connection: Connection, moved: Sequence[PaymentMoved]) -> None:
+    work.step.state = "begun"
+    work.step.due |= {each.payment_id: each.before for each in moved}
+    work.step.revisions |= {each.payment_id: each.revision for each in moved}
+    await work.record(connection)
+
+
+async def _moved_back(
+    work: StepWork, connection: Connection, moved: Sequence[PaymentMoved]
+) -> None:
+    for each in moved:
+        del work.step.due[each.payment_id], work.step.revisions[each.payment_id]
+    await work.record(connection)
+
+
+async def _cancelled(work: StepWork, connection: Connection, ended: Sequence[LockedOpen]) -> None:
+    work.step.state = "begun"
+    work.step.due |= {found.timer.subject: found.timer.due_at for found, _ in ended}
+    await work.record(connection)
+
+
+def _order(asked: PaymentAsAccepted, due_at: datetime) -> PaymentOrder:
+    return PaymentOrder(
+        from_account_id=asked.from_account,
+        to_account_id=asked.to_account,
+        amount=asked.amount,
+        scheduled_time=due_at,
+        description=asked.description,
+        funding="hold" if asked.hold else "at_execution",
+        on_insufficient="fail" if asked.retry_until is None else RetryUntil(asked.retry_until),
+        on_broken=asked.on_broken,
+    )

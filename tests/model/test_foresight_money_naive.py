@@ -1,0 +1,141 @@
+"""Money ahead against a naive settlement: second by second, one payment after the other."""
+
+import random
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postdate.model.foresight.money import (
+    BalanceCurve,
+    BalanceWatch,
+    ExpectedPayment,
+    ProjectedAccount,
+    project,
+)
+
+BEGIN = datetime(2026, 11, 17, tzinfo=UTC)
+HOUR = 3600
+
+
+class Naive:
+    """Follows the public rules by plain dictionaries, with no heap and no shared code."""
+
+    def __init__(self, accounts: dict[str, list[int]], payments: list[ExpectedPayment]) -> None:
+        self.balance = {name: own[0] for name, own in accounts.items()}
+        self.held = {name: own[1] for name, own in accounts.items()}
+        self.floor = {name: own[2] for name, own in accounts.items()}
+        self.failing: list[tuple[int, int]] = []
+        self.first_short: dict[str, int] = {}
+        self.curves: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self.total: list[tuple[int, int]] = []
+        due: dict[int, list[tuple[int, ExpectedPayment]]] = defaultdict(list)
+        for each in payments:
+            number = each.payment_id.int if each.payment_id else 0
+            due[int((each.due_at - BEGIN).total_seconds())].append((number, each))
+        while due:
+            second = min(due)
+            for number, each in sorted(due.pop(second), key=lambda pair: pair[0]):
+                retry = self.settle(second, number, each)
+                if retry is not None:
+                    due[retry].append((number, each))
+
+    def settle(self, second: int, number: int, each: ExpectedPayment) -> int | None:
+        payer, payee, amount = each.from_account_id, each.to_account_id, each.amount
+        free = self.balance[payer] - self.held[payer]
+        if not each.hold and free - amount < self.floor[payer]:
+            self.first_short.setdefault(payer, second)
+            last = -1
+            if each.retry_until is not None:
+                last = int((each.retry_until - BEGIN).total_seconds())
+            if second < last:
+                return min(second + HOUR, last)
+            self.failing.append((number, second))
+            return None
+        if each.hold:
+            self.held[payer] -= amount
+        self.balance[payer] -= amount
+        self.balance[payee] += amount
+        for name in (payer, payee):
+            self.curves[name].append((second, self.balance[name] - self.held[name]))
+        self.total.append((second, sum(self.balance.values()) - sum(self.held.values())))
+        return None
+
+
+def _seeded(
+    seed: int, count: int, names: int
+) -> tuple[dict[str, list[int]], list[ExpectedPayment]]:
+    any_of = random.Random(seed)
+    accounts = {
+        f"a{n}": [any_of.randrange(60), 0, any_of.choice((0, 0, -20))] for n in range(names)
+    }
+    payments = []
+    for number in range(1, count + 1):
+        payer, payee = any_of.sample(sorted(accounts), 2)
+        hold, amount = any_of.random() < 0.4, any_of.randrange(1, 40)
+        due_at = BEGIN + timedelta(seconds=any_of.randrange(5 * HOUR))
+        waits = not hold and any_of.random() < 0.3
+        if hold:
+            accounts[payer][0] += amount
+            accounts[payer][1] += amount
+        payments.append(
+            ExpectedPayment(
+                due_at=due_at,
+                payment_id=UUID(int=number),
+                from_account_id=payer,
+                to_account_id=payee,
+                amount=amount,
+                hold=hold,
+                retry_until=due_at + timedelta(hours=2, minutes=30) if waits else None,
+            )
+        )
+    any_of.shuffle(payments)
+    return accounts, payments
+
+
+def _compare(seed: int, count: int, names: int) -> None:
+    accounts, payments = _seeded(seed, count, names)
+    naive = Naive(accounts, payments)
+    copies = {name: ProjectedAccount(name, *own) for name, own in accounts.items()}
+    total = BalanceCurve(
+        BEGIN, sum(own[0] for own in accounts.values()), sum(own[1] for own in accounts.values())
+    )
+    curve = BalanceCurve(BEGIN, *accounts["a0"][:2])
+    found = project(copies, payments, BalanceWatch("a0", curve, {None: total}))
+    told = [
+        (each.payment_id.int if each.payment_id else 0, (each.fails_at - BEGIN).total_seconds())
+        for each in found.failing
+    ]
+    assert told == naive.failing
+    assert found.completed == count - len(naive.failing)
+    short = {name: (each.first_short_at - BEGIN).seconds for name, each in found.short.items()}
+    assert short == naive.first_short
+    points = [((each.at - BEGIN).total_seconds(), each.available) for each in curve.points[1:]]
+    assert points == naive.curves["a0"]
+    free = accounts["a0"][0] - accounts["a0"][1]
+    assert curve.lowest.available == min([free, *(at for _, at in naive.curves["a0"])])
+    ends = [((each.at - BEGIN).total_seconds(), each.available) for each in total.points[2::2]]
+    assert ends == naive.total
+
+
+@given(st.integers(0, 2**32), st.integers(0, 60), st.integers(2, 5))
+def test_projection_equals_a_naive_settlement(seed: int, count: int, names: int) -> None:
+    _compare(seed, count, names)
+
+
+@pytest.mark.soak
+def test_a_hundred_thousand_payments_equal_a_naive_settlement() -> None:
+    _compare(22, 100_000, 500)
+
+
+def test_a_long_curve_keeps_its_ends() -> None:
+    curve = BalanceCurve(BEGIN, 10)
+    for minute in range(5000):
+        curve.change(BEGIN + timedelta(minutes=minute), 1, 0)
+    thin = curve.thinned(500)
+    assert len(thin) <= 500
+    assert (thin[0], thin[-1]) == (curve.points[0], curve.points[-1])
+    assert [each.at for each in thin] == sorted(each.at for each in thin)
