@@ -6,7 +6,7 @@ DECIDE = "ledger/settle.py"
 SETTLE = "stations/test_settle.py"
 CLOCK = "stations/test_settle_clock.py"
 HALTS = "stations/test_halts.py"
-DATABASE = "store/connection/database.py"
+WRITER = "store/connection/writer.py"
 GROUP = "runtime/test_coalescer.py"
 SEALER = "publisher/sealer.py"
 PUBLISHER = "stations/test_publisher.py"
@@ -152,13 +152,13 @@ MUTANTS = (
         "flows/test_once.py",
     ),
     mutant(
-        "lost_commit_taken_for_a_rollback", DATABASE,
+        "lost_commit_taken_for_a_rollback", WRITER,
         "            raise CommitUnknownError(str(error)) from error\n    _refuse",
         "            raise\n    _refuse",
         "store/connection/test_database.py",
     ),
     mutant(
-        "warning_at_commit_ignored", DATABASE,
+        "warning_at_commit_ignored", WRITER,
         "    if warnings:\n", "    if False:\n",
         "store/connection/test_database.py",
     ),

@@ -68,10 +68,10 @@ async def pending(at: Testbed, plan: PendingPlan) -> list[Measure]:
     many = await _side(at, plan.timers)
     async with testbed() as other:
         sides = {FEW: await _side(other, FEW), plan.timers: many}
-        claims = await _take_turns(plan.rounds, sides, partial(_claim, plan.count))
-        settles = await _take_turns(plan.rounds, sides, partial(_settle, plan))
-        reads = {what: await _take_turns(READS, sides, partial(_read, what)) for what in many.reads}
-        vacuums = await _take_turns(1, sides, _vacuum)
+        claims = await _alternate(plan.rounds, sides, partial(_claim, plan.count))
+        settles = await _alternate(plan.rounds, sides, partial(_settle, plan))
+        reads = {what: await _alternate(READS, sides, partial(_read, what)) for what in many.reads}
+        vacuums = await _alternate(1, sides, _vacuum)
     async with at.superuser() as connection:
         table, indexes = await bench.timer_bytes(connection)
     return [
@@ -90,7 +90,7 @@ async def _side(at: Testbed, timers: int) -> _Side:
     return _Side(at, lane, await _reads(at, lane))
 
 
-async def _take_turns(
+async def _alternate(
     rounds: int, sides: Mapping[int, _Side], measure: Callable[[_Side], Awaitable[float]]
 ) -> Taken:
     taken: dict[int, list[float]] = {size: [] for size in sides}
