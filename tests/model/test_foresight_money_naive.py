@@ -99,7 +99,10 @@ def _seeded(
 def _compare(seed: int, count: int, names: int) -> None:
     accounts, payments = _seeded(seed, count, names)
     naive = Naive(accounts, payments)
-    copies = {name: ProjectedAccount(name, *own) for name, own in accounts.items()}
+    copies = {
+        name: ProjectedAccount(name, balance, held, floor)
+        for name, (balance, held, floor) in accounts.items()
+    }
     total = BalanceCurve(
         BEGIN, sum(own[0] for own in accounts.values()), sum(own[1] for own in accounts.values())
     )
