@@ -5,6 +5,9 @@ Then one call probes; while probes succeed the number that may run at once doubl
 closed again, and a failure opens it for twice as long. So a destination that is down sees a probe
 now and then instead of every retry, and one that comes back is not buried by all that waited.
 
+A destination that serves some calls and fails others is not down: it is left alone for seconds and
+probed by several, or what waits for it would wait for as many minutes as there are jobs that fail.
+
 Whoever is turned away gets a position in a line. All of them at once would keep a process busy with
 asking; or, told to wait as long as the breaker has been open, come back long after the destination.
 """
@@ -20,6 +23,9 @@ from postdate.model.destination.trouble import DestinationKey, TroubleReport
 FAILURES: Final = 8
 OPEN_SECONDS: Final = 1.0
 MAX_OPEN_SECONDS: Final = 60.0
+MAX_PARTLY_OPEN_SECONDS: Final = 4.0
+"""The same for a destination that has served one of its latest calls."""
+
 LINE_SECONDS: Final = 0.01
 """How far apart two come back that were turned away."""
 
@@ -183,7 +189,8 @@ class Breaker:
 
     def _down(self, now: float, *, probed: bool) -> None:
         if probed:
-            self._open_seconds = min(self._open_seconds * 2, self._max_open_seconds)
+            longest = MAX_PARTLY_OPEN_SECONDS if self._serves_some() else self._max_open_seconds
+            self._open_seconds = min(self._open_seconds * 2, longest)
             self._open(now, self._open_seconds)
         elif self.closed:
             self._failures += 1
@@ -194,8 +201,12 @@ class Breaker:
         if self._open_until is None:
             self._opened_at = now
         self._open_until = max(self._open_until or 0.0, now + seconds)
-        self._allowance = 1
+        self._allowance = FAILURES if self._serves_some() else 1
         self._probes = 0
+
+    def _serves_some(self) -> bool:
+        """Return whether one of its latest calls, since it is in trouble, has succeeded."""
+        return any(served for _, served in self._calls)
 
 
 class Breakers:
