@@ -73,7 +73,7 @@ def _names(call: ast.Call) -> Iterator[str]:
         case ast.Name(id="reach"):
             yield from texts
         case ast.Attribute(attr=attr, value=ast.Attribute(attr=of) | ast.Name(id=of)) if (
-            attr in COMMITS and of.endswith("database")
+            attr in COMMITS and (of.endswith("database") or of == "near")
         ):
             yield from (f"{text}.{moment}" for text in texts for moment in (BEFORE, AFTER))
 

@@ -48,7 +48,7 @@ MUTANTS = (
     ),
     mutant(
         "foresight_forgets_a_credit", "model/foresight/money.py",
-        "            payee.balance += each.amount\n", "",
+        "        payee.balance += paid\n", "",
         "model/test_foresight_money.py::test_projection_equals_the_decisions_of_the_ledger",
     ),
     mutant(
@@ -58,7 +58,7 @@ MUTANTS = (
     ),
     mutant(
         "foresight_forgets_what_waits", "model/foresight/lateness.py",
-        "waiting = max(0.0, waiting + count - a_minute)", "waiting = max(0.0, count - a_minute)",
+        "            waiting += count - a_minute\n", "            waiting = count - a_minute\n",
         "model/test_foresight_lateness.py::test_the_worst_lateness_is_within_its_error",
     ),
     mutant(

@@ -115,6 +115,7 @@ class SimDatabase(Database):
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self.near = self
         self.dead = False
         self.under_way: set[Transaction] = set()
         self.asleep_until = 0.0

@@ -107,6 +107,7 @@ class TableDatabase(Database):
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
+        self.near = self
         self.dead = False
         self.bounds_transactions = True
 

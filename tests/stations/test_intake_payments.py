@@ -135,6 +135,7 @@ class CutAfterCommit:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.near = self
         self.unix_ms = database.unix_ms
         self.connection = database.connection
         self.confirm = database.confirm
