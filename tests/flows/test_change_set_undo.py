@@ -4,9 +4,15 @@ import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from conftest import Api, Clock
 from flows.test_change_sets import WORKER, _do, _draft, _due, _jobs, _statuses
+from postdate.intake.change_set import payment_operation
+from postdate.intake.tenant import halt
+from postdate.intake.tenant.setting import SettingChanges
 from postdate.ledger.prove import prove
+from postdate.store.tenant import halt as halt_store
 from support.bank import settler
 
 _keys = itertools.count(1)
@@ -137,6 +143,27 @@ async def test_a_halt_is_made_and_lifted(api: Api) -> None:
     assert (await api.call("GET", "/lanes/mail")).body["paused_at"] is None
 
 
+async def test_a_halt_is_done_when_all_has_ended_that_began_before(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(halt, "MAX_WAITS", 1)
+    draft = await _draft(api, {"type": "halt"})
+    tenant_id = int(
+        await api.node.database.writer.fetchval(
+            "SELECT tenant_id FROM tenant WHERE name = $1", api.tenant
+        )
+    )
+    async with api.node.database.write() as connection:
+        await halt_store.refuse_killed(connection, tenant_id)
+        for _ in range(2):
+            assert (await _do(api, draft, "apply", 503))["code"] == "overloaded"
+            shown = (await api.call("GET", f"/change-sets/{draft['change_set_id']}")).body
+            assert (shown["status"], shown["steps"][0]["state"]) == ("APPLYING", "begun")
+    assert (await _do(api, draft, "apply"))["status"] == "APPLIED"
+    assert _left(await _do(api, draft, "undo")) == []
+    assert (await api.call("GET", "/halts")).body["halts"] == []
+
+
 async def test_a_halt_of_somebody_else_stays(api: Api) -> None:
     draft = await _draft(api, {"type": "halt"})
     await _do(api, draft, "apply")
@@ -169,6 +196,50 @@ async def test_a_setting_is_set_and_given_back(api: Api) -> None:
     assert await own() == 7
     refused = {"changes": [{"type": "put_setting", "name": "nothing", "value": 1}]}
     assert (await api.call("POST", "/change-sets", refused)).status == 422
+
+
+async def test_a_value_that_is_no_longer_allowed_does_not_stop_the_undoing(api: Api) -> None:
+    await _jobs(api, "mail", 1)
+    name = "payment.max_amount"
+    await api.call("PUT", f"/settings/{name}", {"value": 1000})
+    setting = {"type": "put_setting", "name": name, "value": 100}
+    draft = await _draft(api, {"type": "pause_lane", "lane": "mail"}, setting)
+    await _do(api, draft, "apply")
+    found = "SELECT tenant_id FROM tenant WHERE name = $1"
+    tenant_id = await api.node.database.writer.fetchval(found, api.tenant)
+    await SettingChanges(api.node.database).put(tenant_id, name, 500)
+    undone = await _do(api, draft, "undo")
+    assert undone["status"] == "UNDONE"
+    assert "the operator allows 500" in _left(undone)[0]
+    assert (await api.call("GET", "/lanes/mail")).body["paused"] is False
+
+
+async def test_an_undoing_that_was_broken_off_only_goes_on(
+    api: Api, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(payment_operation, "BATCH", 1)
+    await _account(api, "rent")
+    await _account(api, "ada", 100)
+    ids = [await _pay(api, 10) for _ in range(2)]
+    moving = {"type": "reschedule_payments", "filter": {"to_account_id": "rent"}}
+    draft = await _draft(api, {**moving, "to": {"delay_seconds": 60}})
+    await _do(api, draft, "apply")
+    batches = iter([payment_operation._moved_back])
+
+    async def die(*given: Any) -> None:
+        await next(batches)(*given)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(payment_operation, "_moved_back", die)
+        await _do(api, draft, "undo", 500)
+    await clock.advance(70)
+    assert await settler(api.node.database).run_once() == 1
+    assert (await _do(api, draft, "apply", 409))["current_status"] == "UNDOING"
+    undone = await _do(api, draft, "undo")
+    assert _left(undone) == ["1 payments were changed or ended by others since"]
+    statuses = [(await api.call("GET", f"/payments/{each}")).body["status"] for each in ids]
+    assert sorted(statuses) == ["COMPLETED", "PENDING"]
+    assert (await prove(api.node.database)).findings == []
 
 
 async def test_cancelled_payments_free_their_holds_and_come_back(api: Api) -> None:

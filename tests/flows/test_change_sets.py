@@ -2,13 +2,16 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
 
 from conftest import Api, Clock
 from postdate.intake.change_set.lane_operation import LaneOperation
+from postdate.intake.job import bulk
 from postdate.model.foresight.money import FailingPayment
+from postdate.model.ids import bucket_of
 from postdate.views.foresight.effect import ChangeEffect, EffectViews
 
 WORKER = {"type": "worker"}
@@ -277,13 +280,24 @@ async def test_undoing_leaves_what_somebody_else_has_set_since(api: Api) -> None
     assert (await api.call("GET", "/lanes/mail")).body["rate_per_second"] == 1
 
 
-async def test_what_is_cancelled_is_in_no_other_change(api: Api) -> None:
+async def test_a_set_changes_each_thing_once(api: Api) -> None:
     await _jobs(api, "mail", 1)
+    until = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
     filtered = {"filter": {"lane": "mail"}}
-    moving = {"type": "reschedule_jobs", **filtered, "to": {"delay_seconds": 7200}}
-    body = {"changes": [moving, {"type": "cancel_jobs", **filtered}]}
-    refused = await api.call("POST", "/change-sets", body)
-    assert (refused.status, refused.body["field"]) == (422, "changes[1].filter")
+    cancelling, pausing = (
+        {"type": "cancel_jobs", **filtered},
+        {"type": "pause_lane", "lane": "mail"},
+    )
+    near, far = [
+        {"type": "reschedule_jobs", **filtered, "to": {"delay_seconds": seconds}}
+        for seconds in (7200, 9000)
+    ]
+    freezing = {"type": "freeze", "until_at": until}
+    for one, other in ((near, cancelling), (near, far), (pausing, pausing), (freezing, freezing)):
+        refused = await api.call("POST", "/change-sets", {"changes": [one, other]})
+        assert (refused.status, refused.body["field"]) == (422, "changes[1]"), other
+    nothing = {"type": "cancel_jobs", "filter": {"lane": "none"}}
+    await _draft(api, near, pausing, nothing, nothing)
 
 
 async def test_as_many_jobs_as_a_filter_may_find_are_moved(api: Api) -> None:
@@ -293,3 +307,31 @@ async def test_as_many_jobs_as_a_filter_may_find_are_moved(api: Api) -> None:
     to = {"delay_seconds": 72_000}
     draft = await _draft(api, {"type": "reschedule_jobs", "filter": {"lane": "big"}, "to": to})
     assert (await _do(api, draft, "apply"))["steps"][0]["changed"] == 10_000
+    later = [
+        {"type": "reschedule_jobs", "filter": {"lane": lane}, "to": to} for lane in ("big", "more")
+    ]
+    await _jobs(api, "more", 1)
+    refused = await api.call("POST", "/change-sets", {"changes": later})
+    assert (refused.status, refused.body["field"]) == (422, "changes")
+
+
+async def test_a_job_that_somebody_holds_is_not_left_out(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "WAIT_SECONDS", 0.2)
+    ids = await _jobs(api, "mail", 2)
+    before = [await _due(api, each) for each in ids]
+    filtered = {"filter": {"lane": "mail"}}
+    draft = await _draft(
+        api, {"type": "reschedule_jobs", **filtered, "to": {"delay_seconds": 9000}}
+    )
+    lock = "SELECT FROM timer WHERE bucket = $1 AND subject = $2 FOR UPDATE"
+    for verb, status in (("apply", "APPLIED"), ("undo", "UNDONE")):
+        async with api.node.database.write() as connection:
+            held = UUID(ids[0])
+            await connection.execute(lock, bucket_of(held), held)
+            assert (await _do(api, draft, verb, 503))["code"] == "overloaded"
+        done = await _do(api, draft, verb)
+        assert (done["status"], done["steps"][0]["changed"]) == (status, 2)
+    assert done["steps"][0]["left"] == []
+    assert [await _due(api, each) for each in ids] == before

@@ -78,7 +78,7 @@ async def test_a_list_of_jobs_asks_about_exactly_what_it_shows(browser: Browser)
     fields = {"changes.0.filter.lane": "mail", "changes.0.filter.status": "PENDING"}
     made = await browser.confirm("/what-if/cancel-jobs", **fields)
     page = (await browser.get(made.headers["location"])).text
-    assert "<strong>3</strong> <span>jobs move to another time, or never run" in page
+    assert "<strong>3</strong> <span>jobs and payments move to another time" in page
     listed = (await browser.get("/change-sets")).text
     assert "Cancel jobs" in listed
     assert "0 of 1" in listed
@@ -104,6 +104,24 @@ async def test_a_draft_names_the_payments_that_fail_only_then(browser: Browser) 
     assert "<strong>1</strong> <span>payments fail" in hidden
     assert "and not which" in hidden
     assert payment_id not in hidden
+
+
+async def test_payments_of_a_set_are_counted_and_what_is_left_is_said(browser: Browser) -> None:
+    api = browser.api
+    for name in ("alice", "bob"):
+        await make(api, "/accounts", {"account_id": name})
+    await make(api, "/accounts/bob/adjustments", {"amount": 1000, "reason": "opening"})
+    rent = {"from_account_id": "bob", "to_account_id": "alice", "amount": 700}
+    payment_id = (await make(api, "/payments/schedule", {**rent, "delay_seconds": 60}))[
+        "payment_id"
+    ]
+    path = await draft(api, {"type": "cancel_payments", "filter": {"to_account_id": "alice"}})
+    assert "payments of 700" in (await browser.get(path)).text
+    await browser.confirm(f"{path}/apply")
+    await make(api, "/payments/schedule", {**rent, "delay_seconds": 90})
+    await browser.confirm(f"{path}/undo")
+    page = (await browser.get(path)).text
+    assert f"left as it is: payment {payment_id}: insufficient_funds" in page
 
 
 async def test_a_refused_step_says_why_and_the_set_can_go_on(

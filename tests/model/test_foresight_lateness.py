@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postdate.model.foresight.lateness import ERROR_SECONDS, late_forecast
+from postdate.model.foresight.lateness import ERROR_SECONDS, MAX_LATE_SECONDS, late_forecast
 
 BEGIN = datetime(2026, 11, 17, 7, 58, tzinfo=UTC)
 
@@ -50,3 +50,9 @@ def test_episodes_have_a_beginning_a_worst_hour_and_an_end() -> None:
     assert episode.until_at == BEGIN + timedelta(minutes=13)
     assert late_forecast(counts[:8], BEGIN, 1.0).episodes[0].until_at is None
     assert late_forecast(counts, BEGIN, 10.0).episodes == []
+
+
+def test_next_to_no_capacity_is_a_lateness_without_an_end() -> None:
+    found = late_forecast([0, 3], BEGIN, 5e-324)
+    assert found.worst is not None
+    assert (found.worst.late_seconds, found.worst.waiting) == (MAX_LATE_SECONDS, 3)

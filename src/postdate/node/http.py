@@ -90,7 +90,7 @@ def services(node: Node, identities: Identities) -> Services:
     operations = Operations(
         lane=LaneOperation(database, lanes),
         schedule=ScheduleOperation(database, schedules.change),
-        halt=HaltOperation(halting),
+        halt=HaltOperation(database, halting),
         setting=SettingOperation(database, settings),
         job=JobOperation(database, bulk, dead_letters),
         payment=PaymentOperation(database, payments.change, payments.intake),

@@ -20,8 +20,11 @@ async def _apply(request: PageRequest) -> str:
 
 
 async def _undo(request: PageRequest) -> str:
-    await request.services.change_set.undo(request.actor, request.uuid("change_set_id"))
+    sets = request.services.change_set
+    done = await sets.undo(request.actor, request.uuid("change_set_id"))
     request.services.overview.forget(request.actor.tenant_id)
+    if any(step.left for step in done.steps):
+        return "The changes were taken back, but for what is left as it is: see below."
     return "The changes were taken back."
 
 
@@ -31,8 +34,9 @@ ACTIONS: Final = (
         scope=None,
         title="Apply change set",
         button="Apply",
-        means="The changes are made one after the other. Jobs that have begun or ended meanwhile "
-        "are left alone. If it is broken off, apply it again: it goes on where it was.",
+        means="The changes are made one after the other. Jobs and payments that have begun or "
+        "ended meanwhile are left alone. If it is broken off, apply it again: it goes on where it "
+        "was.",
         back=_back,
         does=_apply,
         danger=True,
@@ -45,8 +49,8 @@ ACTIONS: Final = (
         scope=None,
         title="Undo change set",
         button="Undo the changes",
-        means="The changes are taken back, the last first. Refused once a job that was moved has "
-        "been executed; a cancelled job is created anew.",
+        means="The changes are taken back, the last first. Refused once a job or payment that was "
+        "moved has been executed; a cancelled one is created anew.",
         back=_back,
         does=_undo,
         danger=True,

@@ -44,9 +44,13 @@ class ChangeWords(msgspec.Struct, frozen=True):
     title: str
     facts: dict[str, Any]
     state: str
-    jobs: int
+    items: int
+    """How many jobs or payments match."""
+    amount: int
+    """What these payments come to."""
     more: bool
     changed: int
+    left: list[str]
 
 
 def in_words(found: ChangeSet) -> list[ChangeWords]:
@@ -57,9 +61,11 @@ def in_words(found: ChangeSet) -> list[ChangeWords]:
             change.pop("type").replace("_", " ").capitalize(),
             change,
             STATES[step.state],
-            len(step.jobs),
+            len(step.jobs) + len(step.payments),
+            step.amount,
             step.more,
             step.changed,
+            step.left,
         )
         for change, step in zip(given, found.steps, strict=True)
     ]

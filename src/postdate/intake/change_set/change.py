@@ -146,6 +146,8 @@ class ChangeStep(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     state: Literal["planned", "begun", "done", "undone"] = "planned"
     changed: int = 0
+    undoing: bool = False
+    """Whether undoing has begun: from then on it only goes on, whatever is executed."""
     left: list[str] = []
     """What was not changed back, and why."""
 

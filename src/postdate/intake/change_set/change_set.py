@@ -14,14 +14,15 @@ from postdate.intake.accept.events import record_event
 from postdate.intake.account.account import refuse_limited
 from postdate.intake.change_set.change import (
     SCOPES,
-    CancelJobs,
-    CancelPayments,
     Change,
     ChangeStep,
     HaltTenant,
+    JobItemChanges,
+    PaymentItemChanges,
 )
 from postdate.intake.change_set.operation import Operations
 from postdate.intake.change_set.step_work import StepWork
+from postdate.intake.job.bulk import MAX_BULK
 from postdate.model.error import Code, refuse
 from postdate.model.foresight.hypothesis import Hypothesis
 from postdate.model.ids import new_id
@@ -121,14 +122,27 @@ class ChangeSets:
             if step.state in {"begun", "done"}
         ]
         async with self._at_work(actor, found, token):
-            if not any(step.state == "undone" for step in found.steps):
-                for change, step in begun:
-                    await self._operations.of(change).check_undo(actor, change, step)
+            if not any(step.undoing for step in found.steps):
+                await self._begin_undoing(actor, found, token, begun)
             for change, step in reversed(begun):
                 await self._check_killed(actor, change)
                 work = self._work(actor, found, token, step)
                 await self._operations.of(change).unmake(work, change)
             return await self._end(actor, found, token, "UNDONE")
+
+    async def _begin_undoing(
+        self,
+        actor: Identity,
+        found: ChangeSet,
+        token: int,
+        begun: Sequence[tuple[Change, ChangeStep]],
+    ) -> None:
+        """Refuse it where something was executed; else record it before anything is undone."""
+        for change, step in begun:
+            await self._operations.of(change).check_undo(actor, change, step)
+            step.undoing = True
+        async with self._database.write() as connection:
+            await self._record(connection, actor, found, token)
 
     async def suppose(self, actor: Identity, found: ChangeSet) -> Hypothesis:
         """Return what would be if the changes were made."""
@@ -144,11 +158,16 @@ class ChangeSets:
 
     def _work(self, actor: Identity, found: ChangeSet, token: int, step: ChangeStep) -> StepWork:
         async def record(connection: Connection) -> None:
-            key = actor.tenant_id, found.row.change_set_id
-            if not await store.record(connection, *key, token, _text(found.steps), HOLD):
-                raise refuse(Code.CONFLICT, "Somebody else is at it by now.")
+            await self._record(connection, actor, found, token)
 
         return StepWork(actor, step, f"change set {found.row.change_set_id}", record)
+
+    async def _record(
+        self, connection: Connection, actor: Identity, found: ChangeSet, token: int
+    ) -> None:
+        key = actor.tenant_id, found.row.change_set_id
+        if not await store.record(connection, *key, token, _text(found.steps), HOLD):
+            raise refuse(Code.CONFLICT, "Somebody else is at it by now.")
 
     async def _hold(
         self, actor: Identity, change_set_id: UUID, expected: Sequence[str], done: str
@@ -209,25 +228,34 @@ def _check(actor: Identity, changes: Sequence[Change]) -> None:
 
 def _check_order(changes: Sequence[Change], steps: Sequence[ChangeStep]) -> None:
     """Refuse what could not be undone step by step."""
+    seen: set[object] = set()
     for number, (change, step) in enumerate(zip(changes, steps, strict=True)):
-        others = {
-            item for other in steps if other is not step for item in (*other.jobs, *other.payments)
-        }
-        cancels = isinstance(change, CancelJobs | CancelPayments)
-        if cancels and not others.isdisjoint((*step.jobs, *step.payments)):
-            detail = "It cancels what another change of the set touches."
-            raise refuse(Code.INVALID_FIELD, detail, f"changes[{number}].filter")
+        own = _touched(change, step)
+        if not seen.isdisjoint(own):
+            detail = "Another change of the set touches the same."
+            raise refuse(Code.INVALID_FIELD, detail, f"changes[{number}]")
+        seen |= own
         if isinstance(change, HaltTenant) and number + 1 < len(changes):
             detail = "After a halt nothing can be changed: it comes last."
             raise refuse(Code.INVALID_FIELD, detail, f"changes[{number}]")
+    if sum(len(step.jobs) + len(step.payments) for step in steps) > MAX_BULK:
+        detail = f"A set touches {MAX_BULK} jobs and payments at the most."
+        raise refuse(Code.INVALID_FIELD, detail, "changes")
+
+
+def _touched(change: Change, step: ChangeStep) -> set[object]:
+    """Return what a change is about: its items, or the kind and what it names."""
+    if isinstance(change, JobItemChanges | PaymentItemChanges):
+        return {*step.jobs, *step.payments}
+    names = ("lane", "schedule_id", "name")
+    return {(type(change), *(getattr(change, name, None) for name in names))}
 
 
 def _broken_off(found: ChangeSet) -> str:
     """Return what a set is on which work was broken off: one that was not made whole stays so."""
-    states = {step.state for step in found.steps}
-    if "undone" in states:
+    if any(step.undoing for step in found.steps):
         return "UNDOING"
-    if found.row.status == "UNDOING" and states == {"done"}:
+    if found.row.status == "UNDOING" and {step.state for step in found.steps} == {"done"}:
         return "APPLIED"
     return "APPLYING"
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from postdate.intake.accept.create_once import Remember
 from postdate.intake.change_set.change import ChangeStep, JobItemChanges, RescheduleJobs
 from postdate.intake.change_set.step_work import StepWork
-from postdate.intake.job.bulk import WAITING, Instant, JobBulk, JobMoved
+from postdate.intake.job.bulk import WAITING, Changed, Instant, JobBulk, JobMoved
 from postdate.intake.job.dead_letter import ALREADY, MAX_REDRIVE, DeadLetters, Pace
 from postdate.model.error import Code, refuse
 from postdate.model.foresight.hypothesis import Hypothesis, MovedItem
@@ -56,13 +56,14 @@ class JobOperation:
         if isinstance(change, RescheduleJobs):
             step.to = step.to or await self._bulk.check_instant(actor.tenant_id, change.to)
             to = Instant(run_at=step.to, spread_seconds=change.to.spread_seconds)
-            await self._bulk.move_these(
+            changed = await self._bulk.move_these(
                 actor.tenant_id, left, to, actor.key_id, work.note, remember=_moved(work)
             )
         else:
-            await self._bulk.cancel_these(
+            changed = await self._bulk.cancel_these(
                 actor.tenant_id, left, actor.key_id, work.note, _cancelled(work)
             )
+        _check_held(changed)
         async with self._database.write() as connection:
             await work.done(connection, len(step.due))
 
@@ -93,7 +94,7 @@ class JobOperation:
 
         found = dict.fromkeys(step.due, JobStatus.PENDING)
         back = {each: JobMoved(each, at, step.revisions[each]) for each, at in step.due.items()}
-        await self._bulk.move_these(
+        changed = await self._bulk.move_these(
             actor.tenant_id,
             found,
             change.to,
@@ -102,6 +103,7 @@ class JobOperation:
             remember=remember,
             back=back,
         )
+        _check_held(changed)
         return f"{len(step.due)} jobs were changed or ended by others since" if step.due else None
 
     async def _restore(self, work: StepWork) -> str | None:
@@ -127,6 +129,13 @@ class JobOperation:
             async with self._database.read(actor.tenant_id) as connection:
                 rows += (await job_view.find(connection, actor.tenant_id, some)).values()
         return rows
+
+
+def _check_held(changed: Changed) -> None:
+    """Refuse to call a step done while somebody else holds some of its jobs."""
+    if changed.held:
+        detail = f"Somebody else holds {changed.held} of its jobs; ask again."
+        raise refuse(Code.OVERLOADED, detail, retry_after_seconds=1)
 
 
 def _moved(work: StepWork) -> Remember[Sequence[JobMoved]]:

@@ -11,7 +11,7 @@ from postdate.intake.change_set.change import (
 from postdate.intake.change_set.step_work import StepWork
 from postdate.intake.tenant.halt import FreezeWindow, Halting
 from postdate.intake.tenant.setting import SettingChanges, check_own
-from postdate.model.error import Code, refuse
+from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.foresight.hypothesis import FOR_EVER, Hypothesis
 from postdate.model.tenant.halt import Halt
 from postdate.model.tenant.identity import Identity
@@ -22,7 +22,8 @@ from postdate.store.tenant.setting import SettingRow
 class HaltOperation:
     """Freezes and halts."""
 
-    def __init__(self, halts: Halting) -> None:
+    def __init__(self, database: Database, halts: Halting) -> None:
+        self._database = database
         self._halts = halts
         self.check_killed = halts.check_killed
 
@@ -46,21 +47,27 @@ class HaltOperation:
             hypothesis.freeze = change.from_at, change.until_at
 
     async def make(self, work: StepWork, change: Freeze | HaltTenant) -> None:
-        """Set the halt; one that stands stays as it is, and a second freeze is refused."""
+        """Set the halt; one that stands stays as it is, and a second freeze is refused.
+
+        It is done when all has ended that began before; who asks again waits again.
+        """
         actor, step = work.actor, work.step
 
         async def before(connection: Connection, found: Halt | None) -> bool:
-            if found is not None and found.note != work.note and isinstance(change, Freeze):
+            theirs = found is not None and found.note != work.note
+            if theirs and isinstance(change, Freeze):
                 raise refuse(Code.CONFLICT, "The tenant has a freeze window already.")
-            step.paused = found is not None
-            await work.done(connection)
+            step.state, step.paused = "begun", theirs
+            await work.record(connection)
             return found is None
 
         if isinstance(change, HaltTenant):
             await self._halts.kill(actor.tenant_id, work.note, actor.key_id, before)
-            return
-        window = FreezeWindow(from_at=change.from_at, until_at=change.until_at, mode="hold")
-        await self._halts.freeze(actor.tenant_id, window, work.note, actor.key_id, before)
+        else:
+            window = FreezeWindow(from_at=change.from_at, until_at=change.until_at, mode="hold")
+            await self._halts.freeze(actor.tenant_id, window, work.note, actor.key_id, before)
+        async with self._database.write() as connection:
+            await work.done(connection)
 
     async def check_undo(
         self, actor: Identity, change: Freeze | HaltTenant, step: ChangeStep
@@ -114,7 +121,17 @@ class SettingOperation:
         """Allow it."""
 
     async def unmake(self, work: StepWork, change: PutSetting) -> None:
-        """Set the old value again, or none, unless somebody else has set another since."""
+        """Set the old value again, or none, unless others have, or it is no longer allowed."""
+        try:
+            await self._unmake(work, change)
+        except RefusedError as error:
+            if error.refusal.code is not Code.FORBIDDEN:
+                raise
+            why = f"setting {change.name}: {error.refusal.detail}"
+            async with self._database.write() as connection:
+                await work.undone(connection, why)
+
+    async def _unmake(self, work: StepWork, change: PutSetting) -> None:
         step = work.step
 
         async def before(connection: Connection, found: SettingRow | None) -> bool:

@@ -118,26 +118,22 @@ class Halting:
         async with self._database.write("halt.set") as connection:
             await store.change_alone(connection, new.tenant_id)
             found = await _current(connection, new.tenant_id, new.kind)
-            if not await before(connection, found):
-                return [] if found is None else [found]
-            if found and found.set_by in OPERATORS and new.set_by not in OPERATORS:
-                raise refuse(Code.FORBIDDEN, "Only the operator changes a halt of the operator.")
-            from_at = await store.put(connection, new)
-            if from_at is None:
-                raise refuse(Code.INVALID_FIELD, "The window is over already.", "until")
-            data = {"mode": new.mode, "from": from_at, "until": new.until_at, "note": new.note}
-            about = named(new.tenant_id, "halt", new.kind)
-            await record_event(
-                connection,
-                self._database,
-                about,
-                _SET[new.kind],
-                new.set_by,
-                msgspec.to_builtins(data),
-            )
+            if await before(connection, found):
+                await self._put(connection, new, found)
         halts = await self._refresh(new.tenant_id)
         await self._wait_for_others(new.tenant_id)
         return halts
+
+    async def _put(self, connection: Connection, new: NewHalt, found: Halt | None) -> None:
+        if found and found.set_by in OPERATORS and new.set_by not in OPERATORS:
+            raise refuse(Code.FORBIDDEN, "Only the operator changes a halt of the operator.")
+        from_at = await store.put(connection, new)
+        if from_at is None:
+            raise refuse(Code.INVALID_FIELD, "The window is over already.", "until")
+        data = {"mode": new.mode, "from": from_at, "until": new.until_at, "note": new.note}
+        about = named(new.tenant_id, "halt", new.kind)
+        builtins = msgspec.to_builtins(data)
+        await record_event(connection, self._database, about, _SET[new.kind], new.set_by, builtins)
 
     async def _wait_for_others(self, tenant_id: int) -> None:
         """Wait until everything that did not see the switch has ended.

@@ -18,6 +18,9 @@ CHUNK: Final = 60
 ERROR_SECONDS: Final = 60
 """How far a lateness may be below the true one: see above."""
 
+MAX_LATE_SECONDS: Final = 3_155_760_000
+"""A hundred years: with next to no capacity the lateness would be beyond all numbers."""
+
 
 class LateEpisode(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of time in which work waits, and its worst moment."""
@@ -103,7 +106,7 @@ def _shown(each: _Episode, begin: datetime, per_second: float) -> LateEpisode:
         until_at=None if each.until is None else _at(begin, each.until),
         worst_at=worst_at,
         worst_hour=within.replace(minute=0, second=0),
-        late_seconds=int(each.waiting / per_second),
+        late_seconds=int(min(each.waiting / per_second, MAX_LATE_SECONDS)),
         waiting=int(each.waiting),
     )
 
