@@ -78,6 +78,20 @@ async def test_beyond_the_limit_the_error_is_told_and_holds(
     assert held >= 30  # 19 of 20 are expected; 30 of 40 would fail once in a million runs
 
 
+async def test_what_is_due_at_once_is_counted_one_by_one_however_long_the_window(
+    database: Database, tenant_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _fill(database, tenant_id, 2000, 0)
+    monkeypatch.setattr(module, "PROBE_ROWS", 100)
+    async with database.read(tenant_id) as connection:
+        walk = partial(due_store.by_lane, connection, tenant_id)
+        places: Places = (list(range(8)), [LANE] * 8)
+        until = BEGIN + timedelta(days=40)
+        found = await stored_due(walk, places, BEGIN, until, exact_limit=20_000)
+    assert (found.error_percent, found.known_until) == (None, until)
+    assert _minutes(found, LANE) == Counter(n % 90 - 1 for n in range(1, 2001))
+
+
 async def test_another_tenant_cannot_be_counted(database: Database, tenant_id: int) -> None:
     await _fill(database, tenant_id, 10, 10)
     assert (await _due(database, tenant_id, tenant_id + 1)).found == []

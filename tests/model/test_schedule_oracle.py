@@ -1,18 +1,18 @@
 """Occurrences against a slow oracle, in zones where clocks do odd things, under every policy."""
 
 import random
-from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from itertools import product
-from typing import NamedTuple
 from zlib import crc32
 
 import pytest
 
-from postdate.model.recurrence.calendar import Calendar, Roll
+from postdate.model.recurrence.calendar import Calendar
 from postdate.model.recurrence.plan import RecurrencePlan, occurrences
-from postdate.model.schedule.schedule import Dst, Gap, Occurrence, Repeated, Rule
-from support.schedule_oracle import DAY, Closed, Walk, changes, expected, load, nominal
+from postdate.model.schedule.schedule import Dst, Gap, Occurrence, Repeated
+from support.schedule_case import Drawn, draw_rule
+from support.schedule_oracle import DAY, Walk, changes, expected, load, nominal
 
 # Zone: instants worth a look beside the changes of the years 2024 to 2027.
 ZONES: dict[str, list[datetime]] = {
@@ -102,58 +102,6 @@ RULES_A_WINDOW = 3
 WINDOWS_MOST = 4
 
 
-class Drawn(NamedTuple):
-    """A rule in our words, and as a question about a minute on the wall clock."""
-
-    rule: Rule
-    asks: Callable[[datetime], bool]
-    closed: Closed | None
-
-
-def _draw(draw: random.Random, zone: str, near: date) -> Drawn:
-    minutes = sorted(draw.sample(range(60), draw.choice([1, 1, 2, 4])))
-    if draw.random() < 0.4:
-        minutes = list(range(0, 60, draw.choice([15, 30])))
-    hours = sorted(draw.sample(range(24), 3) + draw.sample(range(4), 2))
-    if draw.random() < 0.25:
-        hours = list(range(24))
-    weekdays = sorted(draw.sample(range(7), draw.choice([4, 7, 7])))
-    closed = None
-    if draw.random() < 0.35:
-        holidays = frozenset(near + draw.randrange(-4, 5) * DAY for _ in range(2))
-        closed = Closed(holidays, draw.choice(list(Roll)).value)
-        minutes, hours = minutes[:2], sorted(set(hours))[:4]
-
-    def asks(at: datetime) -> bool:
-        return at.minute in minutes and at.hour in hours and at.weekday() in weekdays
-
-    form = _cron(minutes, hours, weekdays) if draw.random() < 0.7 else None
-    rule = Rule(
-        cron=form,
-        rrule=None if form else _rrule(minutes, hours, weekdays),
-        timezone=zone,
-        start_at=None if form else datetime(1940, 1, 1, tzinfo=UTC),
-        calendar="a" if closed else None,
-        roll=Roll(closed.roll) if closed else Roll.NONE,
-    )
-    return Drawn(rule, asks, closed)
-
-
-def _cron(minutes: list[int], hours: list[int], weekdays: list[int]) -> str:
-    fields = [minutes, sorted(set(hours)), [(day + 1) % 7 for day in weekdays]]
-    texts = [",".join(map(str, each)) for each in fields]
-    hour = "*" if len(fields[1]) == 24 else texts[1]
-    return f"{texts[0]} {hour} * * {'*' if len(weekdays) == 7 else texts[2]}"
-
-
-def _rrule(minutes: list[int], hours: list[int], weekdays: list[int]) -> str:
-    days = ",".join(("MO", "TU", "WE", "TH", "FR", "SA", "SU")[day] for day in weekdays)
-    times = (
-        f"BYHOUR={','.join(map(str, sorted(set(hours))))};BYMINUTE={','.join(map(str, minutes))}"
-    )
-    return f"FREQ=WEEKLY;BYDAY={days};{times};BYSECOND=0"
-
-
 def _ours(drawn: Drawn, gap: Gap, repeated: Repeated, walk: Walk) -> Iterator[Occurrence]:
     days = Calendar("a", drawn.closed.holidays) if drawn.closed else None
     plan = RecurrencePlan(drawn.rule, Dst(gap=gap, repeated=repeated), days)
@@ -177,7 +125,7 @@ def test_occurrences_agree_with_the_oracle(zone: str, rules: int) -> None:
     for walk in _windows(zone):
         begin, end = walk.begin + 5 * DAY, walk.end - 5 * DAY
         for _ in range(rules):
-            drawn = _draw(draw, zone, (walk.begin + 6 * DAY).date())
+            drawn = draw_rule(draw, zone, (walk.begin + 6 * DAY).date())
             shown = [walk.begin.replace(tzinfo=None) + DAY, walk.end.replace(tzinfo=None) - DAY]
             wanted = list(nominal(shown[0], shown[1], drawn.asks))
             for gap, repeated in POLICIES:

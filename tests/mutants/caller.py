@@ -58,7 +58,7 @@ MUTANTS = (
     ),
     mutant(
         "foresight_forgets_what_waits", "model/foresight/lateness.py",
-        "            waiting += count - a_minute\n", "            waiting = count - a_minute\n",
+        "waiting += count * parts", "waiting = count * parts",
         "model/test_foresight_lateness.py::test_the_worst_lateness_is_within_its_error",
     ),
     mutant(

@@ -7,6 +7,7 @@ work is due at its first second.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from fractions import Fraction
 from heapq import nlargest
 from typing import Final, NamedTuple
 
@@ -50,20 +51,24 @@ class LateForecast(msgspec.Struct, frozen=True, kw_only=True):
 class _Episode(NamedTuple):
     """The same in minutes of the window; there are up to a hundred thousand in a year."""
 
-    waiting: float
+    waiting: int
+    """In parts of an item."""
     since: int
     until: int | None
     worst: int
 
 
 def late_forecast(
-    counts: Sequence[int], begin: datetime, per_second: float, backlog: float = 0.0
+    counts: Sequence[int], begin: datetime, per_second: float, backlog: int = 0
 ) -> LateForecast:
     """Let work that is due by minute flow through a queue that starts with a backlog."""
-    found = _episodes(counts, per_second * MINUTE_SECONDS, backlog)
+    # In whole parts of an item: what fits exactly must not be late by a rounding.
+    rate = Fraction(str(per_second))
+    parts, a_minute = rate.denominator, rate.numerator * MINUTE_SECONDS
+    found = _episodes(counts, parts, a_minute, backlog * parts)
     # Of two that are as late the first one is worse.
-    kept = nlargest(MAX_EPISODES, found, key=lambda each: (int(each.waiting), -each.since))
-    shown = {each: _shown(each, begin, per_second) for each in kept}
+    kept = nlargest(MAX_EPISODES, found, key=lambda each: (each.waiting // parts, -each.since))
+    shown = {each: _shown(each, begin, parts, a_minute) for each in kept}
     return LateForecast(
         first_late_at=_at(begin, found[0].since) if found else None,
         worst=shown[kept[0]] if kept else None,
@@ -71,7 +76,7 @@ def late_forecast(
     )
 
 
-def _episodes(counts: Sequence[int], a_minute: float, backlog: float) -> list[_Episode]:
+def _episodes(counts: Sequence[int], parts: int, a_minute: int, backlog: int) -> list[_Episode]:
     """Go through the minutes; hours in which nothing can be late are passed as a whole.
 
     An episode is a stretch without an empty queue.
@@ -80,25 +85,25 @@ def _episodes(counts: Sequence[int], a_minute: float, backlog: float) -> list[_E
     waiting, since, most, worst = backlog, 0, backlog, 0
     for start in range(0, len(counts), CHUNK):
         part = counts[start : start + CHUNK]
-        if waiting == 0 and max(part) <= a_minute:
+        if waiting == 0 and max(part) * parts <= a_minute:
             continue
         for minute, count in enumerate(part, start):
             if waiting == 0:
-                if count <= a_minute:
+                if count * parts <= a_minute:
                     continue
-                since, most = minute, 0.0
-            waiting += count - a_minute
+                since, most = minute, 0
+            waiting += count * parts - a_minute
             if waiting > most:
                 most, worst = waiting, minute + 1
             elif waiting <= 0:
-                waiting = 0.0
+                waiting = 0
                 found.append(_Episode(most, since, minute + 1, worst))
     if waiting > 0:
         found.append(_Episode(most, since, None, worst))
     return found
 
 
-def _shown(each: _Episode, begin: datetime, per_second: float) -> LateEpisode:
+def _shown(each: _Episode, begin: datetime, parts: int, a_minute: int) -> LateEpisode:
     worst_at = _at(begin, each.worst)
     within = worst_at - timedelta(seconds=1) if each.worst else worst_at
     return LateEpisode(
@@ -106,8 +111,8 @@ def _shown(each: _Episode, begin: datetime, per_second: float) -> LateEpisode:
         until_at=None if each.until is None else _at(begin, each.until),
         worst_at=worst_at,
         worst_hour=within.replace(minute=0, second=0),
-        late_seconds=int(min(each.waiting / per_second, MAX_LATE_SECONDS)),
-        waiting=int(each.waiting),
+        late_seconds=min(each.waiting * MINUTE_SECONDS // a_minute, MAX_LATE_SECONDS),
+        waiting=int(each.waiting / parts),
     )
 
 

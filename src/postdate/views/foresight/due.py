@@ -73,11 +73,13 @@ async def stored_due(
     look = partial(_look, walk, begin, until)
     drawn = _draw(lanes, dict.fromkeys(lanes, 1))
     probe = await look(drawn, max(MIN_ROWS, PROBE_ROWS // max(1, len(lanes))))
-    rates = _rates(probe, drawn, (until - begin) / max(probe.known_until - begin, MINUTE))
-    if sum(rates[lane] * len(buckets) for lane, buckets in lanes.items()) <= 2 * exact_limit:
+    # What lies beyond the look may be nothing: only what was seen speaks against counting all.
+    seen = _rates(probe, drawn, 1.0)
+    if sum(seen[lane] * len(buckets) for lane, buckets in lanes.items()) <= 2 * exact_limit:
         exact = await look(everywhere, exact_limit + 1, exact_limit + 1)
         if exact.walked <= exact_limit:
             return StoredDue(found=exact.found, known_until=until)
+    rates = _rates(probe, drawn, (until - begin) / max(probe.known_until - begin, MINUTE))
     share = SAMPLE_ROWS / len(lanes)
     drawn = _draw(lanes, {lane: max(1, int(share / max(1.0, rates[lane]))) for lane in lanes})
     sampled = await look(drawn, max(MIN_ROWS, WALK_LIMIT // len(drawn[0])))

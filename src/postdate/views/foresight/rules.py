@@ -56,6 +56,8 @@ class CountedSchedules(msgspec.Struct, frozen=True):
 
     grids: dict[SeriesKey, MinuteGrid]
     left_out: int
+    since: datetime
+    """What is due before this was not looked for."""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -151,7 +153,7 @@ class ScheduleCounts:
         begin, until = window
         key = (book.fingerprint, by, begin.date(), until.date(), spread)
         known = self._known.get(key)
-        if known is None:
+        if known is None or known.since > begin:
             known = count_schedules(book.planned, name_of, begin, until, spread)
             self._known[key] = known
             while len(self._known) > MAX_COUNTS:
@@ -184,7 +186,7 @@ def count_schedules(
         count.add(rules.values())
         grids[series] = grid
         left_out += count.left_out
-    return CountedSchedules(grids, left_out)
+    return CountedSchedules(grids, left_out, begin)
 
 
 def _series(
