@@ -9,9 +9,11 @@ import pytest
 from conftest import Api, Clock
 from flows.test_change_sets import WORKER, _do, _draft, _due, _jobs, _statuses
 from postdate.intake.change_set import payment_operation
+from postdate.intake.change_set.step_work import StepWork
 from postdate.intake.tenant import halt
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.ledger.prove import prove
+from postdate.store.connection.error import UnavailableError
 from postdate.store.tenant import halt as halt_store
 from support.bank import settler
 
@@ -278,6 +280,23 @@ async def test_a_hold_that_no_longer_fits_is_not_taken_back(api: Api) -> None:
     undone = await _do(api, draft, "undo")
     assert _left(undone) == [f"payment {first}: insufficient_funds"]
     assert await _held(api) == 80
+
+
+async def test_what_is_left_is_said_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    await _account(api, "rent")
+    await _account(api, "ada", 100)
+    first = await _pay(api, 60)
+    draft = await _draft(api, {"type": "cancel_payments", "filter": {"from_account_id": "ada"}})
+    await _do(api, draft, "apply")
+    await _pay(api, 80)
+
+    async def die(*_: object) -> None:
+        raise UnavailableError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(StepWork, "undone", die)
+        await _do(api, draft, "undo", 503)
+    assert _left(await _do(api, draft, "undo")) == [f"payment {first}: insufficient_funds"]
 
 
 async def test_payments_are_moved_and_moved_back(api: Api) -> None:

@@ -144,10 +144,10 @@ class PaymentOperation:
         answers = await self._payments.accept(actor, requests)
         made: dict[UUID, UUID] = {}
         for payment_id, answer in zip(known, answers, strict=True):
-            if isinstance(answer, Refused):
-                step.left.append(f"payment {payment_id}: {answer.refusal.code}")
-            else:
+            if not isinstance(answer, Refused):
                 made[payment_id] = answer.subject
+            elif (why := f"payment {payment_id}: {answer.refusal.code}") not in step.left:
+                step.left.append(why)
         async with self._database.write() as connection:
             data = {old: {"payment_id": new, "reason": work.note} for old, new in made.items()}
             await record_events(
