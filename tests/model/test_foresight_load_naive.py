@@ -20,11 +20,18 @@ from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import RecurrencePlan
 from postdate.model.schedule.schedule import Dst, Gap, Repeated, Rule, jitter
 from postdate.store.foresight.rule import ScheduleRule
-from postdate.views.foresight.rules import PlannedSchedule, RuleBook, ScheduleCounts, SeriesKey
+from postdate.views.foresight.rules import (
+    PlannedSchedule,
+    RuleBook,
+    ScheduleCounts,
+    SeriesKey,
+    count_schedules,
+)
 from support.schedule_case import Drawn, draw_rule
 from support.schedule_oracle import DAY, MINUTE, Closed, Walk, changes, expected, load, nominal
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago")
+SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
 LENGTHS = (HOUR, DAY, 40 * DAY)
 BEGIN = datetime(2026, 11, 17, 7, 58, tzinfo=UTC)
@@ -163,6 +170,21 @@ def test_what_a_later_window_has_counted_does_not_serve_an_earlier_one() -> None
     assert total(noon + 6 * HOUR) == 12
     assert total(noon - 6 * HOUR) == 16
     assert total(noon + 6 * HOUR) == 12
+
+
+@pytest.mark.parametrize("every", [3600, 7000])
+def test_what_is_due_as_the_window_begins_is_counted_unless_it_is_stored(every: int) -> None:
+    plan = RecurrencePlan(Rule(every_seconds=every, start_at=BEGIN - DAY - every * SECOND), Dst())
+    begin = BEGIN - DAY + 60 * every * SECOND
+
+    def first(handled: datetime) -> int:
+        row = ScheduleRule(1, UUID(int=1), handled, 0, "", "", "day", None, None)
+        planned = [PlannedSchedule(row, plan, 0)]
+        [grid] = count_schedules(planned, lambda _: "", begin, begin + DAY).grids.values()
+        return grid.counts_within(begin, begin + DAY)[0]
+
+    assert first(begin - SECOND) == 1
+    assert first(begin) == 0
 
 
 def _levels(counts: list[int], per_second: Fraction, backlog: int) -> Iterator[Fraction]:

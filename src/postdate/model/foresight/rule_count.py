@@ -99,8 +99,9 @@ class RuleCount:
 
     def _spans_window(self, rule: CountedRule) -> bool:
         begin, end = rule.plan.rule.start_at, rule.plan.rule.end_at
-        first = max(rule.handled, begin or EPOCH) + rule.shift
-        return first <= self._since and (end is None or end + rule.shift >= self._grid.until)
+        begun = (begin or EPOCH) + rule.shift <= self._since
+        goes_on = end is None or end + rule.shift >= self._grid.until
+        return begun and goes_on and rule.handled + rule.shift < self._since
 
     def _lay_out(self) -> None:
         """Add the groups of each zone day by day, then lay each day where it is in UTC."""

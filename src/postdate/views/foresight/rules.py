@@ -14,7 +14,7 @@ from postdate.model.foresight.rule_count import CountedRule, RuleCount
 from postdate.model.recurrence.calendar import Calendar
 from postdate.model.recurrence.plan import RecurrencePlan
 from postdate.model.schedule.rule import plan_of
-from postdate.model.schedule.schedule import Definition, Rule, Template, jitter
+from postdate.model.schedule.schedule import EPOCH, Definition, Rule, Template, jitter
 from postdate.store.connection.database import Connection
 from postdate.store.foresight import rule as store
 from postdate.store.foresight.rule import ScheduleRule
@@ -211,7 +211,7 @@ def _counted(
     shift = jitter(schedule.schedule_id, jitter_seconds)
     runs = plan.rule.max_runs
     # Schedules of one rule count as one where it does not matter how far each has come.
-    matters = runs is not None or schedule.handled + shift > begin
-    handled = schedule.handled if matters else begin - shift
+    matters = runs is not None or schedule.handled + shift >= begin
+    handled = schedule.handled if matters else EPOCH
     left = None if runs is None else max(0, runs - schedule.runs)
     return CountedRule(plan, shift, 1, handled, left)
