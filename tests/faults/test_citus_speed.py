@@ -175,9 +175,9 @@ async def test_remote_commands_of_an_accept(
             await attachment.attach(database, owners[0])
         intake = make_intake(database)
         await intake.accept([ask(tenant_id, "first")])
-        async with database.near.writer.acquire() as connection:
-            await connection.execute("SET client_min_messages = log")
-            await connection.execute("SET citus.log_remote_commands = on")
+        async with database.near.writer.acquire() as asking:
+            await asking.execute("SET client_min_messages = log")
+            await asking.execute("SET citus.log_remote_commands = on")
         counts = []
         for n in range(12):
             told.clear()
