@@ -23,6 +23,7 @@ from postdate.store.connection.error import (
     LockNotAvailableError,
     UnavailableError,
 )
+from postdate.store.connection.shard_map import ShardMap
 from postdate.store.timer.lane import Lane
 from postdate.store.timer.lease import Endings, LeaseMove, MovedTimer, TakenJob
 from postdate.store.timer.permit import Grant
@@ -116,6 +117,7 @@ class SimDatabase(Database):
     def __init__(self, world: World) -> None:
         self.world = world
         self.near = self
+        self.shard_map = ShardMap()
         self.dead = False
         self.under_way: set[Transaction] = set()
         self.asleep_until = 0.0

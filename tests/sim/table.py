@@ -18,6 +18,7 @@ from postdate.store.connection.error import (
     LockNotAvailableError,
     UnavailableError,
 )
+from postdate.store.connection.shard_map import ShardMap
 from sim.loop import wait
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
@@ -108,6 +109,7 @@ class TableDatabase(Database):
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self.near = self
+        self.shard_map = ShardMap()
         self.dead = False
         self.bounds_transactions = True
 
