@@ -104,7 +104,7 @@ CREATE FUNCTION client_accept_payments(mine xid8, of_tenant integer) RETURNS voi
     SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION client_account(of_tenant integer, of_account text) RETURNS account
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE
     SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION client_admit(of_tenant integer, body jsonb, at timestamp with time zone, taken bigint) RETURNS account
@@ -256,7 +256,7 @@ CREATE FUNCTION client_wrong(field text, message text) RETURNS void
 CREATE FUNCTION current_tenant() RETURNS integer
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION due_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer, walk_limit integer) RETURNS TABLE(lane_id integer, place integer, minutes integer[], counts integer[], walked integer, known timestamp with time zone)
+CREATE FUNCTION due_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer, walk_limit integer) RETURNS TABLE(lane_id integer, place integer, minutes integer[], walked integer, known timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -588,12 +588,6 @@ CREATE FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at time
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off';
 
-CREATE FUNCTION payments_ahead_exceed(of_lane integer, until_at timestamp with time zone, most integer) RETURNS boolean
-    LANGUAGE sql STABLE SECURITY DEFINER
-    SET search_path TO 'postdate', 'pg_temp'
-    SET enable_seqscan TO 'off'
-    SET enable_bitmapscan TO 'off';
-
 CREATE FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) RETURNS double precision
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp'
@@ -715,6 +709,12 @@ CREATE FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp 
 
 CREATE FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) RETURNS TABLE(place bigint, bucket smallint, lane_id integer, tenant_id integer, subject uuid, token bigint, due_at timestamp with time zone, claimed_at timestamp with time zone, claimed_by uuid)
     LANGUAGE sql STABLE;
+
+CREATE FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) RETURNS boolean
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off';
 
 CREATE FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -898,6 +898,7 @@ CREATE TABLE change_set (
     held_until timestamp with time zone,
     token integer DEFAULT 0 NOT NULL,
     changes jsonb NOT NULL,
+    summary jsonb NOT NULL,
     steps jsonb NOT NULL,
     CONSTRAINT change_set_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
     CONSTRAINT change_set_status_check CHECK ((status = ANY (ARRAY['DRAFT'::text, 'APPLYING'::text, 'APPLIED'::text, 'UNDOING'::text, 'UNDONE'::text])))
@@ -1582,6 +1583,8 @@ CREATE INDEX activity_slot ON activity USING btree (slot);
 
 CREATE INDEX api_key_tenant ON api_key USING btree (tenant_id, key_id);
 
+CREATE INDEX change_set_begun ON change_set USING btree (tenant_id) WHERE (status = ANY (ARRAY['APPLYING'::text, 'UNDOING'::text]));
+
 CREATE INDEX change_set_tenant ON change_set USING btree (tenant_id, change_set_id);
 
 CREATE INDEX destination_call_node ON destination_call USING btree (node_id, reported_at);
@@ -2136,8 +2139,6 @@ REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens inte
 GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
 REVOKE ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) TO postdate_reader;
-REVOKE ALL ON FUNCTION payments_ahead_exceed(of_lane integer, until_at timestamp with time zone, most integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION payments_ahead_exceed(of_lane integer, until_at timestamp with time zone, most integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) TO postdate_writer;
 REVOKE ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) FROM PUBLIC;
@@ -2165,6 +2166,9 @@ GRANT ALL ON FUNCTION subscription_release_if_idle(_bucket smallint, _tenant_id 
 REVOKE ALL ON FUNCTION table_guard(target regclass, fact boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION tenants_held() FROM PUBLIC;
 GRANT ALL ON FUNCTION tenants_held() TO postdate_writer;
+REVOKE ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) TO postdate_reader;
+GRANT ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) TO postdate_writer;
 GRANT SELECT ON TABLE account_proof TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE account_proof TO postdate_writer;
 GRANT SELECT ON TABLE account_repair TO postdate_reader;

@@ -30,8 +30,11 @@ from postdate.store.connection.writer import AFTER, BEFORE
 SOURCE: Final = Path(failpoint.__file__).parents[1]
 CHILD_SECONDS: Final = 30
 COMMITS: Final = frozenset({"write", "after"})
+TOOLS: Final = frozenset({"bench", "chaos"})
 _children: Final = multiprocessing.get_context("forkserver")
-_children.set_forkserver_preload(["faults.kill_jobs", "faults.kill_money", "faults.kill_stages"])
+_children.set_forkserver_preload(
+    [f"faults.kill_{name}" for name in ("jobs", "money", "stages", "schedules")]
+)
 
 
 def start_forking() -> None:
@@ -67,15 +70,34 @@ def named() -> set[str]:
     return set(found)
 
 
+def nameless() -> set[str]:
+    """Find the files of the program that write without a name."""
+    return {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if path.relative_to(SOURCE).parts[0] not in TOOLS
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and _commits(node) and not _texts(node)
+    }
+
+
 def _names(call: ast.Call) -> Iterator[str]:
-    texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
     match call.func:
         case ast.Name(id="reach"):
-            yield from texts
-        case ast.Attribute(attr=attr, value=ast.Attribute(attr=of) | ast.Name(id=of)) if (
-            attr in COMMITS and (of.endswith("database") or of == "near")
-        ):
-            yield from (f"{text}.{moment}" for text in texts for moment in (BEFORE, AFTER))
+            yield from _texts(call)
+        case _ if _commits(call):
+            yield from (f"{text}.{moment}" for text in _texts(call) for moment in (BEFORE, AFTER))
+
+
+def _texts(call: ast.Call) -> list[str]:
+    return [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+
+
+def _commits(call: ast.Call) -> bool:
+    match call.func:
+        case ast.Attribute(attr=attr, value=ast.Attribute(attr=of) | ast.Name(id=of)):
+            return attr in COMMITS and (of.endswith("database") or of == "near")
+    return False
 
 
 @dataclass

@@ -18,12 +18,13 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from postdate.store.connection.query import queries
+from postdate.store.embedded.credentials import Login
+from support.citus import Login as CitusLogin
 
 CANCEL_REQUEST: Final = 80877102
 LATE_SECONDS: Final = 0.05
 AWAY_SECONDS: Final = 0.3
 REFUSAL: Final = "DO $$ BEGIN RAISE 'forced' USING ERRCODE = 'out_of_memory'; END $$"
-SOCKET: Final = ".s.PGSQL.5432"
 _PARTS: Final = (b"P", b"B", b"D", b"E", b"C")
 """Messages that the server answers only when one follows that ends the group."""
 
@@ -33,6 +34,8 @@ _DRIVERS_OWN: Final = (
     "current_setting('jit')",
     "SET transaction_timeout",
     "FROM pg_extension",
+    "FROM pg_dist_partition",
+    "SET plan_cache_mode",
 )
 
 
@@ -161,10 +164,11 @@ class Proxy:
 
 
 @asynccontextmanager
-async def proxied(directory: Path, server_socket: Path) -> AsyncIterator[Proxy]:
+async def proxied(directory: Path, login: Login | CitusLogin) -> AsyncIterator[Proxy]:
     """Listen in a directory, as a server of its own would."""
-    proxy = Proxy(server_socket)
-    listening = await asyncio.start_unix_server(proxy.serve, str(directory / SOCKET))
+    name = f".s.PGSQL.{login.port}"
+    proxy = Proxy(Path(login.host) / name)
+    listening = await asyncio.start_unix_server(proxy.serve, str(directory / name))
     try:
         yield proxy
     finally:

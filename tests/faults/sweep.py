@@ -6,12 +6,11 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 from uuid import uuid4
 
 from conftest import scratch
-from faults.pg_proxy import SOCKET, Fault, Plan, Proxy, proxied, through
+from faults.pg_proxy import Fault, Plan, Proxy, proxied, through
 from postdate.store.connection import opening
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
@@ -40,10 +39,10 @@ class Nodes:
 @asynccontextmanager
 async def nodes(server: Embedded, dsn: str) -> AsyncIterator[Nodes]:
     """Open both ways to one database."""
-    host = server.credentials.login.host
+    login = server.credentials.login
     with scratch() as directory:
-        async with proxied(directory, Path(host) / SOCKET) as proxy:
-            over = await opening.connect(through(dsn, host, directory), writers=4, readers=2)
+        async with proxied(directory, login) as proxy:
+            over = await opening.connect(through(dsn, login.host, directory), writers=4, readers=2)
             direct = await opening.connect(dsn, writers=6, readers=2)
             try:
                 yield Nodes(proxy, over, direct)

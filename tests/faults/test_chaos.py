@@ -27,6 +27,11 @@ def keep(home: Path, seed: int) -> None:
         shutil.copy(home / name, target / name)
 
 
+def test_a_backlog_may_take_as_long_as_it_is_large() -> None:
+    assert SMALL.calm_seconds(0) == SMALL.drain_seconds
+    assert SMALL.calm_seconds(20_000) == SMALL.drain_seconds + 100
+
+
 async def test_a_small_run_does_everything_and_every_invariant_holds() -> None:
     with scratch() as home:
         found = await run(SMALL, home)

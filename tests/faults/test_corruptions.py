@@ -106,6 +106,7 @@ async def _words(lived: Lived, vandal: Connection) -> dict[str, str]:
         "tenant": lived.api.tenant,
         "key_of_settled": str(settled.hash),
         "open_ffff": lived.ids["open"][:32] + "ffff",
+        "change_set_ffff": lived.ids["change_set"][:32] + "ffff",
         "event_of_moved": str(moved),
         "event_of_bob": str(bob),
         "transfer": str(transfer),

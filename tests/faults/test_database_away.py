@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from conftest import app_dsn, eventually, owner_dsn, scratch
-from faults.pg_proxy import SOCKET, Proxy, proxied, through, wait_a_moment
+from faults.pg_proxy import Proxy, proxied, through, wait_a_moment
 from postdate.store.embedded import Embedded
 from support.receiver import Receiver
 from support.serve_process import Served
@@ -28,9 +28,8 @@ END_SECONDS = 30
 
 @pytest.fixture
 async def proxy(server: Embedded) -> AsyncIterator[tuple[Proxy, Path]]:
-    host = server.credentials.login.host
     with scratch() as directory:
-        async with proxied(directory, Path(host) / SOCKET) as opened:
+        async with proxied(directory, server.credentials.login) as opened:
             yield opened, directory
 
 

@@ -12,8 +12,8 @@ from faults import sweep
 from faults.pg_proxy import Fault, Plan
 from faults.sweep import Nodes, Operation, Sweep
 from faults.sweep_jobs import Claim, Permit, WorkerOperation
-from faults.sweep_money import MoneyOperation, Settle
-from postdate.store.connection import database, opening
+from faults.sweep_money import AcceptPayment, CancelPayment, MoneyOperation, Settle
+from postdate.store.connection import database, opening, writer
 from postdate.store.connection.database import ANSWER_SECONDS, TRANSACTION_SECONDS
 from postdate.store.connection.error import TransientError
 from postdate.store.connection.session import keep_alive
@@ -39,8 +39,8 @@ async def nodes(server: Embedded, database_name: str) -> AsyncIterator[Nodes]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten every time-out by which silence is noticed, so that the test need not wait."""
-    writer = opening.WRITER_SETTINGS | {"idle_in_transaction_session_timeout": "1s"}
-    monkeypatch.setattr(opening, "WRITER_SETTINGS", writer)
+    writing = opening.WRITER_SETTINGS | {"idle_in_transaction_session_timeout": "1s"}
+    monkeypatch.setattr(opening, "WRITER_SETTINGS", writing)
     monkeypatch.setattr(opening, "TRANSACTION_SECONDS", 2)
     for module in (opening, database):
         for name in ("ANSWER_SECONDS", "ACQUIRE_SECONDS", "CONNECT_SECONDS"):
@@ -122,6 +122,26 @@ async def test_a_silent_connection_is_broken_off_and_not_asked_to_be_given_back(
                 pass
         assert time.monotonic() - began < 4.5
         nodes.proxy.speak_again()
+
+
+@pytest.mark.parametrize("make", [AcceptPayment, CancelPayment], ids=lambda each: each.name)
+async def test_who_writes_gives_a_silent_connection_up_long_before_a_statement_may_end(
+    server: Embedded, database_name: str, monkeypatch: pytest.MonkeyPatch, make: type[Operation]
+) -> None:
+    for name in ("BEGIN_SECONDS", "ACQUIRE_SECONDS"):
+        monkeypatch.setattr(writer, name, 1)
+    async with sweep.nodes(server, app_dsn(server, database_name)) as nodes:
+        operation = make(nodes)
+        await operation.prepare()
+        async with nodes.proxied.connection():
+            pass
+        await nodes.proxy.fall_silent()
+        async with asyncio.timeout(TRANSACTION_SECONDS):
+            with pytest.raises(TransientError):
+                await operation.act()
+        nodes.proxy.speak_again()
+        await operation.finish()
+        assert await operation.violations() == []
 
 
 @pytest.mark.soak

@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from conftest import Api, Clock, eventually
+from faults.pg_proxy import wait_a_moment
 from postdate.intake.job.bulk import Changed, Instant, JobBulk
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.tenant.halt import Halting
@@ -18,6 +19,7 @@ from postdate.model.status import JobStatus
 from postdate.model.tenant.halt import Halts
 from postdate.node import schedule as wiring
 from postdate.publisher.verify import verify
+from postdate.runtime.loop import Loop
 from postdate.scheduler.expander import Expander
 from postdate.scheduler.recompute import HeldError, Recompute
 from postdate.settlement.halt_end import HaltEnds
@@ -239,6 +241,36 @@ async def test_a_schedule_that_a_stranger_holds_stops_no_other(
     await eventually(fired)
     for each in made:
         await api.call("DELETE", f"/schedules/{each}")
+
+
+async def test_a_schedule_whose_timer_a_stranger_holds_is_not_asked_for_without_a_pause(
+    api: Api, clock: Clock, stranger: Stranger
+) -> None:
+    """The simulation took four times as long as others: its expanders ran in circles."""
+    await set_to_morning(clock)
+    made = await create(api, every_seconds=60)
+    expander = Expander(api.node.database, wiring.occurrences(api.node))
+    steps = 0
+
+    async def step(limit: int) -> int:
+        nonlocal steps
+        steps += 1
+        return await expander.run_once(limit)
+
+    await clock.advance(60)
+    loop = Loop("schedules", step, limit=10, next_due=expander.next_due)
+    async with stranger.holds("timer", "subject", UUID(made["schedule_id"])):
+        running = asyncio.create_task(loop.run())
+        await wait_a_moment(1)
+        assert 1 < steps <= 12
+
+    async def fired() -> bool:
+        return bool(await labels(api, made["schedule_id"]))
+
+    await eventually(fired)
+    loop.stop()
+    await running
+    await api.call("DELETE", f"/schedules/{made['schedule_id']}")
 
 
 async def test_new_tz_data_reaches_the_others_while_a_stranger_holds_a_schedule(

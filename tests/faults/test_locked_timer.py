@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from uuid import UUID, uuid4
 
+import pytest
+
 from conftest import Clock, eventually
 from faults.pg_proxy import wait_a_moment
 from postdate.intake.lease.lease import NOT_RUN
@@ -16,8 +18,9 @@ from postdate.model.job.retry import RetryPolicies
 from postdate.model.limit import Limit
 from postdate.model.setting.setting import Settings
 from postdate.runtime.share import EVERY_BUCKET
+from postdate.store.connection import error
 from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import LockNotAvailableError
+from postdate.store.connection.error import DatabaseError, LockNotAvailableError
 from postdate.store.job import execution
 from postdate.store.job.execution import ClaimedExecution, Recorded
 from postdate.store.operate import node as node_store
@@ -33,6 +36,22 @@ from support.worker import Handled, add_jobs, make_lane, make_worker, one
 
 JOBS = 40
 HELD = {"on_unknown": "hold"}
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[DatabaseError]:
+    """Gather the waits for a lock that have ended in vain: a busy machine makes none of them."""
+    found: list[DatabaseError] = []
+    meaning = error._meaning
+
+    def kept(raised: Exception) -> DatabaseError:
+        meant = meaning(raised)
+        if isinstance(meant, LockNotAvailableError):
+            found.append(meant)
+        return meant
+
+    monkeypatch.setattr(error, "_meaning", kept)
+    return found
 
 
 @asynccontextmanager
@@ -70,7 +89,7 @@ async def ended(database: Database, jobs: list[UUID]) -> int:
 
 
 async def test_the_others_are_recorded_while_a_stranger_holds_one_timer(
-    database: Database, tenant_id: int
+    database: Database, tenant_id: int, waits: list[DatabaseError]
 ) -> None:
     handler = Handled()
     worker, jobs = await running(database, tenant_id, handler)
@@ -79,17 +98,16 @@ async def test_the_others_are_recorded_while_a_stranger_holds_one_timer(
         return await ended(database, jobs) == JOBS - 1
 
     async with locked(database, jobs[JOBS // 2]):
-        began = time.monotonic()
         handler.gate.set()
-        await eventually(all_but_one, 8)
-        assert time.monotonic() - began < 5  # one wait for the lock, not one for each halving
+        await eventually(all_but_one, 30)
+        assert len(waits) == 1  # not one for each halving
         assert len(worker.runner) == 1
     await asyncio.wait_for(worker.runner.wait_idle(), 3)
     assert await ended(database, jobs) == JOBS
 
 
 async def test_the_others_are_renewed_while_a_stranger_holds_one_timer(
-    database: Database, tenant_id: int
+    database: Database, tenant_id: int, waits: list[DatabaseError]
 ) -> None:
     handler = Handled()
     worker, jobs = await running(database, tenant_id, handler, lease_seconds=3.0)
@@ -97,9 +115,8 @@ async def test_the_others_are_renewed_while_a_stranger_holds_one_timer(
     async with locked(database, jobs[0]):
         for flight in worker.runner._jobs:
             flight.renew_at = 0.0
-        began = time.monotonic()
         await worker.runner.renew()
-        assert time.monotonic() - began < 1
+        assert waits == []
         after = {job: (await one(database, "timer", job))["due_at"] for job in jobs}
         assert {job for job in jobs if after[job] <= before[job]} == {jobs[0]}
         assert handler.running == JOBS  # a lease that is only locked is not lost
@@ -111,7 +128,7 @@ async def test_the_others_are_renewed_while_a_stranger_holds_one_timer(
 
 
 async def test_the_other_lanes_run_while_a_stranger_holds_the_limits_of_one(
-    database: Database, tenant_id: int
+    database: Database, tenant_id: int, waits: list[DatabaseError]
 ) -> None:
     narrow = await make_lane(database, tenant_id, "narrow", max_running=5)
     free = await make_lane(database, tenant_id, "free")
@@ -127,9 +144,8 @@ async def test_the_other_lanes_run_while_a_stranger_holds_the_limits_of_one(
 
     async with database.write() as connection:
         await permit.lock(connection, limit)
-        began = time.monotonic()
-        await eventually(all_free, 12)
-        assert time.monotonic() - began < 4  # one wait for the lock, not one for each bucket
+        await eventually(all_free, 30)
+        assert len(waits) == 1  # not one for each bucket
 
 
 async def take(connection: Connection, lane: Lane) -> list[ClaimedExecution]:

@@ -6,10 +6,14 @@ from typing import Any
 import pytest
 
 from conftest import Api
+from postdate.intake.tenant.halt import Halting
 from postdate.intake.tenant.setting import SettingChanges
+from postdate.intake.tenant.tenant import Tenants
+from postdate.model.tenant.halt import Halts
 from postdate.views.audit import AuditViews
 from support.event import seal_all
 from support.job import failed
+from support.plain_browser import Browser
 
 
 async def entries(api: Api, **query: Any) -> list[Any]:
@@ -54,6 +58,27 @@ async def test_decisions_are_listed_with_key_address_and_request(api: Api) -> No
     about = await entries(api, subject=made.body["key_id"])
     assert [entry["type"] for entry in about] == ["key.created", "key.revoked"]
     assert made.body["key"] not in str(seen)
+
+
+async def test_what_is_asked_for_again_is_told_of_once(api: Api) -> None:
+    made = (await api.call("POST", "/keys", {"scopes": ["jobs:read"]})).body["key_id"]
+    ended = [await api.call("DELETE", f"/keys/{made}") for _ in range(2)]
+    assert [each.status for each in ended] == [204, 204]
+    database, name = api.node.database, f"off-{made}"
+    tenant_id = await Tenants(database).create(name)
+    halting = Halting(database, Halts())
+    for _ in range(2):
+        await halting.disable(name, "a reason", "cli")
+    for _ in range(2):
+        await halting.enable(name, "cli")
+    told = await database.writer.fetch(
+        "SELECT type, count(*) FROM event WHERE subject = $1 AND type = 'key.revoked'"
+        " OR tenant_id = $2 AND type LIKE 'tenant.%abled' GROUP BY type",
+        made,
+        tenant_id,
+    )
+    kinds = ("key.revoked", "tenant.disabled", "tenant.enabled")
+    assert {row[0]: row[1] for row in told} == dict.fromkeys(kinds, 1)
 
 
 async def test_what_is_written_in_groups_says_where_each_came_from(api: Api) -> None:
@@ -122,3 +147,18 @@ async def test_what_is_set_for_all_tenants_is_in_the_operator_s_audit(api: Api) 
     page = await AuditViews(database).page(0, after=0, limit=100)
     assert page.entries[-1].data == {"name": "job.max_lanes", "value": 77}
     assert (page.entries[-1].actor, page.entries[-1].address) == ("cli", None)
+
+
+async def test_the_console_shows_addresses_to_the_auditor_alone(api: Api) -> None:
+    job = {"destination": {"type": "worker"}, "delay_seconds": 60, "lane": "x"}
+    job_id = (await api.call("POST", "/jobs", job)).body["job_id"]
+    await api.call("POST", f"/jobs/{job_id}/cancel")
+    await seal_all(api.node.database)
+    async with Browser(api) as browser:
+        await browser.sign_in(await api.new_key("jobs:read"))
+        for path in ("/events", f"/events?subject={job_id}", f"/jobs/{job_id}"):
+            seen = (await browser.get(path)).text
+            assert "job.cancelled" in seen
+            assert "127.0.0.1" not in seen.partition("<main")[2].partition("</main")[0], path
+        await browser.sign_in()
+        assert "127.0.0.1" in (await browser.get("/audit")).text

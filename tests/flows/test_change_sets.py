@@ -12,7 +12,9 @@ from postdate.intake.change_set.lane_operation import LaneOperation
 from postdate.intake.job import bulk
 from postdate.model.foresight.money import FailingPayment
 from postdate.model.ids import bucket_of
+from postdate.model.setting.setting import Settings
 from postdate.views.foresight.effect import ChangeEffect, EffectViews
+from stations.test_retention import DAY, walk
 
 WORKER = {"type": "worker"}
 
@@ -88,6 +90,29 @@ async def test_what_was_executed_is_not_undone(api: Api) -> None:
     assert lease["job_id"] == job
     refused = await _do(api, draft, "undo", 409)
     assert "1 of its jobs" in refused["detail"]
+
+
+async def test_what_was_executed_and_is_no_longer_kept_is_not_undone(
+    api: Api, clock: Clock
+) -> None:
+    [job, other] = await _jobs(api, "now", 2)
+    soon = {"type": "reschedule_jobs", "filter": {"lane": "now"}, "to": {"delay_seconds": 0.001}}
+    draft = await _draft(api, soon)
+    await _do(api, draft, "apply")
+    leases = (await api.call("POST", "/lanes/now/claim", {"max": 2, "wait_seconds": 5})).body
+    done = {each["job_id"]: each["token"] for each in leases["leases"]}
+    assert set(done) == {job, other}
+    answer = await api.call("POST", f"/leases/{job}/complete", {"token": done[job]})
+    assert answer.status == 200, answer.body
+    await api.call("POST", f"/leases/{other}/complete", {"token": done[other]})
+    await clock.advance(31 * DAY)
+    await walk(api.node.database, api.node.lanes, Settings())
+    assert (await api.call("GET", f"/jobs/{job}")).status == 404
+    refused = await _do(api, draft, "undo", 409)
+    assert "2 of its jobs ended and are no longer kept" in refused["detail"]
+    assert (await api.call("GET", f"/change-sets/{draft['change_set_id']}")).body["status"] == (
+        "APPLIED"
+    )
 
 
 async def test_cancelled_jobs_are_made_anew(api: Api) -> None:

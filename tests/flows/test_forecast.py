@@ -40,7 +40,7 @@ async def _fill(database: Database, tenant_id: int, jobs: int, payments: int) ->
 async def _due(database: Database, tenant_id: int, as_tenant: int | None = None) -> StoredDue:
     async with database.read(as_tenant or tenant_id) as connection:
         walk = partial(due_store.by_lane, connection, tenant_id)
-        return await stored_due(walk, EVERY_PLACE, BEGIN, BEGIN + timedelta(days=1))
+        return await stored_due(connection, walk, EVERY_PLACE, BEGIN, BEGIN + timedelta(days=1))
 
 
 def _minutes(found: StoredDue, key: int) -> dict[int, int]:
@@ -70,7 +70,7 @@ async def test_beyond_the_limit_the_error_is_told_and_holds(
         walk = partial(due_store.by_lane, connection, tenant_id)
         until = BEGIN + timedelta(days=1)
         for _ in range(40):
-            found = await stored_due(walk, EVERY_PLACE, BEGIN, until, exact_limit=1000)
+            found = await stored_due(connection, walk, EVERY_PLACE, BEGIN, until, exact_limit=1000)
             assert found.error_percent is not None
             assert 0 < found.error_percent < 50
             total = sum(sum(each.counts) for each in found.found)
@@ -87,7 +87,7 @@ async def test_what_is_due_at_once_is_counted_one_by_one_however_long_the_window
         walk = partial(due_store.by_lane, connection, tenant_id)
         places: Places = (list(range(8)), [LANE] * 8)
         until = BEGIN + timedelta(days=40)
-        found = await stored_due(walk, places, BEGIN, until, exact_limit=20_000)
+        found = await stored_due(connection, walk, places, BEGIN, until, exact_limit=20_000)
     assert (found.error_percent, found.known_until) == (None, until)
     assert _minutes(found, LANE) == Counter(n % 90 - 1 for n in range(1, 2001))
 

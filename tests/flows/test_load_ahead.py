@@ -12,6 +12,8 @@ import pytest
 
 from conftest import INTERNAL_TOKEN, Api, Clock
 from postdate.intake.tenant.tenant import Tenants
+from postdate.views.foresight.load import LoadNaming
+from postdate.views.foresight.rules import OTHERS
 from support.schedule import set_to_morning
 
 MINUTE = timedelta(minutes=1)
@@ -179,3 +181,9 @@ async def test_every_slot_of_a_hundred_thousand_equals_a_naive_count(
     begin = await _begin(clock)
     due = await _store(api, begin, 100_000) + await _schedule(api, begin)
     await _compare_all(api, begin, due)
+
+
+def test_the_tenants_beyond_the_largest_keep_their_common_name() -> None:
+    """The operator's answer was a 500 as soon as 25 tenants had schedules."""
+    naming = LoadNaming("tenant", [], {7: "acme"})
+    assert [naming.of_scheduled(name) for name in ("7", "8", OTHERS)] == ["acme", "8", OTHERS]

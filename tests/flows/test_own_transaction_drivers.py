@@ -41,13 +41,13 @@ async def role(
 def address(role: OwnRole, driver: str) -> sqlalchemy.URL:
     """Write the address of the embedded server for SQLAlchemy."""
     parts = urlsplit(role.dsn)
-    host = parse_qs(parts.query)["host"][0]
+    asked = parse_qs(parts.query)
     return sqlalchemy.URL.create(
         f"postgresql+{driver}",
         username=role.name,
         password=PASSWORD,
         database=parts.path.lstrip("/"),
-        query={"host": host} | ({"port": str(parts.port)} if parts.port else {}),
+        query={name: asked[name][0] for name in ("host", "port")},
     )
 
 

@@ -4,7 +4,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from postdate.bench.arm import middle
+import pytest
+
+from postdate.bench import everything
+from postdate.bench.arm import middle, or_missed
 from postdate.bench.page import BenchFacts, write
 from postdate.bench.testbed import Measure, at_least, median, plain
 
@@ -59,3 +62,29 @@ def test_the_middle_round_decides_whether_a_goal_is_held() -> None:
     rounds = [[at_least("a", "fast", value, 2, "x")] for value in (5.0, 1.0, 1.5)]
     [figure] = middle(rounds)
     assert (figure.value, figure.low, figure.high, figure.held) == (1.5, 1.0, 5.0, False)
+
+
+async def test_an_arm_that_fails_is_one_cell_of_the_table() -> None:
+    async def failing() -> list[Measure]:
+        raise RuntimeError("first | line\n  second " + "x" * 1000)
+
+    [missed] = await or_missed("execute", failing())
+    assert missed.what.startswith("failed: RuntimeError: first / line second xxx")
+    assert len(missed.what) < 400
+
+
+async def test_what_was_measured_is_kept_when_a_run_is_broken_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def measured() -> list[Measure]:
+        return rates("a")
+
+    async def broken_off() -> list[Measure]:
+        raise KeyboardInterrupt
+
+    suites = {"jobs": measured, "payments": broken_off}
+    monkeypatch.setattr(everything, "plan_suites", lambda _: suites)
+    kept: list[list[str]] = []
+    with pytest.raises(KeyboardInterrupt):
+        await everything.run(everything.WholePlan(), lambda found: kept.append(list(found)))
+    assert kept == [["jobs"]]

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postdate.model.foresight.minutes import MinuteGrid, coarsen
-from postdate.model.foresight.rule_count import CountedRule, RuleCount
+from postdate.model.foresight.regular import CompiledRule
+from postdate.model.foresight.rule_count import CountedRule, RuleSum, run_times
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import RecurrencePlan, occurrences
 from postdate.model.schedule.rule import plan_of
@@ -46,6 +47,7 @@ RRULES = (
     "FREQ=WEEKLY;UNTIL=20270301T000000Z",
 )
 CALENDAR = Calendar("bank", frozenset({date(2026, 12, 25), date(2027, 3, 26), date(2027, 3, 29)}))
+_SECOND = timedelta(seconds=1)
 BEGIN = datetime(2026, 11, 17, 7, 3, tzinfo=UTC)
 
 rules = st.one_of(
@@ -83,9 +85,8 @@ def counted(draw: st.DrawFn) -> CountedRule:
     )
     definition = Definition(rule=rule, template=Template(), policies=Policies(dst=dst))
     return CountedRule(
-        plan_of(definition, calendar),
+        CompiledRule(plan_of(definition, calendar)),
         timedelta(milliseconds=draw(st.integers(0, 7_200_000)) * draw(st.integers(0, 1))),
-        draw(st.integers(1, 3)),
         handled=BEGIN - timedelta(minutes=draw(st.sampled_from((600, 10)))),
         max_runs=draw(st.none() | st.integers(0, 30)),
     )
@@ -94,35 +95,71 @@ def counted(draw: st.DrawFn) -> CountedRule:
 def _brute(rule: CountedRule, until: datetime) -> Iterator[datetime]:
     runs = 0
     last = until - rule.shift
-    coming = takewhile(lambda o: o.scheduled_for < last, occurrences(rule.plan, rule.handled))
+    coming = takewhile(lambda o: o.scheduled_for < last, occurrences(rule.rule.plan, rule.handled))
     for each in coming:
         if each.skip is None and (rule.max_runs is None or runs < rule.max_runs):
             runs += 1
             yield each.scheduled_for + rule.shift
 
 
-@settings(max_examples=40)
-@given(st.lists(counted(), min_size=1, max_size=6), st.sampled_from((1, 30, 150)))
-def test_counting_by_arithmetic_equals_stepping(found: list[CountedRule], days: int) -> None:
-    until = BEGIN + timedelta(days=days)
-    grid = MinuteGrid(BEGIN, until)
-    count = RuleCount(grid, step_limit=10**6)
-    count.add(found)
-    expected: Counter[int] = Counter()
-    for rule in found:
-        for at in _brute(rule, until):
-            if at >= BEGIN:
-                expected[(at - BEGIN) // timedelta(minutes=1)] += rule.weight
+def _naive(rules: list[CountedRule], begin: datetime, until: datetime) -> dict[int, int]:
+    found: Counter[int] = Counter()
+    for rule in rules:
+        due = (at for at in _brute(rule, until) if at >= begin)
+        found.update((at - begin) // timedelta(minutes=1) for at in due)
+    return dict(found)
+
+
+def _told(rules: RuleSum, begin: datetime, until: datetime) -> dict[int, int]:
+    grid = MinuteGrid(begin, until)
+    assert rules.covers(begin, until)
+    assert rules.count(grid, step_limit=10**6) == 0
     counts = grid.counts()
-    assert count.left_out == 0
-    assert {minute: many for minute, many in enumerate(counts) if many} == dict(expected)
-    assert sum(coarsen(counts, 60)) == expected.total()
+    assert sum(coarsen(counts, 60)) == sum(counts)
+    return {minute: many for minute, many in enumerate(counts) if many}
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(counted(), min_size=1, max_size=6),
+    st.lists(counted(), max_size=2),
+    st.sampled_from((1, 30, 150)),
+    st.sampled_from((0, 1441, 180_000)),
+)
+def test_counting_by_arithmetic_equals_stepping(
+    found: list[CountedRule], gone: list[CountedRule], days: int, later: int
+) -> None:
+    rules = RuleSum(BEGIN).changed([*found[1:], *gone])
+    changed = rules.changed([found[0]], removed=gone)
+    begin = BEGIN + timedelta(minutes=later)
+    until = begin + timedelta(days=days)
+    assert _told(changed, begin, until) == _naive(found, begin, until)
+    assert _told(rules, begin, until) == _naive([*found[1:], *gone], begin, until)
+
+
+@settings(max_examples=40)
+@given(counted(), st.sampled_from((1, 30, 150)), st.sampled_from((0, 1441, 180_000)))
+def test_the_times_of_a_rule_equal_stepping(found: CountedRule, days: int, later: int) -> None:
+    after = BEGIN + timedelta(minutes=later)
+    until = after + timedelta(days=days)
+    coming = takewhile(lambda o: o.scheduled_for < until, occurrences(found.rule.plan, after))
+    expected = [each.scheduled_for for each in coming if each.skip is None]
+    assert sorted(run_times(found.rule, after, until)) == expected
 
 
 def test_what_takes_too_long_is_left_out_and_told() -> None:
-    plan = RecurrencePlan(Rule(every_seconds=7), Dst())
+    rule = CompiledRule(
+        RecurrencePlan(Rule(rrule="FREQ=MINUTELY;INTERVAL=7", start_at=BEGIN), Dst())
+    )
+    rules = RuleSum(BEGIN).changed([CountedRule(rule)] * 4 + [CountedRule(rule, _SECOND)])
     grid = MinuteGrid(BEGIN, BEGIN + timedelta(days=1))
-    count = RuleCount(grid, step_limit=100)
-    count.add([CountedRule(plan, weight=4), CountedRule(plan)])
-    assert count.left_out == 5
+    assert rules.count(grid, step_limit=100) == 5
     assert sum(grid.counts()) == 400
+
+
+def test_a_sum_says_which_windows_it_covers() -> None:
+    rules, year = RuleSum(BEGIN), timedelta(days=366)
+    assert rules.covers(BEGIN, BEGIN + year)
+    assert rules.covers(BEGIN + year, BEGIN + 2 * year)
+    assert not rules.covers(BEGIN - timedelta(minutes=1), BEGIN + year)
+    assert not rules.covers(BEGIN + year, BEGIN + 3 * year)

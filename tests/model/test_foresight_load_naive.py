@@ -16,16 +16,23 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from postdate.model.foresight.lateness import late_forecast
+from postdate.model.foresight.regular import CompiledRule
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import RecurrencePlan
-from postdate.model.schedule.schedule import Dst, Gap, Repeated, Rule, jitter
+from postdate.model.schedule.schedule import (
+    Dst,
+    Gap,
+    PaymentTemplate,
+    Repeated,
+    Rule,
+    jitter,
+)
 from postdate.store.foresight.rule import ScheduleRule
 from postdate.views.foresight.rules import (
     PlannedSchedule,
-    RuleBook,
-    ScheduleCounts,
     SeriesKey,
     count_schedules,
+    supposed,
 )
 from support.schedule_case import Drawn, draw_rule
 from support.schedule_oracle import DAY, MINUTE, Closed, Walk, changes, expected, load, nominal
@@ -34,6 +41,7 @@ ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sa
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
 LENGTHS = (HOUR, DAY, 40 * DAY)
+PAYMENT = PaymentTemplate(from_account_id="ada", to_account_id="bob", amount=1)
 BEGIN = datetime(2026, 11, 17, 7, 58, tzinfo=UTC)
 
 
@@ -60,17 +68,14 @@ class Naive:
             schedule_id=UUID(int=draw.getrandbits(128)),
             handled=self._near - 2 * DAY - draw.randrange(2880) * MINUTE,
             runs=runs,
-            rule_json="",
-            policies_json="",
             lane=draw.choice(("day", "night")),
             destination=None,
-            payment_json=draw.choice((None, None, "{}")),
+            payment=draw.choice((None, None, PAYMENT)),
         )
         calendar = Calendar("a", drawn.closed.holidays) if drawn.closed else None
-        self.planned = PlannedSchedule(
-            row, RecurrencePlan(rule, self._dst, calendar), jitter_seconds
-        )
-        self.series: SeriesKey = row.payment_json is not None, row.lane or ""
+        compiled = CompiledRule(RecurrencePlan(rule, self._dst, calendar))
+        self.planned = PlannedSchedule(row, compiled).with_jitter(jitter_seconds)
+        self.series: SeriesKey = row.payment is not None, row.lane or ""
         begin, end = rule.start_at or walk.begin, rule.end_at or walk.end
         left = [at for at in sorted(fired) if at > row.handled and begin <= at <= end]
         if rule.max_runs is not None:
@@ -126,15 +131,14 @@ def _naive_counts(
 def _compare(seed: int, zone: str, change: int) -> None:
     draw, walk = random.Random(seed), _walk(zone, change)
     schedules = [Naive(draw, zone, walk) for _ in range(3)]
-    book = RuleBook((seed,), [each.planned for each in schedules], 0)
-    counts = ScheduleCounts()
+    book = supposed([each.planned for each in schedules])
     for _ in range(4):
         begin = walk.begin + 9 * DAY + draw.randrange(2880) * MINUTE
         until = begin + draw.choice(LENGTHS)
-        found = counts.get(book, "lane", lambda row: row.lane or "", (begin, until))
+        found = count_schedules(book, "lane", begin, until)
         told = {
-            series: {at: many for at, many in enumerate(grid.counts_within(begin, until)) if many}
-            for series, grid in found.grids.items()
+            series: {at: many for at, many in enumerate(counts) if many}
+            for series, counts in found.counts.items()
         }
         assert found.left_out == 0
         assert told == _naive_counts(schedules, begin, until)
@@ -159,13 +163,13 @@ def test_many_rules_count_as_on_a_wall_clock(zone: str) -> None:
 def test_what_a_later_window_has_counted_does_not_serve_an_earlier_one() -> None:
     noon = BEGIN.replace(hour=12, minute=0) + DAY
     rule = Rule(every_seconds=5400, start_at=noon)
-    row = ScheduleRule(1, UUID(int=1), BEGIN, 0, "", "", "day", None, None)
-    book = RuleBook((1,), [PlannedSchedule(row, RecurrencePlan(rule, Dst()), 0)], 0)
-    counts, until = ScheduleCounts(), noon + DAY
+    row = ScheduleRule(1, UUID(int=1), BEGIN, 0, "day")
+    book = supposed([PlannedSchedule(row, CompiledRule(RecurrencePlan(rule, Dst())))])
+    until = noon + DAY
 
     def total(begin: datetime) -> int:
-        [grid] = counts.get(book, "total", lambda _: "", (begin, until)).grids.values()
-        return sum(grid.counts_within(begin, until))
+        [counts] = count_schedules(book, "total", begin, until).counts.values()
+        return sum(counts)
 
     assert total(noon + 6 * HOUR) == 12
     assert total(noon - 6 * HOUR) == 16
@@ -178,10 +182,10 @@ def test_what_is_due_as_the_window_begins_is_counted_unless_it_is_stored(every: 
     begin = BEGIN - DAY + 60 * every * SECOND
 
     def first(handled: datetime) -> int:
-        row = ScheduleRule(1, UUID(int=1), handled, 0, "", "", "day", None, None)
-        planned = [PlannedSchedule(row, plan, 0)]
-        [grid] = count_schedules(planned, lambda _: "", begin, begin + DAY).grids.values()
-        return grid.counts_within(begin, begin + DAY)[0]
+        row = ScheduleRule(1, UUID(int=1), handled, 0, "day")
+        book = supposed([PlannedSchedule(row, CompiledRule(plan))])
+        [counts] = count_schedules(book, "total", begin, begin + DAY).counts.values()
+        return counts[0]
 
     assert first(begin - SECOND) == 1
     assert first(begin) == 0

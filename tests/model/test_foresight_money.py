@@ -110,3 +110,16 @@ def test_one_that_waits_for_its_money_is_paid_when_it_comes() -> None:
         (timedelta(hours=2), 0)
     ]
     assert (accounts["b"].balance, found.completed) == (50, 2)
+
+
+def test_in_a_total_the_money_of_a_payment_is_never_gone() -> None:
+    accounts = {name: ProjectedAccount(name, 100, 0) for name in NAMES}
+    accounts["c"].floor = None
+    total = BalanceCurve(BEGIN, 200, 0)
+    expected = [
+        ExpectedPayment(due_at=BEGIN, from_account_id=payer, to_account_id=payee, amount=amount)
+        for payer, payee, amount in (("a", "b", 60), ("b", "a", 20), ("c", "a", 5), ("a", "c", 15))
+    ]
+    project(accounts, expected, BalanceWatch(totals={None: total}))
+    assert [point.balance for point in total.points] == [200, 200, 200, 205, 190]
+    assert total.lowest.available == 190

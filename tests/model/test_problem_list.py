@@ -47,6 +47,7 @@ def overview(**values: object) -> Overview:
         payments_parked=0,
         approvals_overdue=0,
         approvals_oldest=None,
+        broken_off=[],
         disabled=[],
         subscriptions=[],
         schedules_set_aside=0,
@@ -170,7 +171,7 @@ def test_a_problem_links_to_what_helps() -> None:
 def test_a_lane_paused_on_purpose_is_a_note_that_names_who_and_why() -> None:
     found = only(overview(lanes=[lane(paused_at=ago(60), paused_by="ann", paused_note="deploy")]))
     assert found.severity is Severity.NOTE
-    assert (found.actor, found.cause) == ("ann", "deploy.")
+    assert (found.actor, found.cause) == ("ann", "Reason: deploy.")
     assert found.holds_up == "3 jobs wait."
     assert found.since == ago(60)
 
@@ -198,7 +199,7 @@ def test_late_payments_name_the_missing_settlement_node() -> None:
 def test_what_a_halt_holds_up_is_no_alarm_and_the_halt_is_a_note() -> None:
     late = overview(lanes=[lane()], payments_overdue=1, payments_oldest=ago(30))
     found = only(late, halts=[HALT])
-    assert (found.severity, found.actor, found.cause) == (Severity.NOTE, "eve", "fraud.")
+    assert (found.severity, found.actor, found.cause) == (Severity.NOTE, "eve", "Reason: fraud.")
     over = msgspec.structs.replace(HALT, until_at=ago(1))
     assert len(find_problems(facts(late, halts=[over]))) == 2
 
@@ -214,7 +215,7 @@ def test_subscriptions_that_fail_lag_or_are_paused_are_told_apart() -> None:
     assert one().text == "Subscription to hooks is 2,000 events behind."
     assert one(failures=3).cause == "Delivery failed 3 times: HTTP 500."
     assert one(failures=3).since == ago(50)
-    assert (one(paused=True).severity, one(paused=True).cause) == (Severity.NOTE, "moving.")
+    assert (one(paused=True).severity, one(paused=True).cause) == (Severity.NOTE, "Reason: moving.")
 
 
 def test_the_list_names_ten_failing_destinations_and_counts_the_others() -> None:

@@ -1,4 +1,4 @@
-"""Bugs where callers meet us: own transaction, test clock, currency, foresight, forms."""
+"""Bugs where callers meet us: own transaction, test clock, currency, foresight, forms, sets."""
 
 from mutants.mutant import mutant
 
@@ -8,6 +8,8 @@ OWN = "flows/test_own_transaction.py"
 ROLES = "hostile/test_own_transaction_roles.py"
 FORMS = "hostile/test_forms.py"
 CONSOLE_FORM = "console/form.py"
+PAYMENT_SET = "intake/change_set/payment_operation.py"
+KILLED_SET = "faults/test_failpoints.py::test_what_is_killed_between_two_commits_goes_on"
 
 MUTANTS = (
     mutant(
@@ -48,7 +50,7 @@ MUTANTS = (
     ),
     mutant(
         "foresight_forgets_a_credit", "model/foresight/money.py",
-        "        payee.balance += paid\n", "",
+        "payee.balance += paid\n", "payee.balance += 0\n",
         "model/test_foresight_money.py::test_projection_equals_the_decisions_of_the_ledger",
     ),
     mutant(
@@ -63,7 +65,7 @@ MUTANTS = (
     ),
     mutant(
         "foresight_counts_changed_days_twice", "model/foresight/rule_count.py",
-        "                bits &= ~change.bits\n", "",
+        "yield DayPart(days, times, less=True)", "pass",
         "model/test_foresight_count.py::test_counting_by_arithmetic_equals_stepping",
     ),
     mutant(
@@ -87,5 +89,26 @@ MUTANTS = (
         "form_of_another_site_is_taken", "console/page_request.py",
         "    if not from_this_site(request):\n", "    if False:\n",
         "flows/test_console.py::test_a_form_needs_our_origin_and_the_token_of_its_session",
+    ),
+    mutant(
+        "set_forgets_what_it_cancelled", PAYMENT_SET,
+        "for found, _ in ended}\n    await work.record(connection)\n", "for found, _ in ended}\n",
+        KILLED_SET,
+    ),
+    mutant(
+        "payment_restored_under_another_key", PAYMENT_SET,
+        '{work.note}/{each}")', "{work.note}/{__import__('os').getpid()}/{each}\")",
+        KILLED_SET,
+    ),
+    mutant(
+        "set_forgets_what_it_moved", "intake/change_set/job_operation.py",
+        "revision for each in moved}\n        await work.record(connection)\n",
+        "revision for each in moved}\n",
+        KILLED_SET,
+    ),
+    mutant(
+        "killed_set_is_never_taken_over", "store/change_set/change_set.sql",
+        "   AND (held_until IS NULL OR held_until < clock())\n", "   AND held_until IS NULL\n",
+        KILLED_SET,
     ),
 )  # fmt: skip

@@ -56,13 +56,18 @@ MUTANTS = (
         "flows/test_keys.py",
     ),
     mutant(
+        "step_in_vain_never_rests", "runtime/loop.py",
+        "        if self._vain_steps > 1:\n", "        if False:\n",
+        "runtime/test_loop.py",
+    ),
+    mutant(
         "pause_ignored", EXPANSION,
         "        if self._paused(self._due(occurrence)):\n", "        if False:\n",
         "model/test_expansion.py",
     ),
     mutant(
         "first_pause_forgotten", "store/schedule/schedule.sql",
-        "CASE WHEN resumed_at > handled THEN paused_at ELSE clock() END", "clock()",
+        "CASE WHEN resumed_at > handled THEN paused_at ELSE (SELECT clock()) END", "clock()",
         "flows/test_schedule_runs.py::test_a_second_pause_forgets_nothing_of_the_first",
     ),
     mutant(

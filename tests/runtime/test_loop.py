@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from faults.pg_proxy import wait_a_moment
 from postdate.runtime.loop import STALLED_SECONDS, Loop
 
 
@@ -52,6 +53,35 @@ async def test_it_sleeps_until_the_next_is_due_and_a_hint_wakes_it() -> None:
         assert steps[1] - steps[0] >= 0.04
         loop.wake()
         await thrice.wait()
+    loop.stop()
+    await running
+
+
+async def test_a_loop_rests_while_somebody_else_holds_what_is_due() -> None:
+    """The row was locked: due at once, and nothing to take, hundreds of times a second."""
+    steps, woken = 0, asyncio.Event()
+
+    async def step(_: int) -> int:
+        nonlocal steps
+        steps += 1
+        if woken.is_set():
+            done.set()
+        return 0
+
+    async def next_due() -> float | None:
+        return -1.0
+
+    done = asyncio.Event()
+    loop = Loop("x", step, limit=10, next_due=next_due)
+    running = asyncio.create_task(loop.run())
+    await wait_a_moment(0.6)
+    assert 3 <= steps <= 10
+    woken.set()
+    began = time.monotonic()
+    loop.wake()
+    async with asyncio.timeout(5):
+        await done.wait()
+    assert time.monotonic() - began < 0.2, "a hint ends the rest"
     loop.stop()
     await running
 

@@ -54,6 +54,7 @@ COMMANDS: Final = {
     "advance_test_clock": "clock advance", "list_test_clock_entries": "clock entries",
     "create_change_set": "change-set create", "list_change_sets": "change-set list",
     "get_change_set": "change-set get", "apply_change_set": "change-set apply",
+    "list_change_set_items": "change-set items",
     "undo_change_set": "change-set undo", "get_payment_receipt": "payment receipt",
     "get_job_receipt": "job receipt", "list_receipt_keys": "receipt keys",
 }  # fmt: skip

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 import asyncpg
 
@@ -51,12 +52,14 @@ FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 class Login:
     """The logins, as `Embedded` has them."""
 
+    host: str
+    """The directory of its socket; the others know it by its port on loopback."""
     port: int
     password: str
 
     def dsn(self, user: str, database: str = "postdate") -> str:
         """Write the address for a role."""
-        place = f"host=127.0.0.1&port={self.port}"
+        place = f"host={quote(self.host)}&port={self.port}"
         return f"postgresql://{user}:{self.password}@/{database}?{place}"
 
     def owner_dsn(self) -> str:
@@ -100,7 +103,8 @@ class DatabaseNode:
     def start(self, settings: dict[str, str]) -> None:
         """Start it; the caller waits until it answers."""
         command = [f"{DIRECTORY}/bin/postgres", "-D", str(self.home / "cluster")]
-        wanted = SETTINGS | settings | {"port": str(self.port), "unix_socket_directories": ""}
+        wanted = SETTINGS | settings
+        wanted |= {"port": str(self.port), "unix_socket_directories": str(self.home)}
         for name, value in wanted.items():
             command += ["-c", f"{name}={value}"]
         with (self.home / "log").open("ab") as log:
@@ -255,12 +259,24 @@ class CitusCluster:
                 f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy",
                 "postgres",
             )
+            await _run(node, f"GRANT CREATE ON DATABASE {name} TO postdate_owner", "postgres")
             await _copy_settings(node, template, name)
 
     async def drop_database(self, name: str) -> None:
-        """Drop a database on every node."""
+        """Drop a database on every node, when the daemons of all nodes have left it."""
+        await self.run(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
         for node in self.nodes:
-            await _run(node, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", "postgres")
+            await _wait_dropped(node, name)
+
+
+async def _wait_dropped(node: DatabaseNode, name: str) -> None:
+    """Drop a database; a process that ends as slowly as a busy machine lets it keeps it."""
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(asyncpg.ObjectInUseError):
+                await _run(node, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", "postgres")
+                return
+            await asyncio.sleep(0.1)
 
 
 async def _copy_settings(node: DatabaseNode, template: str, name: str) -> None:
@@ -320,7 +336,7 @@ def _free_port() -> int:
 def new_node(home: Path, password: str) -> DatabaseNode:
     """Make the files of a server in a directory of its own."""
     home.mkdir()
-    node = DatabaseNode(home, Login(_free_port(), password))
+    node = DatabaseNode(home, Login(str(home), _free_port(), password))
     node.make()
     return node
 

@@ -287,6 +287,7 @@ ROWS: dict[str, Row] = {
     ),
     "GET /change-sets": Row(),
     "GET /change-sets/{change_set_id:uuid}": Row(thing="change_set"),
+    "GET /change-sets/{change_set_id:uuid}/items": Row(thing="change_set"),
     "POST /change-sets/{change_set_id:uuid}/apply": Row(thing="change_set"),
     "POST /change-sets/{change_set_id:uuid}/undo": Row(thing="change_set", live=409),
     "GET /lanes": Row(),

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.ids import new_id
+from postdate.model.ids import bucket_of, new_id
 from postdate.model.job.outcome import Completed, Delivery, Handler, Outcome
 from postdate.model.job.tally import Tally
 from postdate.model.lane import Kind
@@ -190,9 +190,10 @@ async def rows(database: Database, table: str, job_id: UUID, order: str) -> list
 
 async def told(database: Database, job_id: UUID) -> list[str]:
     """List the types of a job's events since it was accepted, in order."""
+    tenant_id = await database.writer.fetchval(
+        "SELECT tenant_id FROM job WHERE bucket = $1 AND job_id = $2", bucket_of(job_id), job_id
+    )
     events = await database.writer.fetch(
-        "SELECT e.type FROM job j, fact_of_subject(j.tenant_id, j.job_id) AS e "
-        "WHERE j.job_id = $1 ORDER BY e.event_id",
-        job_id,
+        "SELECT type FROM fact_of_subject($1, $2) ORDER BY event_id", tenant_id, job_id
     )
     return [event["type"] for event in events if event["type"] != "job.accepted"]

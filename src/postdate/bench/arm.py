@@ -4,7 +4,7 @@ import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -19,6 +19,9 @@ class Rounds(Protocol):
     def rounds(self) -> int:
         """Return how often."""
 
+
+MAX_SAID: Final = 300
+"""The most characters of an error in a table, of which it is one cell."""
 
 Plan = TypeVar("Plan")
 Repeatable = TypeVar("Repeatable", bound=Rounds)
@@ -75,6 +78,7 @@ async def or_missed(name: str, running: Awaitable[list[Measure]]) -> list[Measur
     try:
         return await running
     except Exception as error:  # noqa: BLE001 - whatever it is, it is shown as a goal missed
-        why = f"failed: {type(error).__name__}: {error}"
+        said = " ".join(str(error).split())[:MAX_SAID].replace("|", "/")
+        why = f"failed: {type(error).__name__}: {said}"
         show_progress(f"{name} {why}")
         return [Measure(arm=name, what=why, value=0, unit="", target="runs", held=False)]

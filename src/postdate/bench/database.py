@@ -129,6 +129,11 @@ async def copy_schedule(
     )
 
 
+async def make_schedules(connection: asyncpg.Connection, tenant_id: int, count: int) -> None:
+    """Make schedules of many different rules, without timers: nothing will expand them."""
+    await connection.execute(_query("bench_make_schedules"), tenant_id, count)
+
+
 async def fired(connection: Connection, tenant_id: int) -> tuple[int, int]:
     """Count a tenant's jobs, and the occurrences that became something."""
     row = await connection.fetchrow(_query("bench_fired"), tenant_id)

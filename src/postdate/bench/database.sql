@@ -62,6 +62,33 @@ SELECT p.bucket, $1, p.schedule_id,
        date_trunc('hour', clock()) + $5::integer * interval '1 hour' - interval '1 second'
   FROM place p
 
+-- name: bench_make_schedules
+-- Schedules of different rules in ten zones: hourly, daily, weekly and monthly; of each five one
+-- pays, of each four one has a jitter.
+WITH made AS MATERIALIZED (
+    SELECT (n % 64)::smallint AS bucket, uuidv7() AS schedule_id, n, n / 10 % 60 AS minute,
+           n / 600 % 24 AS hour,
+           (ARRAY['UTC', 'Europe/Berlin', 'Europe/London', 'America/New_York', 'Asia/Tokyo',
+                  'Australia/Sydney', 'America/Santiago', 'Asia/Kolkata', 'America/Los_Angeles',
+                  'Europe/Zurich'])[n % 10 + 1] AS timezone
+      FROM generate_series(1, $2::integer) AS n),
+versions AS (
+    INSERT INTO schedule_version (bucket, tenant_id, schedule_id, version, name, rule, policies,
+                                  template, actor, template_by, persons)
+    SELECT bucket, $1, schedule_id, 1, '',
+           jsonb_build_object('timezone', timezone, 'cron', concat_ws(' ', minute,
+               CASE WHEN n % 7 = 0 THEN '*' ELSE hour::text END,
+               CASE WHEN n % 7 > 4 THEN (n % 28 + 1)::text ELSE '*' END, '*',
+               CASE n % 7 WHEN 3 THEN '1-5' WHEN 4 THEN (n % 5)::text ELSE '*' END)),
+           jsonb_build_object('jitter_seconds', CASE n % 4 WHEN 0 THEN 300 ELSE 0 END),
+           CASE WHEN n % 5 = 0 AND n % 7 > 0
+                THEN '{"payment": {"from_account_id": "a", "to_account_id": "b", "amount": 1}}'
+                ELSE '{"job": {"destination": {"type": "worker"}, "lane": "bench"}}' END::json,
+           'bench', 'bench', '{bench}'
+      FROM made)
+INSERT INTO schedule (bucket, tenant_id, schedule_id, handled)
+SELECT bucket, $1, schedule_id, clock() FROM made
+
 -- name: bench_fired
 SELECT (SELECT count(*) FROM job WHERE tenant_id = $1)::integer,
        (SELECT count(*) FROM occurrence WHERE tenant_id = $1 AND subject IS NOT NULL)::integer

@@ -1,6 +1,6 @@
 """`postdate bench --all`: every arm in one run, one suite after the other."""
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -46,14 +46,19 @@ class WholePlan:
         return " ".join(words)
 
 
-async def run(plan: WholePlan) -> dict[str, list[Measure]]:
+Keep = Callable[[Mapping[str, Sequence[Measure]]], object]
+"""Called after each suite with all figures so far: a run takes long, and may end early."""
+
+
+async def run(plan: WholePlan, keep: Keep) -> dict[str, list[Measure]]:
     """Measure jobs, payments, pending timers, schedules and events; return the figures by suite."""
     if plan.pgledger is not None:
         pgledger_scripts(plan.pgledger)  # refused now, not after ten minutes
-    found = {}
+    found: dict[str, list[Measure]] = {}
     for name, suite in plan_suites(plan).items():
         show_progress(f"== {name}")
         found[name] = await or_missed(name, suite())
+        keep(found)
     return found
 
 

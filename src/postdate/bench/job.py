@@ -4,6 +4,7 @@ import asyncio
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, NamedTuple
@@ -11,7 +12,8 @@ from typing import Final, NamedTuple
 from postdate.bench import database as bench
 from postdate.bench import idle, life, limit, peer
 from postdate.bench.arm import Arm, repeated, run_arms, show_progress
-from postdate.bench.receiver import receiving
+from postdate.bench.receiver import Receiver, receiving
+from postdate.bench.server_process import working
 from postdate.bench.testbed import (
     Measure,
     Processor,
@@ -26,6 +28,7 @@ from postdate.bench.testbed import (
 )
 from postdate.bench.worker import Accepting, Bench
 from postdate.model.job.job import Webhook
+from postdate.runtime.capacity import TENANT_PART
 
 OURS: Final = "postdate"
 LIMIT: Final = "limit: bare claim + delete"
@@ -36,6 +39,15 @@ WHOLE_IDLE: Final = 8000
 
 EXECUTE_MICROSECONDS: Final = (20, 36)
 """The most that executing a job may take of Python and of PostgreSQL."""
+
+SLOW_SECONDS: Final = 1.0
+"""How long a receiver takes that is slower than all of ours."""
+
+WINDOW: Final = 100
+"""Calls under way of one worker process; a single tenant fills a part of it."""
+
+SHARE_SECONDS: Final = 6.0
+"""How long two processes need to hear of each other and to share the buckets."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -203,6 +215,47 @@ async def webhooks(at: Testbed, plan: JobPlan) -> list[Measure]:
     ]
 
 
+async def workers(at: Testbed, plan: JobPlan) -> list[Measure]:
+    """Call a receiver that takes its time, with one worker process and with two, in turns."""
+    rates: dict[int, list[float]] = defaultdict(list)
+    cores = []
+    async with receiving(SLOW_SECONDS) as receiver:
+        for _ in range(plan.rounds):
+            for processes in (1, 2):
+                rate, busy = await _called(at, receiver, processes, plan.count // 40)
+                rates[processes].append(rate)
+                cores.append(busy)
+                show_progress(f"  {processes}: {rate:.0f} a second")
+    one, two = (statistics.median(rates[processes]) for processes in (1, 2))
+    by_window = WINDOW * TENANT_PART / SLOW_SECONDS
+    return [
+        plain("workers", "one process, as far as its window goes", by_window, "jobs/s"),
+        median("workers", "one process", rates[1], "jobs/s"),
+        median("workers", "two processes", rates[2], "jobs/s"),
+        at_least("workers", "two : one", two / one, 1.7),
+        plain("workers", "one process and the database, at most", max(cores), "cores"),
+    ]
+
+
+async def _called(
+    at: Testbed, receiver: Receiver, processes: int, count: int
+) -> tuple[float, float]:
+    """Have processes call a receiver; return the rate, and how busy one and the database were."""
+    lane, before = await at.lane("push"), await receiver.count()
+    async with AsyncExitStack() as stack:
+        starting = [working(at, WINDOW) for _ in range(processes)]
+        first, *_ = [await stack.enter_async_context(each) for each in starting]
+        await asyncio.sleep(SHARE_SECONDS)
+        used, watch = at.processor(first.pid), Stopwatch()
+        await Accepting(at).add(lane, [None] * count, Webhook(url=receiver.url))
+        async with asyncio.timeout(600):
+            while await receiver.count() < before + count:  # noqa: ASYNC110 - no event tells
+                await asyncio.sleep(0.05)
+        rate = watch.rate(count)
+        cost = at.processor(first.pid).per_item(used, count)
+    return rate, sum(cost) * rate / 1e6
+
+
 async def life_of_job(at: Testbed, plan: JobPlan) -> list[Measure]:
     """Weigh what a job writes from its acceptance to its end."""
     return await life.job(at, plan.count // 2)
@@ -216,6 +269,7 @@ ARMS: Final[Mapping[str, Arm[JobPlan]]] = {
     "fairness": fairness,
     "lateness": lateness,
     "webhooks": repeated(webhooks),
+    "workers": workers,
 }
 
 

@@ -159,6 +159,8 @@ async def _settling(at: Testbed, count: int) -> AsyncIterator[None]:
         Node(settings=mine.settings, database=mine.database, roles=["settlement"])
         for _ in range(count)
     ]
+    for node in nodes:
+        await node.refresh_settings()  # which keep proofs away
     loops = [
         loop for node in nodes for loop in (*node.housekeeping(), *settlement_parts.loops(node))
     ]

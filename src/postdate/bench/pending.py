@@ -21,7 +21,9 @@ from postdate.store.timer.lane import Lane
 from postdate.store.timer.timer import LANE_PAYMENT
 from postdate.views.foresight.load import LoadViews
 from postdate.views.foresight.load_shape import LoadQuestion
+from postdate.views.foresight.money import MoneyViews
 from postdate.views.foresight.rules import RuleBooks
+from postdate.views.foresight.warming import RuleWarming
 from postdate.views.job import JobFilter, JobViews
 from postdate.views.monitor.overview import OverviewViews
 
@@ -42,9 +44,12 @@ class PendingPlan:
     accounts: int = 2000
     batches: int = 10
     rounds: int = 3
+    schedules: int = 10_000
 
 
-QUICK: Final = PendingPlan(timers=64_000, count=400, accounts=200, batches=1, rounds=1)
+QUICK: Final = PendingPlan(
+    timers=64_000, count=400, accounts=200, batches=1, rounds=1, schedules=100
+)
 
 Read = Callable[[], Awaitable[object]]
 Taken = Mapping[int, list[float]]
@@ -65,9 +70,9 @@ async def pending(at: Testbed, plan: PendingPlan) -> list[Measure]:
 
     The few are on a server of their own; making the many takes most of the time.
     """
-    many = await _side(at, plan.timers)
+    many = await _side(at, plan, plan.timers)
     async with testbed() as other:
-        sides = {FEW: await _side(other, FEW), plan.timers: many}
+        sides = {FEW: await _side(other, plan, FEW), plan.timers: many}
         claims = await _alternate(plan.rounds, sides, partial(_claim, plan.count))
         settles = await _alternate(plan.rounds, sides, partial(_settle, plan))
         reads = {what: await _alternate(READS, sides, partial(_read, what)) for what in many.reads}
@@ -84,8 +89,10 @@ async def pending(at: Testbed, plan: PendingPlan) -> list[Measure]:
     ]
 
 
-async def _side(at: Testbed, timers: int) -> _Side:
+async def _side(at: Testbed, plan: PendingPlan, timers: int) -> _Side:
     lane = await at.lane()
+    async with at.superuser() as connection:
+        await bench.make_schedules(connection, lane.tenant_id, plan.schedules)
     await _fill(at, lane, timers)
     return _Side(at, lane, await _reads(at, lane))
 
@@ -133,27 +140,31 @@ async def _settle(plan: PendingPlan, side: _Side) -> float:
 
 
 async def _reads(at: Testbed, lane: Lane) -> dict[str, Read]:
-    """Return what a client asks that has to do with how much is pending, none of it remembered."""
+    """Return what a client asks that has to do with how much is pending, the rules being known."""
     adding, node, tenant_id = Accepting(at), at.node, lane.tenant_id
     now = await adding.now()
     await adding.add(lane, [now + timedelta(hours=1)] * LISTED)
     jobs = JobViews(node.database, node.lanes, node.outgoing.cipher, node.troubles)
     wanted = JobFilter(status=JobStatus.PENDING)
 
-    def load() -> LoadViews:
-        return LoadViews(node.database, node.lanes, node.runtime, RuleBooks())
+    books = RuleBooks()
+    await RuleWarming(node.database, books).run_once()
+    load = LoadViews(node.database, node.lanes, node.runtime, books)
+    money = MoneyViews(node.database, books)
 
     async def overview() -> object:
-        return await OverviewViews(node.database, node.lanes, load()).get(tenant_id)
+        return await OverviewViews(node.database, node.lanes, load).get(tenant_id)
 
     async def due_within(days: int) -> object:
-        return await load().load(tenant_id, LoadQuestion(until=now + timedelta(days=days)))
+        return await load.load(tenant_id, LoadQuestion(until=now + timedelta(days=days)))
 
     return {
         "a page of pending jobs": partial(jobs.page, tenant_id, wanted, None, LISTED),
         "the overview's counts": overview,
         "the load of two days": partial(due_within, 2),
         "the load of a month": partial(due_within, 30),
+        "the load of a year": partial(due_within, 365),
+        "the money of a month": partial(money.project, tenant_id),
     }
 
 

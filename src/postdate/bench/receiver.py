@@ -1,6 +1,7 @@
 """A receiver of webhooks in a process of its own: it answers 204 and counts, as cheaply as it can.
 
-Run as a module, it prints its port and serves until its standard input closes.
+Run as a module, it prints its port and serves until its standard input closes. An argument says
+after how many seconds it answers.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ class Counting(asyncio.Protocol):
     """One connection; requests are told apart by their length alone."""
 
     total = 0
+    answer_seconds = 0.0
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -54,7 +56,12 @@ class Counting(asyncio.Protocol):
             self._transport.write(head + body)
         else:
             Counting.total += 1
-            self._transport.write(_ANSWER)
+            if self.answer_seconds:
+                asyncio.get_running_loop().call_later(
+                    self.answer_seconds, self._transport.write, _ANSWER
+                )
+            else:
+                self._transport.write(_ANSWER)
 
 
 @dataclass(slots=True, frozen=True)
@@ -85,12 +92,13 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving() -> AsyncIterator[Receiver]:
-    """Run a receiver until the block ends."""
+async def receiving(answer_seconds: float = 0.0) -> AsyncIterator[Receiver]:
+    """Run a receiver until the block ends; it takes so long for each answer."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "postdate.bench.receiver",
+        str(answer_seconds),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -105,6 +113,7 @@ async def receiving() -> AsyncIterator[Receiver]:
 
 async def _serve() -> None:
     loop = asyncio.get_running_loop()
+    Counting.answer_seconds = float(sys.argv[1])
     server = await loop.create_server(Counting, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await loop.run_in_executor(None, sys.stdin.read)

@@ -42,15 +42,31 @@ class Served:
 async def serving(testbed: Testbed, *arguments: str, processes: int = 1) -> AsyncIterator[Served]:
     """Run a server until the block ends, with so many processes that answer the API."""
     await testbed.seal()
+    own = _settings(testbed) | {"POSTDATE_API_PROCESSES": str(processes)}
+    async with _process(own, *arguments) as served:
+        yield served
+
+
+@asynccontextmanager
+async def working(testbed: Testbed, window: int) -> AsyncIterator[Served]:
+    """Run a process of the worker role that has so many jobs under way at most."""
+    own = _settings(testbed) | {
+        "POSTDATE_WORKER_WINDOW": str(window),
+        "POSTDATE_ALLOW_PRIVATE_TARGETS": "127.0.0.0/8",
+    }
+    async with _process(own, "--role", "worker") as served:
+        yield served
+
+
+def _settings(testbed: Testbed) -> dict[str, str]:
+    """Return where a further node finds the database, and the key that opens its secrets."""
     login = testbed.server.credentials.login
-    own = {
+    return {
         "POSTDATE_DATABASE_URL": login.app_dsn(),
         "POSTDATE_OWNER_DATABASE_URL": login.owner_dsn(),
         "POSTDATE_DATA_DIR": str(testbed.home / "served"),
-        "POSTDATE_API_PROCESSES": str(processes),
+        "POSTDATE_SECRET_KEY": testbed.node.settings.secret_key,
     }
-    async with _process(own, *arguments) as served:
-        yield served
 
 
 @asynccontextmanager
@@ -63,7 +79,8 @@ async def serving_alone(data_dir: Path) -> AsyncIterator[Served]:
 @asynccontextmanager
 async def _process(own: dict[str, str], *arguments: str) -> AsyncIterator[Served]:
     port = _free_port()
-    own |= {"POSTDATE_PORT": str(port), "POSTDATE_LOG_LEVEL": "error"}
+    where = "POSTDATE_METRICS_PORT" if "worker" in arguments else "POSTDATE_PORT"
+    own |= {where: str(port), "POSTDATE_LOG_LEVEL": "error"}
     others = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
     began = time.monotonic()
     process = await asyncio.create_subprocess_exec(

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import math
+import secrets
 import statistics
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -30,6 +31,7 @@ from postdate.store import migrate
 from postdate.store.connection import opening
 from postdate.store.connection.database import SCHEMA, Database
 from postdate.store.embedded import Embedded
+from postdate.store.secret.secret import KEY_BYTES
 from postdate.store.tenant import setting as setting_store
 from postdate.store.tenant import tenant as tenant_store
 from postdate.store.timer import lane as lane_store
@@ -274,7 +276,11 @@ async def testbed() -> AsyncIterator[Testbed]:
             database = await opening.connect(
                 server.credentials.login.app_dsn(), writers=WRITERS, readers=2
             )
-            settings = ProcessSettings(data_dir=home, allow_private_targets="127.0.0.0/8")
+            settings = ProcessSettings(
+                data_dir=home,
+                allow_private_targets="127.0.0.0/8",
+                secret_key=secrets.token_bytes(KEY_BYTES).hex(),
+            )
             node = Node(settings=settings, database=database, roles=["worker"])
             garbage.settle()
             await _rest_proofs(database)

@@ -25,6 +25,8 @@ class RunFacts(msgspec.Struct, kw_only=True):
     """What is known of a run beside its history and the rows of its tenants."""
 
     plan: ChaosPlan
+    left: int = 0
+    """How many were open after the last fault."""
     drained_seconds: float | None = None
     probe_seconds: list[float] = []
     proof: list[str] = []
@@ -86,7 +88,8 @@ def evidence_of(home: Path) -> tuple[ChaosPlan, Iterator[Evidence]]:
 def _parts(home: Path, facts: RunFacts) -> Iterator[Evidence]:
     run_lines = list(read(home / "history" / f"{RUN}.jsonl"))
     yield Evidence(
-        lines=run_lines, left=store.Snapshot(), drain_seconds=facts.plan.calm_seconds,
+        lines=run_lines, left=store.Snapshot(), open_at_first=facts.left,
+        drain_seconds=facts.plan.calm_seconds(facts.left),
         drained_seconds=facts.drained_seconds, probe_seconds=facts.probe_seconds,
         proof=facts.proof, links=facts.links, anchored=facts.anchored, chain=facts.chain,
         leaks=facts.leaks,

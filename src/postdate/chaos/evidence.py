@@ -52,6 +52,7 @@ class Evidence(msgspec.Struct, kw_only=True, dict=True):
     """What belongs to no tenant, when this is about one."""
     of_run: bool = True
     """Whether recovery and chain are told here, too."""
+    open_at_first: int = 0
     drain_seconds: float = 0.0
     drained_seconds: float | None = None
     """How long it took until nothing was open; None when something still is."""

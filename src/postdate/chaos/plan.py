@@ -23,8 +23,8 @@ FAULTS: Final = tuple(_WEIGHTS)
 CALM_SECONDS: Final = 3.0
 """How long the run goes undisturbed at its beginning."""
 
-BACKLOG_SECONDS: Final = 100.0
-"""What a crowd adds to that: it may leave 20,000 open, of which 200 a second must end."""
+ENDED_PER_SECOND: Final = 200.0
+"""How many of what is open after the last fault must end in a second, on top of the plan's time."""
 
 UNEVEN: Final = (0.4, 1.6)
 """The shortest and the longest pause between two faults, as parts of the mean one."""
@@ -57,12 +57,11 @@ class ChaosPlan(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[str, ...] = FAULTS
     lease_seconds: float = 3.0
     drain_seconds: float = 90.0
-    """Within how long after the last fault everything must have ended, but for a crowd."""
+    """Within how long after the last fault everything must have ended, but for a backlog."""
 
-    @property
-    def calm_seconds(self) -> float:
-        """Return within how long after the last fault everything must have ended."""
-        return self.drain_seconds + (BACKLOG_SECONDS if self.bulk else 0.0)
+    def calm_seconds(self, left: int) -> float:
+        """Return within how long everything must have ended of which so many were left open."""
+        return self.drain_seconds + left / ENDED_PER_SECOND
 
     @property
     def roles(self) -> list[str]:

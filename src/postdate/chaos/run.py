@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -62,9 +62,8 @@ class RunSetup(msgspec.Struct, kw_only=True):
 async def run(plan: ChaosPlan, home: Path) -> ChaosReport:
     """Run a plan and leave history and reports in a directory."""
     async with _setup(plan, home) as setup:
-        drained, late = await _live(setup, await _people(setup))
+        facts = await _live(setup, await _people(setup))
         await asyncio.gather(*(process.end() for process in setup.processes))
-        facts = RunFacts(plan=plan, drained_seconds=drained, probe_seconds=late)
         await collect(home, facts, setup.server, setup.broker, setup.env)
     return conclude(home)
 
@@ -212,7 +211,7 @@ async def _approver(setup: RunSetup, client: RecordingClient) -> str:
     return str(made["key"])
 
 
-async def _live(setup: RunSetup, people: _People) -> tuple[float | None, list[float]]:
+async def _live(setup: RunSetup, people: _People) -> RunFacts:
     """Live and disturb; say how long it took to calm down, and how late new jobs then were."""
     plan, record, actor, bulk = setup.plan, setup.record, people.actor, people.bulk
     beside = [asyncio.create_task(puller.run()) for puller in people.pullers]
@@ -231,14 +230,16 @@ async def _live(setup: RunSetup, people: _People) -> tuple[float | None, list[fl
     record(RUN, "info", "calm")
     await actor.lift()
     await actor.stop_schedules()
-    drained = await _drain(setup, actor)
+    left = await _count_left(setup)
+    drained = await _drain(setup, actor, plan.calm_seconds(left))
     late = await _probe(setup, actor)
     for each in beside:
         each.cancel()
     if bulk is not None:
         await bulk.stop()
     await asyncio.gather(*beside, return_exceptions=True)
-    return None if drained is None else drained - calm, late
+    seconds = None if drained is None else drained - calm
+    return RunFacts(plan=plan, left=left, drained_seconds=seconds, probe_seconds=late)
 
 
 async def _generate(plan: ChaosPlan, actor: Actor, record: Recorder, until: float) -> None:
@@ -256,10 +257,21 @@ async def _generate(plan: ChaosPlan, actor: Actor, record: Recorder, until: floa
             acting.add_done_callback(lambda _: room.release())
 
 
-async def _drain(setup: RunSetup, actor: Actor) -> float | None:
+async def _count_left(setup: RunSetup) -> int:
+    """Count what is open as soon as the database answers."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(setup.plan.drain_seconds):
+            while True:
+                with suppress(DatabaseError, OSError):
+                    return sum((await _open(setup)).values())
+                await asyncio.sleep(POLL_SECONDS)
+    return 0
+
+
+async def _drain(setup: RunSetup, actor: Actor, seconds: float) -> float | None:
     """Wait until nothing is open; say when that was, or None when it takes too long."""
     try:
-        async with asyncio.timeout(setup.plan.calm_seconds):
+        async with asyncio.timeout(seconds):
             while await _is_busy(setup):
                 await actor.decide_everything()
                 await asyncio.sleep(POLL_SECONDS)

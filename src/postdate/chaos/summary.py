@@ -43,6 +43,7 @@ class Summary:
         if seen.of_run:
             self._run = {
                 "events verified": seen.links,
+                "open after the last fault": seen.open_at_first,
                 "seconds until nothing was open": round(seen.drained_seconds or -1, 1),
                 "worst probe afterwards (s)": round(max(seen.probe_seconds, default=-1), 2),
             }

@@ -12,6 +12,7 @@ from postdate.console.form import (
     call_endpoint,
 )
 from postdate.console.page_request import PageRequest
+from postdate.console.pages.schedule import NOTES
 from postdate.console.switch_forms import SWITCHES
 from postdate.console.what_if_forms import WHAT_IF_FORMS
 from postdate.model.error import RefusedError
@@ -374,4 +375,4 @@ async def preview_schedule(request: PageRequest) -> Response:
         return request.render(
             "_schedule_preview.html", refusal=error.refusal, preview=None, blank=blank
         )
-    return request.render("_schedule_preview.html", refusal=None, preview=found)
+    return request.render("_schedule_preview.html", refusal=None, preview=found, note_words=NOTES)

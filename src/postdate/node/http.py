@@ -50,6 +50,7 @@ from postdate.node.initial_key import TENANT
 from postdate.node.node import Node
 from postdate.node.refusal import translate
 from postdate.node.settings import ProcessSettings
+from postdate.runtime.loop import Loop
 from postdate.store.secret.receipt_key import ReceiptKeys
 from postdate.views.account import AccountViews
 from postdate.views.audit import AuditViews
@@ -60,6 +61,7 @@ from postdate.views.foresight.effect import EffectViews
 from postdate.views.foresight.load import LoadViews
 from postdate.views.foresight.money import MoneyViews
 from postdate.views.foresight.rules import RuleBooks
+from postdate.views.foresight.warming import MAX_TENANTS, POLL_SECONDS, RuleWarming
 from postdate.views.halt import HaltViews
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
@@ -81,6 +83,8 @@ def services(node: Node, identities: Identities) -> Services:
     database, runtime, outgoing = node.database, node.runtime, node.outgoing
     accepting = job.intake(node)
     books = RuleBooks()
+    rules = RuleWarming(database, books)
+    node.loops.append(Loop("rules", rules.run_once, limit=MAX_TENANTS, poll_seconds=POLL_SECONDS))
     load = LoadViews(database, node.lanes, runtime, books)
     money = MoneyViews(database, books)
     halting, bulk = Halting(database, node.halts), JobBulk(database, node.lanes, runtime)
@@ -90,7 +94,7 @@ def services(node: Node, identities: Identities) -> Services:
     operations = Operations(
         lane=LaneOperation(database, lanes),
         schedule=ScheduleOperation(database, schedules.change),
-        halt=HaltOperation(database, halting),
+        halt=HaltOperation(halting),
         setting=SettingOperation(database, settings),
         job=JobOperation(database, bulk, dead_letters),
         payment=PaymentOperation(database, payments.change, payments.intake),

@@ -21,6 +21,10 @@ TICK_SECONDS: Final = 0.05
 
 MIN_BACKOFF_SECONDS: Final = 0.05
 MAX_BACKOFF_SECONDS: Final = 2.0
+VAIN_SECONDS: Final = 0.01
+MAX_VAIN_SECONDS: Final = 0.5
+"""The shortest and the longest rest while something is due that somebody else holds."""
+
 STALLED_SECONDS: Final = 30.0
 
 
@@ -78,6 +82,7 @@ class Loop:
             woken_by.add(self)
         self._stop = False
         self._alive_at = time.monotonic()
+        self._vain_steps = 0
         self.failures = 0
 
     def wake(self) -> None:
@@ -117,7 +122,7 @@ class Loop:
             self._wake.clear()
             try:
                 count = await self._run_once(self._limit)
-                pause = 0.0 if count >= self._limit else await self._pause()
+                pause = 0.0 if count >= self._limit else await self._pause(count)
             except Exception as error:  # noqa: BLE001 - a stage outlives every surprise
                 pause = self._back_off(error)
             else:
@@ -127,8 +132,13 @@ class Loop:
         if self._finish is not None:
             await self._finish()
 
-    async def _pause(self) -> float:
+    async def _pause(self, count: int) -> float:
+        """Return the seconds until the next is due; a second step in vain rests, ever longer."""
         due = await self._next_due() if self._next_due else None
+        in_vain = due is not None and due <= 0 and not count
+        self._vain_steps = self._vain_steps + 1 if in_vain else 0
+        if self._vain_steps > 1:
+            return float(min(VAIN_SECONDS * 2 ** min(self._vain_steps - 2, 8), MAX_VAIN_SECONDS))
         poll = self._poll
         if POLL_SECONDS <= poll <= MAX_ALIGNED_SECONDS:
             now = time.monotonic()

@@ -6,7 +6,7 @@ asks alone, and waits for nobody.
 
 One question may wait for a lock that somebody holds on its table. It must not hold up the others:
 questions that got no answer together within `SHARED_SECONDS` are asked one by one, and each stays
-alone until it is answered in time.
+alone until it is answered in time. Citus plans no such combination: on shards each asks alone.
 """
 
 import asyncio
@@ -59,7 +59,8 @@ class SharedReads:
         """Read rows, together with whatever else is asked now."""
         question = Question(query, args)
         async with asyncio.timeout(timeout):
-            found = None if query in self._slow else await self._reads.submit(question)
+            alone = self.database.sharded or query in self._slow
+            found = None if alone else await self._reads.submit(question)
             return await self._read_alone(question) if found is None else found
 
     async def fetchrow(self, query: str, *args: Any, timeout: float | None = None) -> Any:

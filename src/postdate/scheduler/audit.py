@@ -111,7 +111,7 @@ class Audit:
         if not missing:
             return 0
         # Looked at without a lock: look again with it before anything is claimed.
-        async with self._database.write() as connection:
+        async with self._database.write("audit.missed") as connection:
             if await store.lock(connection, row.key) != row.version:
                 return 0
             # A calendar that was uploaded meanwhile judges only what comes after it.
@@ -142,7 +142,7 @@ class Audit:
         if due_at is not None and now - due_at < OVERDUE:
             return
         if due_at is None:
-            async with self._database.write() as connection:
+            async with self._database.write("audit.timer") as connection:
                 if await store.lock(connection, row.key) is None:
                     return
                 again = await store.load(connection, [row.key])

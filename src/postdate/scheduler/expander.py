@@ -239,7 +239,7 @@ class Expander:
         """Leave a schedule to a person; where somebody else has come between, nothing is done."""
         text = error_text(error)
         key = ScheduleKey(bucket, timer.tenant_id, timer.schedule_id)
-        async with self._database.write() as connection:
+        async with self._database.write("expand.set_aside") as connection:
             known = await store.lock(connection, key) is not None
             due_at = (await store.timers(connection, [key])).get(key.schedule_id)
             if not known or due_at != timer.due_at:

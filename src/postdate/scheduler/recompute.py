@@ -62,7 +62,7 @@ class Recompute:
                 raise HeldError(f"{self._held} schedules are held by somebody else")
             log.warning("schedule.tzdata", before=known, after=self._version, moved=moved)
             self._meter.recomputed(moved)
-        async with self._database.write() as connection:
+        async with self._database.write("recompute.tzdata") as connection:
             await store.put_tzdata(connection, self._version)
         return 0
 
@@ -72,7 +72,7 @@ class Recompute:
             async with self._database.connection() as connection:
                 rows = await store.walk(connection, after, PAGE)
             for _, together in groupby(rows, key=lambda row: row.bucket):
-                async with self._database.write() as connection:
+                async with self._database.write("recompute") as connection:
                     await connection.execute(IMPATIENT)
                     for row in together:
                         moved += await self._around_held(connection, row)

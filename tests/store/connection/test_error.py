@@ -29,6 +29,13 @@ from postdate.store.embedded import Embedded
         (asyncpg.TooManyConnectionsError("many"), meaning.TooManyConnectionsError),
         (asyncpg.DatetimeFieldOverflowError("far"), meaning.InvalidValueError),
         (asyncpg.PostgresIOError("block 7"), meaning.ServerFaultError),
+        (asyncpg.InternalServerError("a bug"), meaning.ServerFaultError),
+        (
+            asyncpg.InternalServerError(
+                'duplicate key value violates unique constraint "k_102094"'
+            ),
+            meaning.UniqueViolationError,
+        ),
         (asyncpg.UndefinedTableError("which?"), DatabaseError),
     ],
     ids=lambda each: type(each).__name__ if isinstance(each, Exception) else "",

@@ -112,6 +112,30 @@ DEFINITIONS: Final = {
         "lane_is_as_sealed",
         "mail",
     ),
+    "what a change set would change": Corruption(
+        "UPDATE change_set SET changes = replace(changes::text, 'mail', 'narrow')::jsonb "
+        "WHERE change_set_id = '{change_set}'",
+        "change_set_is_as_sealed",
+        "{change_set}",
+    ),
+    "what a change set has changed": Corruption(
+        "UPDATE change_set SET steps = jsonb_set(steps, '{{0,due}}', jsonb_build_object("
+        "'{settled}', clock())) WHERE change_set_id = '{change_set_applied}'",
+        "change_set_is_as_sealed",
+        "{change_set_applied}",
+    ),
+    "a change set is gone": Corruption(
+        "DELETE FROM change_set WHERE change_set_id = '{change_set}'",
+        "change_set_is_as_sealed",
+        "{change_set}",
+    ),
+    "a change set is invented": Corruption(
+        "INSERT INTO change_set (bucket, tenant_id, change_set_id, status, created_by, changes, "
+        "summary, steps) SELECT bucket, tenant_id, '{change_set_ffff}', 'APPLIED', created_by, "
+        "changes, summary, steps FROM change_set WHERE change_set_id = '{change_set}'",
+        "change_set_is_as_sealed",
+        "{change_set_ffff}",
+    ),
     "a calendar's holidays": Corruption(
         "UPDATE calendar SET holidays = '{{}}' WHERE tenant_id = {t}",
         "calendar_is_as_sealed",

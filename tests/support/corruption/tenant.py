@@ -206,6 +206,10 @@ async def _definitions(lived: Lived) -> None:
     await lived.call("POST", "/destinations", hook)
     await lived.call("PATCH", "/lanes/mail", {"max_running": 5})
     await lived.call("POST", "/calendars", {"name": "bank", "holidays": ["2031-01-01"]})
+    limit = {"changes": [{"type": "limit_lane", "lane": "mail", "rate_per_second": 900}]}
+    for name in ("change_set", "change_set_applied"):
+        lived.ids[name] = (await lived.call("POST", "/change-sets", limit))["change_set_id"]
+    await lived.call("POST", f"/change-sets/{lived.ids['change_set_applied']}/apply")
     narrow = {"scopes": ["payments:read"], "note": "reader"}
     lived.ids["key"] = (await lived.call("POST", "/keys", narrow))["key_id"]
 

@@ -7,22 +7,25 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import Body, Call, Query, Reply
-from postdate.api.http.page import DEFAULT_PAGE, MAX_PAGE, decode_cursor, encode_cursor
+from postdate.api.http.endpoint import Body, Call, Reply
+from postdate.api.http.page import PageQuery, next_cursor
 from postdate.api.http.routes import Routes
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.foresight import check_instant
 from postdate.api.services import Services
 from postdate.intake.change_set.change import MAX_CHANGES, At, Change
 from postdate.intake.change_set.change_set import ChangeSet
+from postdate.intake.change_set.summary import ChangeSetSummary
 from postdate.model.error import Code
 from postdate.model.ids import MAX_ID
 from postdate.model.shape import shaped
-from postdate.model.tenant.identity import Scope
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.views.foresight.effect import ChangeEffect
 
 ROUTES: Final = Routes("change sets")
 APPLY_SECONDS: Final = 60.0
+
+Offset = Annotated[int, Meta(ge=0)]
 
 
 class ChangeSetBody(Body, kw_only=True):
@@ -47,14 +50,15 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     """How many jobs matched when the set was made."""
     payments: int
     """The same of payments."""
-    amount: int
-    """What these payments come to."""
+    amount: int | None
+    """What these payments come to; null for a key without `payments:read`."""
     more: bool
     changed: int
-    restored: dict[str, UUID]
-    """Payments that were cancelled, and those that undoing has made in their place."""
+    restored: int
+    """How many cancelled payments undoing has made anew; the items name them."""
     left: list[str]
-    """What undoing has left as it is, and why: others have changed it since, for example."""
+    """What undoing has left as it is, and why, the first 20."""
+    left_count: int
 
 
 class ChangeSetView(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +75,28 @@ class ChangeSetView(msgspec.Struct, frozen=True, kw_only=True):
     effect: ChangeEffect | None = None
 
 
+class ChangeItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A job or payment that a change of the set is about."""
+
+    change: int
+    """Which change, counted from 0."""
+    job_id: UUID | None = None
+    payment_id: UUID | None = None
+    changed: bool
+    """Whether the set has changed it and not changed it back."""
+    due_before: datetime | None
+    """When it was due before."""
+    restored_as: UUID | None
+    """The payment that undoing has made in its place."""
+
+
+class ChangeItemList(msgspec.Struct, frozen=True):
+    """Items of a change set, in the order of its changes."""
+
+    items: list[ChangeItem]
+    next_cursor: str | None
+
+
 class ChangeSetList(msgspec.Struct, frozen=True):
     """Change sets, the newest first."""
 
@@ -78,28 +104,38 @@ class ChangeSetList(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
-class ChangeSetQuery(Query, kw_only=True):
-    """Which page."""
-
-    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE, description="How many at most.")] = DEFAULT_PAGE
-    cursor: Annotated[str | None, Meta(description="`next_cursor` of the page before.")] = None
-
-
-def view(found: ChangeSet, effect: ChangeEffect | None = None) -> ChangeSetView:
-    """Show a change set."""
-    kinds = [each["type"] for each in msgspec.to_builtins(found.changes)]
+def view(
+    found: ChangeSetSummary, actor: Identity, effect: ChangeEffect | None = None
+) -> ChangeSetView:
+    """Show a change set as far as the key may see it."""
+    seen = found.seen_by(actor)
+    kinds = [each["type"] for each in msgspec.to_builtins(seen.changes)]
     steps = [
-        shaped(
-            StepView,
-            step,
-            type=kind,
-            jobs=len(step.jobs),
-            payments=len(step.payments),
-            restored={str(old): new for old, new in step.restored.items()},
-        )
-        for kind, step in zip(kinds, found.steps, strict=True)
+        shaped(StepView, step, type=kind) for kind, step in zip(kinds, seen.steps, strict=True)
     ]
-    return shaped(ChangeSetView, found.row, changes=found.changes, steps=steps, effect=effect)
+    shown = None if effect is None else effect.seen_by(actor)
+    return shaped(ChangeSetView, seen.row, changes=seen.changes, steps=steps, effect=shown)
+
+
+def items_of(found: ChangeSet, actor: Identity) -> list[ChangeItem]:
+    """List what the changes are about: jobs and payments, each for those who may read them."""
+    nouns = [
+        noun
+        for noun, scope in (("job", Scope.JOBS_READ), ("payment", Scope.PAYMENTS_READ))
+        if actor.allows(scope)
+    ]
+    return [
+        ChangeItem(
+            change=number,
+            changed=each in step.due,
+            due_before=step.due.get(each),
+            restored_as=step.restored.get(each),
+            **{f"{noun}_id": each},
+        )
+        for number, step in enumerate(found.steps)
+        for noun in nouns
+        for each in getattr(step, f"{noun}s")
+    ]
 
 
 @ROUTES.add(
@@ -120,7 +156,8 @@ async def create_change_set(
     Nothing is changed: a draft is stored, and `effect` says what would move, what would be late and
     which payments would fail. A filter is frozen: the jobs or payments that match now are the only
     ones that applying the draft touches. Each change needs the scope of the same operation by
-    itself. A key without `payments:read` is not told which payments they are: `failing` is empty.
+    itself. A key without `payments:read` is told how many payments, and neither which nor how much:
+    `failing` and the filters of payments are empty, amounts null.
     """
     actor, body, sets = call.actor, call.body, call.services.change_set
     check_instant("until_at", body.until_at)
@@ -128,29 +165,25 @@ async def create_change_set(
     supposed = await sets.suppose(actor, draft)
     effects = call.services.foresight.effect
     effect = await effects.effect(actor.tenant_id, supposed, body.until_at)
-    if not actor.allows(Scope.PAYMENTS_READ):
-        effect = msgspec.structs.replace(effect, failing=[])
     return await run_once_per_key(
         call,
         "change_set",
         lambda remember: sets.create(actor, draft, remember),
-        lambda made: view(made, effect),
+        lambda made: view(made.summary, actor, effect),
     )
 
 
 @ROUTES.add("GET", "/change-sets", "any", errors=(Code.INVALID_CURSOR, Code.FORBIDDEN))
-async def list_change_sets(call: Call[Services, Any, ChangeSetQuery]) -> ChangeSetList:
+async def list_change_sets(call: Call[Services, Any, PageQuery]) -> ChangeSetList:
     """List change sets, the newest first.
 
     Drafts are kept for a week, the others for 90 days.
     """
-    limit, cursor = call.query.limit, call.query.cursor
-    before = MAX_ID if cursor is None else decode_cursor(cursor, UUID)
-    found = await call.services.change_set.page(call.actor, before, limit)
+    actor, limit = call.actor, call.query.limit
+    before = call.query.start(UUID, MAX_ID)
+    found = await call.services.change_set.page(actor, before, limit)
     last = found[-1].row.change_set_id if len(found) == limit else None
-    return ChangeSetList(
-        [view(each) for each in found], None if last is None else encode_cursor(last)
-    )
+    return ChangeSetList([view(each, actor) for each in found], next_cursor(last))
 
 
 @ROUTES.add(
@@ -161,7 +194,26 @@ async def get_change_set(call: Call[Services, Any, None]) -> ChangeSetView:
 
     `steps` says of each change how far it has come.
     """
-    return view(await call.services.change_set.find(call.actor, call.uuid("change_set_id")))
+    found = await call.services.change_set.find(call.actor, call.uuid("change_set_id"))
+    return view(found.summary, call.actor)
+
+
+@ROUTES.add(
+    "GET",
+    "/change-sets/{change_set_id:uuid}/items",
+    "any",
+    errors=(Code.NOT_FOUND, Code.INVALID_CURSOR, Code.FORBIDDEN),
+)
+async def list_change_set_items(call: Call[Services, Any, PageQuery]) -> ChangeItemList:
+    """List the jobs and payments of a change set.
+
+    Those that matched when it was made, and what became of each. Jobs need `jobs:read`, payments
+    `payments:read`: a key sees what it may read.
+    """
+    found = await call.services.change_set.find(call.actor, call.uuid("change_set_id"))
+    items, begin = items_of(found, call.actor), call.query.start(Offset, 0)
+    end = begin + call.query.limit
+    return ChangeItemList(items[begin:end], next_cursor(end if end < len(items) else None))
 
 
 @ROUTES.add(
@@ -178,7 +230,8 @@ async def apply_change_set(call: Call[Services, None, None]) -> ChangeSetView:
     Each step is recorded before and after it: when this is broken off, ask again and it goes on.
     Asking again for one that is applied changes nothing.
     """
-    return view(await call.services.change_set.apply(call.actor, call.uuid("change_set_id")))
+    done = await call.services.change_set.apply(call.actor, call.uuid("change_set_id"))
+    return view(done.summary, call.actor)
 
 
 @ROUTES.add(
@@ -194,7 +247,8 @@ async def undo_change_set(call: Call[Services, None, None]) -> ChangeSetView:
 
     Refused once something that was moved has been executed. What somebody else has changed since is
     left as it is, and `left` says so. A cancelled job is final: it is made anew, due when it was,
-    and names the old one as its `origin_id`. So is a cancelled payment: `restored` names the new
+    and names the old one as its `origin_id`. So is a cancelled payment: the items name the new
     one, unless its instant has passed or the payer can no longer hold the amount.
     """
-    return view(await call.services.change_set.undo(call.actor, call.uuid("change_set_id")))
+    done = await call.services.change_set.undo(call.actor, call.uuid("change_set_id"))
+    return view(done.summary, call.actor)

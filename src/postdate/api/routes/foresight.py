@@ -15,9 +15,8 @@ from postdate.model.schedule.rule import FIRST, LAST
 from postdate.model.schedule.spec import Jitter
 from postdate.model.tenant.identity import Scope
 from postdate.views.foresight.load import MAX_WINDOW
-from postdate.views.foresight.load_shape import LoadQuestion, LoadView
+from postdate.views.foresight.load_shape import LoadQuestion, LoadView, Spread
 from postdate.views.foresight.money import MoneyView
-from postdate.views.foresight.rules import Spread
 
 ROUTES: Final = Routes("foresight")
 

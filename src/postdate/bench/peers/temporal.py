@@ -10,7 +10,7 @@ from typing import Final
 
 from temporalio import workflow
 from temporalio.client import Client
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates, PeerStopwatch
@@ -62,12 +62,25 @@ async def _connect(address: str) -> Client:
                 return client
 
 
+async def _start(client: Client, number: int) -> None:
+    """Start a workflow; parts of a busy server learn late of the namespace that others know."""
+    while True:
+        try:
+            await client.start_workflow(Noop.run, number, id=f"job-{number}", task_queue=QUEUE)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            await asyncio.sleep(0.2)
+        else:
+            return
+
+
 async def _rates(client: Client, count: int) -> PeerRates:
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def start(number: int) -> None:
         async with gate:
-            await client.start_workflow(Noop.run, number, id=f"job-{number}", task_queue=QUEUE)
+            await _start(client, number)
 
     watch = PeerStopwatch()
     await asyncio.gather(*(start(number) for number in range(count)))

@@ -9,7 +9,7 @@ from postdate.cli.output import show
 from postdate.model.error import StartError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping, Sequence
 
     from postdate.bench.testbed import Measure
 
@@ -61,7 +61,8 @@ def everything(
     pgledger
         A checkout of pgledger, to be measured too.
     page
-        Write the figures as a Markdown page to this file, with charts beside it.
+        Write the figures as a Markdown page to this file, with charts beside it; anew after each
+        suite, so that what was measured is kept whatever comes.
 
     """
     if not all_:
@@ -79,9 +80,12 @@ def everything(
         raise StartError("--scale lies between 0 and 1")
     plan = WholePlan(quick=quick, scale=scale, rounds=rounds, pending=pending, pgledger=pgledger)
     clock = BenchClock(plan.command)
-    figures = _run(run(plan))
-    if page is not None:
-        write(page, figures, clock.facts())
+
+    def keep(figures: "Mapping[str, Sequence[Measure]]") -> None:
+        if page is not None:
+            write(page, figures, clock.facts())
+
+    figures = _run(run(plan, keep))
     show([each for measures in figures.values() for each in measures])
 
 

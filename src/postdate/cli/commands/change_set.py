@@ -13,6 +13,7 @@ change_set_app = cyclopts.App(name="change-set", help="Try changes out, make and
 change_sets = Noun(change_set_app, "/change-sets", "change_set_id")
 change_sets.list_all("List change sets, the newest first.", "change_sets")
 change_sets.get("Show a change set, and how far it has come.")
+change_sets.list_of_one("items", "List the jobs and payments of a set, and what became of each.")
 change_sets.act("apply", "Make the changes of a set; go on where it was broken off.")
 change_sets.act("undo", "Undo the changes of a set, unless something of it was executed.")
 

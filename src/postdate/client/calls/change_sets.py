@@ -12,6 +12,8 @@ from postdate.client.call import Group, K, call, pages
 from postdate.client.models.change_sets import (
     CancelJobsParams,
     CancelPaymentsParams,
+    ChangeItem,
+    ChangeItemList,
     ChangePolicyParams,
     ChangeSet,
     ChangeSetList,
@@ -55,8 +57,8 @@ class ChangeSets(Group[K]):
         Nothing is changed: a draft is stored, and `effect` says what would move, what would be
         late and which payments would fail. A filter is frozen: the jobs or payments that match
         now are the only ones that applying the draft touches. Each change needs the scope of the
-        same operation by itself. A key without `payments:read` is not told which payments they
-        are: `failing` is empty.
+        same operation by itself. A key without `payments:read` is told how many payments, and
+        neither which nor how much: `failing` and the filters of payments are empty, amounts null.
         `changes`: Each as the operation by itself.
         `note`: Why.
         `until_at`: How far to look ahead; a day by default.
@@ -69,7 +71,7 @@ class ChangeSets(Group[K]):
         """List change sets, the newest first.
 
         Drafts are kept for a week, the others for 90 days.
-        `limit`: How many at most.
+        `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
 
@@ -87,6 +89,32 @@ class ChangeSets(Group[K]):
         `steps` says of each change how far it has come.
         """
 
+    @call("list_change_set_items", "GET", "/change-sets/{change_set_id}/items")
+    def list_items_page(
+        self,
+        change_set_id: UUID | str,
+        *,
+        limit: int | UnsetType = UNSET,
+        cursor: str | None = None,
+    ) -> ChangeItemList:
+        """List the jobs and payments of a change set.
+
+        Those that matched when it was made, and what became of each. Jobs need `jobs:read`,
+        payments `payments:read`: a key sees what it may read.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+
+    @pages(list_items_page, "items")
+    def list_items(
+        self, change_set_id: UUID | str, *, page_size: int = 100
+    ) -> Iterator[ChangeItem]:
+        """List the jobs and payments of a change set, page by page until the end.
+
+        Those that matched when it was made, and what became of each. Jobs need `jobs:read`,
+        payments `payments:read`: a key sees what it may read.
+        """
+
     @call("apply_change_set", "POST", "/change-sets/{change_set_id}/apply")
     def apply(self, change_set_id: UUID | str) -> ChangeSet:
         """Make the changes, one after the other.
@@ -101,7 +129,7 @@ class ChangeSets(Group[K]):
 
         Refused once something that was moved has been executed. What somebody else has changed
         since is left as it is, and `left` says so. A cancelled job is final: it is made anew, due
-        when it was, and names the old one as its `origin_id`. So is a cancelled payment:
-        `restored` names the new one, unless its instant has passed or the payer can no longer
-        hold the amount.
+        when it was, and names the old one as its `origin_id`. So is a cancelled payment: the
+        items name the new one, unless its instant has passed or the payer can no longer hold the
+        amount.
         """

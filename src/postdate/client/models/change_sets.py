@@ -162,8 +162,8 @@ class ChangeEffect(Struct, frozen=True, kw_only=True):
     known_until: datetime
     error_percent: int | None
     moved: int
-    moved_amount: int
-    released_amount: int
+    moved_amount: int | None
+    released_amount: int | None
     held: int
     skipped: int
     queues_before: list[LoadQueue]
@@ -265,11 +265,12 @@ class Step(Struct, frozen=True, kw_only=True):
     state: StepState
     jobs: int
     payments: int
-    amount: int
+    amount: int | None
     more: bool
     changed: int
-    restored: dict[str, str]
+    restored: int
     left: list[str]
+    left_count: int
 
 
 class ChangeSet(Struct, frozen=True, kw_only=True):
@@ -302,4 +303,22 @@ class ChangeSetList(Struct, frozen=True, kw_only=True):
     """Change sets, the newest first."""
 
     change_sets: list[ChangeSet]
+    next_cursor: str | None
+
+
+class ChangeItem(Struct, frozen=True, kw_only=True):
+    """A job or payment that a change of the set is about."""
+
+    change: int
+    job_id: str | None = None
+    payment_id: str | None = None
+    changed: bool
+    due_before: datetime | None
+    restored_as: str | None
+
+
+class ChangeItemList(Struct, frozen=True, kw_only=True):
+    """Items of a change set, in the order of its changes."""
+
+    items: list[ChangeItem]
     next_cursor: str | None

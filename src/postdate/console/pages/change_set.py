@@ -11,9 +11,9 @@ from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.console.pages.event import subject_events
 from postdate.console.what_if_forms import WHAT_IF_FORMS
 from postdate.intake.change_set.change_set import ChangeSet
+from postdate.intake.change_set.summary import ChangeSetSummary
 from postdate.model.error import Refusal, RefusedError
 from postdate.model.ids import MAX_ID
-from postdate.model.tenant.identity import Scope
 from postdate.views.foresight.effect import ChangeEffect
 
 PAGE: Final = 50
@@ -46,14 +46,15 @@ class ChangeWords(msgspec.Struct, frozen=True):
     state: str
     items: int
     """How many jobs or payments match."""
-    amount: int
-    """What these payments come to."""
+    amount: int | None
+    """What these payments come to; None for a key that may not read them."""
     more: bool
     changed: int
     left: list[str]
+    left_count: int
 
 
-def in_words(found: ChangeSet) -> list[ChangeWords]:
+def in_words(found: ChangeSetSummary) -> list[ChangeWords]:
     """Write each change of a set as a title and its facts."""
     given: list[dict[str, Any]] = msgspec.to_builtins(found.changes)
     return [
@@ -61,11 +62,12 @@ def in_words(found: ChangeSet) -> list[ChangeWords]:
             change.pop("type").replace("_", " ").capitalize(),
             change,
             STATES[step.state],
-            len(step.jobs) + len(step.payments),
+            step.jobs + step.payments,
             step.amount,
             step.more,
             step.changed,
             step.left,
+            step.left_count,
         )
         for change, step in zip(given, found.steps, strict=True)
     ]
@@ -79,7 +81,7 @@ async def change_sets_page(request: PageRequest) -> Response:
     last = found[-1].row.change_set_id if len(found) == PAGE else None
     return request.render(
         "change_sets.html",
-        sets=[(each.row, in_words(each)) for each in found],
+        sets=[(each.row, in_words(each.seen_by(request.actor))) for each in found],
         first=query.before is None,
         following=request.next_page(before=last),
     )
@@ -90,16 +92,21 @@ async def change_set_page(request: PageRequest) -> Response:
     found = await request.services.change_set.find(request.actor, request.uuid("change_set_id"))
     effect, refusal = await _effect(request, found) if found.row.status == "DRAFT" else (None, None)
     await request.learn_names()
+    seen = found.summary.seen_by(request.actor)
     return request.render(
         "change_set.html",
         row=found.row,
-        changes=in_words(found),
+        changes=in_words(seen),
         working=found.row.status in WORKING,
         effect=effect,
         queues=_queues(effect),
         refusal=refusal,
-        again=msgspec.json.encode(found.changes).decode(),
-        events=await subject_events(request, found.row.change_set_id),
+        again=msgspec.json.encode(seen.changes).decode(),
+        events=[
+            each
+            for each in await subject_events(request, found.row.change_set_id)
+            if each.type != "change_set.progressed"
+        ],
     )
 
 
@@ -115,9 +122,7 @@ async def _effect(
         effect = await request.services.foresight.effect.effect(actor.tenant_id, supposed, until)
     except RefusedError as error:
         return None, error.refusal
-    if not actor.allows(Scope.PAYMENTS_READ):
-        effect = msgspec.structs.replace(effect, failing=[])
-    return effect, None
+    return effect.seen_by(actor), None
 
 
 def _queues(effect: ChangeEffect | None) -> list[tuple[Any, Any]]:

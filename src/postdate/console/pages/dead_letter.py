@@ -29,6 +29,7 @@ DAY: Final = timedelta(days=1)
 async def dead_letters_page(request: PageRequest) -> Response:
     """Show jobs with unknown outcome, payments that need a decision, and failed jobs."""
     failed = await _jobs(request, JobStatus.FAILED, GROUPED)
+    await request.learn_names()
     return request.render(
         "dead_letters.html",
         doubtful=await _jobs(request, JobStatus.UNKNOWN, SHOWN),

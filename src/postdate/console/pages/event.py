@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from postdate.console.page_request import ConsolePage, PageRequest
-from postdate.model.event.event import Sealed, like_patterns, visible
+from postdate.model.event.event import Sealed, like_patterns, visible, without_origin
 from postdate.views.event import EventFilter
 
 PAGE: Final = 100
@@ -34,7 +34,7 @@ async def events_page(request: PageRequest) -> Response:
     page = await request.services.event.page(
         request.actor.tenant_id, _filter(request, None), after=after, limit=PAGE
     )
-    shown = [event for event in page.events if event.position < before]
+    shown = [without_origin(event) for event in page.events if event.position < before]
     return request.render(
         "events.html",
         events=shown[::-1],
@@ -48,7 +48,7 @@ async def subject_events(request: PageRequest, subject: UUID) -> list[Sealed]:
     page = await request.services.event.page(
         request.actor.tenant_id, _filter(request, subject), after=0, limit=PAGE
     )
-    return page.events
+    return [without_origin(event) for event in page.events]
 
 
 def _filter(request: PageRequest, subject: UUID | None) -> EventFilter:

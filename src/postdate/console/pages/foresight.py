@@ -1,4 +1,4 @@
-"""Foresight: what becomes due against the capacity, and the payments that will fail."""
+"""Foresight: what becomes due against the capacity, where money goes, and who falls short."""
 
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
@@ -6,10 +6,13 @@ from typing import Any, Final, Literal
 import msgspec
 from starlette.responses import Response
 
+from postdate.api.http.endpoint import existing
 from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
-from postdate.views.foresight.load_shape import By, LoadQuestion, LoadView
+from postdate.views.foresight.load_shape import LoadQuestion, LoadView
+from postdate.views.foresight.money import MoneyTotal, MoneyView
+from postdate.views.foresight.rules import By
 
 WINDOWS: Final = {
     "hour": timedelta(hours=1),
@@ -20,6 +23,7 @@ WINDOWS: Final = {
 }
 
 
+Window = Literal["hour", "day", "week", "month", "year"]
 BY: Final = {"total": "all together", "lane": "by lane", "destination": "by destination"}
 SERIES: Final = 50
 """How many lanes, destinations or tenants are told apart: those with the most work."""
@@ -28,7 +32,7 @@ SERIES: Final = 50
 class ForesightFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the page."""
 
-    window: Literal["hour", "day", "week", "month", "year"] = "day"
+    window: Window = "day"
     by: By = "total"
     lane: str | None = None
 
@@ -58,6 +62,61 @@ async def foresight_page(request: PageRequest) -> Response:
         series=sorted(load.series, key=lambda each: -sum(each.counts))[:SERIES],
         with_=request.address_with,
     )
+
+
+class MoneyFilters(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of the page of money ahead: which window, and which account or all."""
+
+    window: Window = "month"
+    account: str | None = None
+
+
+async def money_page(request: PageRequest) -> Response:
+    """Show where all money goes, or that of one account, and who falls short first."""
+    actor, filters = request.actor, request.query(MoneyFilters)
+    if actor.accounts is not None:
+        return request.render("partial.html")
+    until = request.now + WINDOWS[filters.window]
+    found = existing(
+        await request.services.foresight.money.project(actor.tenant_id, until, filters.account),
+        "account",
+        filters.account or "",
+    )
+    first = {each.from_account_id: each for each in reversed(found.failing)}
+    return request.render(
+        "money.html",
+        money=found,
+        curves=curves(found),
+        first=first,
+        query=filters,
+        windows=list(WINDOWS),
+        with_=request.address_with,
+    )
+
+
+def curves(money: MoneyView) -> list[tuple[MoneyTotal, dict[str, list[float]]]]:
+    """Return what is drawn, for each currency or of the one account, each up to the end."""
+    totals = money.totals
+    if money.lowest is not None and money.end is not None:
+        totals = [
+            MoneyTotal(
+                currency=None,
+                accounts=1,
+                lowest=money.lowest,
+                end=money.end,
+                points=money.points,
+            )
+        ]
+    return [(each, _curve(each, money.known_until)) for each in totals]
+
+
+def _curve(total: MoneyTotal, until: datetime) -> dict[str, list[float]]:
+    points = [*total.points, msgspec.structs.replace(total.end, at=max(until, total.end.at))]
+    return {
+        "x": [each.at.timestamp() for each in points],
+        "balance": [each.balance for each in points],
+        "available": [each.available for each in points],
+    }
 
 
 async def _load(request: PageRequest, question: LoadQuestion) -> LoadView:
@@ -93,4 +152,7 @@ def _busiest(load: LoadView, rows: int = 20) -> list[tuple[Any, int, int]]:
     ]
 
 
-PAGES: Final = (ConsolePage("/foresight", foresight_page, Scope.JOBS_READ),)
+PAGES: Final = (
+    ConsolePage("/foresight", foresight_page, Scope.JOBS_READ),
+    ConsolePage("/foresight/money", money_page, Scope.PAYMENTS_READ),
+)

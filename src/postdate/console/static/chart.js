@@ -1,4 +1,4 @@
-// Charts: what is due, how fast it goes, how late it begins, and the balance of an account.
+// Charts: what is due, how fast it goes, how late it begins, balances as they were and as they will be.
 "use strict";
 
 const charts = new Map();
@@ -16,6 +16,13 @@ function line(label, name, { tint, paths, tell = count } = {}) {
   return { label, stroke: colour(name), fill: tint && colour(tint), width: 2, paths, value: (_, raw) => tell(raw), points: { show: false } };
 }
 
+// What is counted has whole marks; the axis is as wide as its longest mark.
+const WHOLE = [1, 2, 5].flatMap((step) => [...Array(12).keys()].map((zeros) => step * 10 ** zeros)).sort((one, other) => one - other);
+const wide = (_, marks) => Math.max(62, 18 + 7.5 * Math.max(...(marks ?? [""]).map((mark) => String(mark).length)));
+
+// Balances may lie anywhere: their axis has some room above and below them.
+const room = (_, low, high) => (low === high ? [low - 1, high + 1] : [low - (high - low) * 0.08, high + (high - low) * 0.08]);
+
 // Marks of the time axis stand whole seconds apart, or more.
 const STEPS = [1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 259200, 604800, 1209600, 2592000, 7776000];
 
@@ -24,12 +31,18 @@ const KINDS = {
   balance: (data) => ({
     columns: [data.x, data.balance],
     lines: [line("Balance", "--accent", { tint: "--accent-tint", paths: uPlot.paths.stepped({ align: 1 }) })],
-    range: (_, low, high) => (low === high ? [low - 1, high + 1] : [low - (high - low) * 0.08, high + (high - low) * 0.08]),
+    range: room,
+  }),
+  ahead: (data) => ({
+    columns: [data.x, data.balance, data.available],
+    lines: [["Balance", "--calm"], ["Available", "--accent"]].map(([label, name]) => line(label, name, { paths: uPlot.paths.stepped({ align: 1 }) })),
+    range: room,
   }),
   due: (data) => {
     const paths = uPlot.paths.bars({ size: [0.9], align: 1 });
     const total = data.jobs.map((many, place) => (many == null ? null : many + data.payments[place]));
     return {
+      steps: WHOLE,
       columns: [data.x, total, data.jobs],
       lines: [
         // The taller bar stands behind: what is seen of it above the jobs are the payments.
@@ -52,7 +65,7 @@ const KINDS = {
 
 function drawChart(host) {
   const data = JSON.parse(document.getElementById(`data-${host.dataset.chart}`).textContent);
-  const { columns, lines, range, tell = count } = KINDS[host.dataset.kind](data);
+  const { columns, lines, range, steps, tell = count } = KINDS[host.dataset.kind](data);
   const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
   const fromZero = (_, __, high) => [0, (high || 1) * 1.1];
   charts.get(host)?.destroy();
@@ -61,7 +74,7 @@ function drawChart(host) {
     tzDate: (seconds) => (remembered.local ? new Date(seconds * 1000) : uPlot.tzDate(new Date(seconds * 1000), "UTC")),
     cursor: { sync: { key: host.dataset.kind === "due" ? "due" : "past" } },
     scales: { y: { range: range || fromZero } },
-    axes: [{ ...axis, space: 76, incrs: STEPS, values: clock }, { ...axis, size: 62, values: (_, splits) => splits.map(tell) }],
+    axes: [{ ...axis, space: 76, incrs: STEPS, values: clock }, { ...axis, size: wide, incrs: steps, values: (_, splits) => splits.map(tell) }],
     series: [{ label: remembered.local ? "Time" : "UTC", value: (_, at) => (at == null ? "–" : absolute(new Date(at * 1000))) }, ...lines],
   }, columns, host));
 }

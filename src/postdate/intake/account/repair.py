@@ -33,7 +33,7 @@ class Repairs:
 
     async def request(self, actor: Identity, account_id: str, reason: str) -> Repair:
         """Ask for a repair, which another person approves within a day."""
-        async with self._database.write() as connection:
+        async with self._database.write("account.repair_request") as connection:
             _, repair = await _decide(connection, actor, account_id)
             _refuse_needless(repair)
             data = _shown(repair) | {"reason": reason, "persons": sorted(actor.persons)}
@@ -42,7 +42,7 @@ class Repairs:
 
     async def approve(self, actor: Identity, account_id: str) -> Repair:
         """Make the repair that another person has asked for, if it is still the same one."""
-        async with self._database.write() as connection:
+        async with self._database.write("account.repair_approve") as connection:
             account, repair = await _decide(connection, actor, account_id)
             _refuse_needless(repair)
             key = key_of(actor.tenant_id, account_id)

@@ -22,13 +22,14 @@ from postdate.intake.change_set.change import (
 )
 from postdate.intake.change_set.operation import Operations
 from postdate.intake.change_set.step_work import StepWork
+from postdate.intake.change_set.summary import ChangeSetSummary, StepSummary, summary_of
 from postdate.intake.job.bulk import MAX_BULK
 from postdate.model.error import Code, refuse
 from postdate.model.foresight.hypothesis import Hypothesis
 from postdate.model.ids import new_id
 from postdate.model.tenant.identity import Identity
 from postdate.store.change_set import change_set as store
-from postdate.store.change_set.change_set import ChangeSetRow
+from postdate.store.change_set.change_set import ChangeSetRow, StoredSteps
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.schedule import schedule as schedule_store
@@ -38,6 +39,7 @@ HOLD: Final = timedelta(seconds=90)
 
 _changes: Final = msgspec.json.Decoder(list[Change])
 _steps: Final = msgspec.json.Decoder(list[ChangeStep])
+_summary: Final = msgspec.json.Decoder(list[StepSummary])
 
 
 class ChangeSet(msgspec.Struct, frozen=True):
@@ -46,6 +48,11 @@ class ChangeSet(msgspec.Struct, frozen=True):
     row: ChangeSetRow
     changes: list[Change]
     steps: list[ChangeStep]
+
+    @property
+    def summary(self) -> ChangeSetSummary:
+        """Return it without its items."""
+        return ChangeSetSummary(self.row, self.changes, [summary_of(each) for each in self.steps])
 
 
 class ChangeSets:
@@ -65,7 +72,7 @@ class ChangeSets:
         change_set_id = new_id(actor.tenant_id % 64, self._database.unix_ms())
         async with self._database.connection() as connection:
             now = await schedule_store.now(connection)
-        encoded = (_text(changes), _text(steps))
+        encoded = (_text(changes), _stored(steps).summary)
         row = ChangeSetRow(change_set_id, "DRAFT", note, actor.key_id, now, now, *encoded)
         return ChangeSet(row, list(changes), steps)
 
@@ -73,8 +80,9 @@ class ChangeSets:
         self, actor: Identity, draft: ChangeSet, remember: Remember[ChangeSet] = forget
     ) -> ChangeSet:
         """Store a draft."""
-        async with self._database.write() as connection:
-            await store.insert(connection, actor.tenant_id, draft.row)
+        async with self._database.write("change_set.create") as connection:
+            await store.insert(connection, actor.tenant_id, draft.row, _text(draft.steps))
+            await self._record_event(connection, actor, draft, "created")
             await remember(connection, draft)
         return draft
 
@@ -82,17 +90,21 @@ class ChangeSets:
         """Read one."""
         refuse_limited(actor)
         reader = self._database.tenant_reader(actor.tenant_id)
-        row = await store.find(reader, actor.tenant_id, change_set_id)
-        if row is None:
+        found = await store.find(reader, actor.tenant_id, change_set_id)
+        if found is None:
             raise refuse(Code.NOT_FOUND, f"There is no change set {change_set_id}.")
-        return _read(row)
+        row, steps = found
+        return ChangeSet(row, _changes.decode(row.changes), _steps.decode(steps))
 
-    async def page(self, actor: Identity, before: UUID, limit: int) -> list[ChangeSet]:
-        """List them, the newest first."""
+    async def page(self, actor: Identity, before: UUID, limit: int) -> list[ChangeSetSummary]:
+        """List them without their items, the newest first."""
         refuse_limited(actor)
         reader = self._database.tenant_reader(actor.tenant_id)
         rows = await store.page(reader, actor.tenant_id, before, limit)
-        return [_read(row) for row in rows]
+        return [
+            ChangeSetSummary(row, _changes.decode(row.changes), _summary.decode(row.summary))
+            for row in rows
+        ]
 
     async def apply(self, actor: Identity, change_set_id: UUID) -> ChangeSet:
         """Make the changes one after the other; go on where another call ended."""
@@ -141,7 +153,7 @@ class ChangeSets:
         for change, step in begun:
             await self._operations.of(change).check_undo(actor, change, step)
             step.undoing = True
-        async with self._database.write() as connection:
+        async with self._database.write("change_set.begin_undoing") as connection:
             await self._record(connection, actor, found, token)
 
     async def suppose(self, actor: Identity, found: ChangeSet) -> Hypothesis:
@@ -160,14 +172,27 @@ class ChangeSets:
         async def record(connection: Connection) -> None:
             await self._record(connection, actor, found, token)
 
-        return StepWork(actor, step, f"change set {found.row.change_set_id}", record)
+        note = f"change set {found.row.change_set_id}"
+        return StepWork(self._database, actor, step, note, record)
 
     async def _record(
         self, connection: Connection, actor: Identity, found: ChangeSet, token: int
     ) -> None:
         key = actor.tenant_id, found.row.change_set_id
-        if not await store.record(connection, *key, token, _text(found.steps), HOLD):
+        if not await store.record(connection, *key, token, _stored(found.steps), HOLD):
             raise refuse(Code.CONFLICT, "Somebody else is at it by now.")
+        await self._record_event(connection, actor, found, "progressed")
+
+    async def _record_event(
+        self, connection: Connection, actor: Identity, found: ChangeSet, verb: str
+    ) -> None:
+        """Record an event, which is sealed with the set as it is now."""
+        about = actor.tenant_id, found.row.change_set_id
+        kinds = [each["type"] for each in msgspec.to_builtins(found.changes)]
+        data = {"changes": kinds, "states": [step.state for step in found.steps]}
+        await record_event(
+            connection, self._database, about, f"change_set.{verb}", actor.key_id, data
+        )
 
     async def _hold(
         self, actor: Identity, change_set_id: UUID, expected: Sequence[str], done: str
@@ -176,7 +201,7 @@ class ChangeSets:
         found = await self.find(actor, change_set_id)
         _check(actor, found.changes)
         working = "APPLYING" if done == "APPLIED" else "UNDOING"
-        async with self._database.write() as connection:
+        async with self._database.write("change_set.hold") as connection:
             token = await store.hold(
                 connection, actor.tenant_id, change_set_id, expected, working, HOLD
             )
@@ -200,20 +225,15 @@ class ChangeSets:
 
     async def _let_go(self, actor: Identity, change_set_id: UUID, token: int) -> None:
         status = _broken_off(await self.find(actor, change_set_id))
-        async with self._database.write() as connection:
+        async with self._database.write("change_set.let_go") as connection:
             await store.let_go(connection, actor.tenant_id, change_set_id, token, status)
 
     async def _end(self, actor: Identity, found: ChangeSet, token: int, status: str) -> ChangeSet:
         change_set_id = found.row.change_set_id
-        kinds = [each["type"] for each in msgspec.to_builtins(found.changes)]
-        event = f"change_set.{status.lower()}"
-        async with self._database.write() as connection:
+        async with self._database.write("change_set.end") as connection:
             if not await store.let_go(connection, actor.tenant_id, change_set_id, token, status):
                 raise refuse(Code.CONFLICT, "Somebody else is at it by now.")
-            about = actor.tenant_id, change_set_id
-            await record_event(
-                connection, self._database, about, event, actor.key_id, {"changes": kinds}
-            )
+            await self._record_event(connection, actor, found, status.lower())
         return await self.find(actor, change_set_id)
 
 
@@ -264,5 +284,5 @@ def _text(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _read(row: ChangeSetRow) -> ChangeSet:
-    return ChangeSet(row, _changes.decode(row.changes), _steps.decode(row.steps))
+def _stored(steps: Sequence[ChangeStep]) -> StoredSteps:
+    return StoredSteps(_text([summary_of(each) for each in steps]), _text(steps))

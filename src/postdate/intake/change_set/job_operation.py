@@ -6,7 +6,7 @@ from uuid import UUID
 
 from postdate.intake.accept.create_once import Remember
 from postdate.intake.change_set.change import ChangeStep, JobItemChanges, RescheduleJobs
-from postdate.intake.change_set.step_work import StepWork
+from postdate.intake.change_set.step_work import StepWork, check_not_executed
 from postdate.intake.job.bulk import WAITING, Changed, Instant, JobBulk, JobMoved
 from postdate.intake.job.dead_letter import ALREADY, MAX_REDRIVE, DeadLetters, Pace
 from postdate.model.error import Code, refuse
@@ -64,16 +64,17 @@ class JobOperation:
                 actor.tenant_id, left, actor.key_id, work.note, _cancelled(work)
             )
         _check_held(changed)
-        async with self._database.write() as connection:
-            await work.done(connection, len(step.due))
+        await work.end(len(step.due))
 
     async def check_undo(self, actor: Identity, change: JobItemChanges, step: ChangeStep) -> None:
-        """Refuse to move back where something was executed; a cancelled job never is."""
+        """Refuse to move back where something was executed; a cancelled job never is.
+
+        A job that is no longer kept has ended, and nothing says any more that it was not executed.
+        """
         if isinstance(change, RescheduleJobs):
             rows = await self._rows(actor, list(step.due))
             begun = sum(row.status not in (*WAITING, JobStatus.CANCELLED) for row in rows)
-            if begun:
-                raise refuse(Code.CONFLICT, f"{begun} of its jobs were executed.")
+            check_not_executed("jobs", begun, len(step.due) - len(rows))
 
     async def unmake(self, work: StepWork, change: JobItemChanges) -> None:
         """Move jobs back, or make cancelled ones anew."""
@@ -81,8 +82,7 @@ class JobOperation:
             left = await self._move_back(work, change)
         else:
             left = await self._restore(work)
-        async with self._database.write() as connection:
-            await work.undone(connection, left)
+        await work.end_undone(left)
 
     async def _move_back(self, work: StepWork, change: RescheduleJobs) -> str | None:
         actor, step = work.actor, work.step

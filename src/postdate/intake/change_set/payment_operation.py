@@ -14,7 +14,7 @@ from postdate.intake.change_set.change import (
     PaymentItemChanges,
     ReschedulePayments,
 )
-from postdate.intake.change_set.step_work import StepWork
+from postdate.intake.change_set.step_work import StepWork, check_not_executed
 from postdate.intake.payment.accept import PaymentIntake
 from postdate.intake.payment.change import LockedOpen, PaymentChanges, PaymentMoved
 from postdate.intake.payment.request import PaymentRequest
@@ -28,7 +28,7 @@ from postdate.model.tenant.test_clock import own_lane
 from postdate.store.connection.database import Connection, Database
 from postdate.store.foresight import money as money_store
 from postdate.store.payment import payment as payment_store
-from postdate.store.payment.payment import PaymentAsAccepted
+from postdate.store.payment.payment import PaymentAsAccepted, PaymentRow
 from postdate.store.payment.payment_change import OpenPayment
 from postdate.store.schedule import schedule as schedule_store
 from postdate.store.timer.timer import LANE_PAYMENT
@@ -95,8 +95,7 @@ class PaymentOperation:
                 await self._changes.move_these(actor, moves, partial(_moved, work))
             else:
                 await self._changes.cancel_these(actor, some, partial(_cancelled, work))
-        async with self._database.write() as connection:
-            await work.done(connection, len(step.due))
+        await work.end(len(step.due))
 
     async def check_undo(
         self, actor: Identity, change: PaymentItemChanges, step: ChangeStep
@@ -104,15 +103,14 @@ class PaymentOperation:
         """Refuse to move back where something was executed; a cancelled payment never is."""
         if not isinstance(change, ReschedulePayments):
             return
-        executed = 0
-        reader = self._database.tenant_reader(actor.tenant_id)
+        executed, found = 0, 0
         for some in _batches(list(step.due)):
-            rows = await payment_store.load(reader, actor.tenant_id, some)
+            rows = await self._load(actor, some)
+            found += len(rows)
             executed += sum(
                 row.status in {PaymentStatus.COMPLETED, PaymentStatus.FAILED} for row in rows
             )
-        if executed:
-            raise refuse(Code.CONFLICT, f"{executed} of its payments were executed.")
+        check_not_executed("payments", executed, len(step.due) - found)
 
     async def unmake(self, work: StepWork, change: PaymentItemChanges) -> None:
         """Move payments back, or make new ones in the place of cancelled ones."""
@@ -124,13 +122,20 @@ class PaymentOperation:
                 await self._restore(work, some)
         left = len(work.step.due) if isinstance(change, ReschedulePayments) else 0
         why = f"{left} payments were changed or ended by others since" if left else None
-        async with self._database.write() as connection:
-            await work.undone(connection, why)
+        await work.end_undone(why)
 
     async def _restore(self, work: StepWork, payment_ids: Sequence[UUID]) -> None:
-        """Accept the same payments again under keys of their own, so that each is made once."""
+        """Accept the same payments again under keys of their own, so that each is made once.
+
+        Only those that are cancelled: whatever a row of `change_set` says, nothing is paid twice.
+        """
         actor, step = work.actor, work.step
-        wanted = [each for each in payment_ids if each not in step.restored]
+        cancelled = {
+            row.payment_id
+            for row in await self._load(actor, payment_ids)
+            if row.status == PaymentStatus.CANCELLED
+        }
+        wanted = [each for each in payment_ids if each in cancelled.difference(step.restored)]
         async with self._database.connection() as connection:
             terms = {
                 each: await payment_store.as_accepted(connection, actor.tenant_id, each)
@@ -148,13 +153,17 @@ class PaymentOperation:
                 made[payment_id] = answer.subject
             elif (why := f"payment {payment_id}: {answer.refusal.code}") not in step.left:
                 step.left.append(why)
-        async with self._database.write() as connection:
+        async with self._database.write("payment.restore") as connection:
             data = {old: {"payment_id": new, "reason": work.note} for old, new in made.items()}
             await record_events(
                 connection, self._database, actor.tenant_id, "payment.restored", actor.key_id, data
             )
             step.restored |= made
             await work.record(connection)
+
+    async def _load(self, actor: Identity, payment_ids: Sequence[UUID]) -> list[PaymentRow]:
+        reader = self._database.tenant_reader(actor.tenant_id)
+        return await payment_store.load(reader, actor.tenant_id, payment_ids)
 
     async def _target(self, change: ReschedulePayments) -> datetime:
         """Return the instant that payments are moved to; refused where it does not lie ahead."""

@@ -78,8 +78,7 @@ class ScheduleOperation:
         except RefusedError as error:
             if error.refusal.code is not Code.NOT_FOUND:
                 raise
-            async with self._database.write() as connection:
-                await work.undone(connection, _sentence(change.schedule_id, "it is gone"))
+            await work.end_undone(_sentence(change.schedule_id, "it is gone"))
 
     async def _unmake(self, work: StepWork, change: ScheduleChanges) -> None:
         step = work.step

@@ -6,9 +6,10 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from postdate.intake.change_set.change import ChangeStep
+from postdate.model.error import Code, refuse
 from postdate.model.foresight.hypothesis import Hypothesis
 from postdate.model.tenant.identity import Identity
-from postdate.store.connection.database import Connection
+from postdate.store.connection.database import Connection, Database
 
 C_contra = TypeVar("C_contra", contravariant=True)
 
@@ -16,6 +17,7 @@ C_contra = TypeVar("C_contra", contravariant=True)
 class StepWork(msgspec.Struct, frozen=True):
     """What an operation is given to make one change, or to undo it."""
 
+    database: Database
     actor: Identity
     step: ChangeStep
     note: str
@@ -29,12 +31,33 @@ class StepWork(msgspec.Struct, frozen=True):
         self.step.changed = changed
         await self.record(connection)
 
+    async def end(self, changed: int) -> None:
+        """Record that the change is made, after the transactions that have made it."""
+        async with self.database.write("change_set.step_done") as connection:
+            await self.done(connection, changed)
+
     async def undone(self, connection: Connection, left: str | None = None) -> None:
         """Record that the change is undone, or what is left as it is and why."""
         self.step.state = "undone"
         if left is not None:
             self.step.left.append(left)
         await self.record(connection)
+
+    async def end_undone(self, left: str | None) -> None:
+        """Record that the change is undone, after the transactions that have undone it."""
+        async with self.database.write("change_set.step_undone") as connection:
+            await self.undone(connection, left)
+
+
+def check_not_executed(noun: str, executed: int, pruned: int) -> None:
+    """Refuse to undo what was executed, or has ended and is no longer kept."""
+    if executed:
+        raise refuse(Code.CONFLICT, f"{executed} of its {noun} were executed.")
+    if pruned:
+        detail = (
+            f"{pruned} of its {noun} ended and are no longer kept: they may have been executed."
+        )
+        raise refuse(Code.CONFLICT, detail)
 
 
 class ChangeOperation(Protocol[C_contra]):

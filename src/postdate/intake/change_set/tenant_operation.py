@@ -22,8 +22,7 @@ from postdate.store.tenant.setting import SettingRow
 class HaltOperation:
     """Freezes and halts."""
 
-    def __init__(self, database: Database, halts: Halting) -> None:
-        self._database = database
+    def __init__(self, halts: Halting) -> None:
         self._halts = halts
         self.check_killed = halts.check_killed
 
@@ -66,8 +65,7 @@ class HaltOperation:
         else:
             window = FreezeWindow(from_at=change.from_at, until_at=change.until_at, mode="hold")
             await self._halts.freeze(actor.tenant_id, window, work.note, actor.key_id, before)
-        async with self._database.write() as connection:
-            await work.done(connection)
+        await work.end(0)
 
     async def check_undo(
         self, actor: Identity, change: Freeze | HaltTenant, step: ChangeStep
@@ -127,9 +125,7 @@ class SettingOperation:
         except RefusedError as error:
             if error.refusal.code is not Code.FORBIDDEN:
                 raise
-            why = f"setting {change.name}: {error.refusal.detail}"
-            async with self._database.write() as connection:
-                await work.undone(connection, why)
+            await work.end_undone(f"setting {change.name}: {error.refusal.detail}")
 
     async def _unmake(self, work: StepWork, change: PutSetting) -> None:
         step = work.step

@@ -102,7 +102,7 @@ class Destinations:
         await self._try_out(actor.tenant_id, spec)
         secret = (spec.secret or new_secret()) if spec.type is DestinationType.WEBHOOK else None
         max_destinations = self._settings.integer("destination.most", actor.tenant_id)
-        async with self._database.write() as connection:
+        async with self._database.write("destination.create") as connection:
             await secret_store.admit(connection, self._keyring)
             if await destination_store.count(connection, actor.tenant_id) >= max_destinations:
                 raise refuse(
@@ -118,7 +118,7 @@ class Destinations:
 
     async def change(self, actor: Identity, name: str, wanted: DestinationChange) -> DestinationRow:
         """Change address and limits."""
-        async with self._database.write() as connection:
+        async with self._database.write("destination.change") as connection:
             row = await destination_store.find(connection, actor.tenant_id, name)
             if row is None:
                 raise _missing(name)
@@ -143,7 +143,7 @@ class Destinations:
         """Make a new secret for a webhook; the present one signs too until the overlap ends."""
         secret = new_secret()
         envelope = self._keyring.encrypt(actor.tenant_id, secret_label(name), secret.encode())
-        async with self._database.write() as connection:
+        async with self._database.write("destination.rotate") as connection:
             await secret_store.admit(connection, self._keyring)
             row = await destination_store.rotate(
                 connection, actor.tenant_id, name, envelope, overlap_seconds
@@ -160,21 +160,21 @@ class Destinations:
 
     async def disable(self, tenant_id: int, name: str, reason: str, actor: str = SYSTEM) -> None:
         """Let jobs for it fail, until it is enabled again; disabling again changes nothing."""
-        async with self._database.write() as connection:
+        async with self._database.write("destination.disable") as connection:
             done = await destination_store.disable(connection, tenant_id, name, reason)
             await self._switched(connection, tenant_id, name, actor, done, "disabled")
         self._changed(tenant_id, name)
 
     async def enable(self, actor: Identity, name: str) -> None:
         """Let deliveries go on; enabling again changes nothing."""
-        async with self._database.write() as connection:
+        async with self._database.write("destination.enable") as connection:
             done = await destination_store.enable(connection, actor.tenant_id, name)
             await self._switched(connection, actor.tenant_id, name, actor.key_id, done, "enabled")
         self._changed(actor.tenant_id, name)
 
     async def delete(self, actor: Identity, name: str) -> None:
         """Forget a destination; jobs that still name it will fail."""
-        async with self._database.write() as connection:
+        async with self._database.write("destination.delete") as connection:
             row = await destination_store.find(connection, actor.tenant_id, name)
             if row is None or not await destination_store.delete(connection, actor.tenant_id, name):
                 raise _missing(name)
@@ -199,7 +199,7 @@ class Destinations:
         """Make a new one; the present one signs too until the overlap ends."""
         secret = new_secret()
         envelope = self._keyring.encrypt(actor.tenant_id, SIGNING, secret.encode())
-        async with self._database.write() as connection:
+        async with self._database.write("destination.rotate_signing") as connection:
             await secret_store.admit(connection, self._keyring)
             await destination_store.signing_ensure(connection, self._keyring, actor.tenant_id)
             until = await destination_store.signing_rotate(

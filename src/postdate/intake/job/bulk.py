@@ -220,7 +220,7 @@ class JobBulk:
         while True:
             held: list[UUID] = []
             for batch in _batches(left):
-                async with self._database.write() as connection:
+                async with self._database.write("job.change_these") as connection:
                     locked, busy = await _lock(connection, tenant_id, batch)
                     done = await change(connection, locked)
                 held += busy

@@ -58,6 +58,7 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
         self._placed: list[tuple[int, int]] = []
         self._ids: list[UUID] = []
         self._tenants: dict[int, _TenantRules] = {}
+        self._limited = False
         self._delays: dict[tuple[int, float | None], tuple[datetime, datetime] | Refusal] = {}
 
     def begin(self, items: Sequence[CheckedJob | Refusal]) -> None:
@@ -73,6 +74,7 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
                 continue
             if item.lane_key is not last:  # most jobs of a batch share a lane key, the very object
                 last = item.lane_key
+                self._limited = self._limited or self._tenant(last[0]).quota
                 lane = self._lanes[last]
                 lane_id, own, width = lane.lane_id, lane.buckets, len(lane.buckets)
             self._placed.append((lane_id, own[(start + number * width // count) % width]))
@@ -80,7 +82,7 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
 
     def limit(self, item: CheckedJob) -> Refusal | None:
         """Hold a tenant to its quota."""
-        if self._counts(item):
+        if self._limited and self._counts(item):
             return self._rules.quotas.check_room(item.request.tenant_id, "jobs")
         return None
 
@@ -109,24 +111,24 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
             return times
         job = new_job(item, (job_id, lane_id), times)
         self.jobs.append(job)
-        if self._counts(item):
+        if self._limited and self._counts(item):
             self._rules.quotas.count(item.request.tenant_id, "jobs")
         return AcceptedJob(job, item.request, self.now)
 
     def _times(self, item: CheckedJob, job_id: UUID) -> tuple[datetime, datetime] | Refusal:
-        request, spec = item.request, item.request.spec
+        request = item.request
+        spec, tenant_id = request.spec, request.tenant_id
         if request.occurrence is not None:
             return request.occurrence.scheduled_for, max(request.occurrence.due_at, self.now)
-        tenant_id = request.tenant_id
-        window = self._tenant(tenant_id).window
-        seed = request.schedule_id or job_id
-        if spec.run_at is not None or spec.spread_seconds is not None or spec.expires_at:
-            return validation.times(spec, self.now, window, seed)
+        plain = spec.run_at is None and spec.spread_seconds is None and spec.expires_at is None
         # Most jobs of a batch say how far off they are, and often the same: decided once.
-        delay = (tenant_id, spec.delay_seconds)
-        times = self._delays.get(delay)
-        if times is None:
-            times = self._delays[delay] = validation.times(spec, self.now, window, seed)
+        known = self._delays.get((tenant_id, spec.delay_seconds)) if plain else None
+        if known is not None:
+            return known
+        window = self._tenant(tenant_id).window
+        times = validation.times(spec, self.now, window, request.schedule_id or job_id)
+        if plain:
+            self._delays[tenant_id, spec.delay_seconds] = times
         return times
 
     async def write(self, connection: Connection) -> None:

@@ -75,7 +75,7 @@ class Lanes:
     ) -> None:
         """Change weight, width or limits of a lane."""
         values = {k: v for k, v in msgspec.structs.asdict(change).items() if v is not msgspec.UNSET}
-        async with self._database.write() as connection:
+        async with self._database.write("lane.change") as connection:
             lane = await _one(connection, tenant_id, name)
             if not await before(connection, lane):
                 return
@@ -96,7 +96,7 @@ class Lanes:
         before: BeforeChange[Lane] = always,
     ) -> None:
         """Let nothing of a lane start until it is resumed; what runs goes on."""
-        async with self._database.write() as connection:
+        async with self._database.write("lane.pause") as connection:
             lane = await _one(connection, tenant_id, name)
             if not await before(connection, lane):
                 return
@@ -110,7 +110,7 @@ class Lanes:
         self, tenant_id: int, name: str, *, actor: str, before: BeforeChange[Lane] = always
     ) -> None:
         """Let a paused lane go on."""
-        async with self._database.write() as connection:
+        async with self._database.write("lane.resume") as connection:
             lane = await _one(connection, tenant_id, name)
             if not await before(connection, lane):
                 return

@@ -156,7 +156,7 @@ class PaymentChanges:
         self, actor: Identity, payment_ids: Sequence[UUID], remember: Remember[Sequence[LockedOpen]]
     ) -> None:
         """Cancel those of these payments that are open, in one transaction."""
-        async with self._database.write() as connection:
+        async with self._database.write("payment.cancel_these") as connection:
             found = await _lock_open(connection, actor, payment_ids)
             await halt_store.refuse_killed(connection, actor.tenant_id)
             await self.ends.end_all(
@@ -177,7 +177,7 @@ class PaymentChanges:
         Each is asked when it is to be due; None leaves it where it is.
         """
         moved = []
-        async with self._database.write() as connection:
+        async with self._database.write("payment.move_these") as connection:
             for found, terms in await _lock_open(connection, actor, list(moves)):
                 when = moves[found.timer.subject](found)
                 if when is not None and await self._moved(connection, actor, found, terms, when):

@@ -26,7 +26,7 @@ class PaymentWarnings:
             for each in reversed(failing)
             if (subject := each.payment_id or each.schedule_id) is not None
         }
-        async with self._database.write() as connection:
+        async with self._database.write("payment.warn") as connection:
             known = await store.list_warned(connection, tenant_id, first, timedelta(hours=hours))
             data = {
                 subject: msgspec.to_builtins(each)

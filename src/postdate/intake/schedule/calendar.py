@@ -44,7 +44,7 @@ class Calendars:
     ) -> CalendarRow:
         """Upload a calendar; it decides about what is scheduled after now, never about the past."""
         _check(calendar)
-        async with self._database.write() as connection:
+        async with self._database.write("calendar.put") as connection:
             before = await store.lock(connection, actor.tenant_id, calendar.name)
             if before is not None and before.calendar == calendar:
                 row = store.row_of(before)
@@ -71,7 +71,7 @@ class Calendars:
 
     async def delete(self, actor: Identity, name: str) -> None:
         """Delete a calendar that no schedule follows."""
-        async with self._database.write() as connection:
+        async with self._database.write("calendar.delete") as connection:
             used = await store.used(connection, actor.tenant_id, name, 1)
             if used:
                 detail = f"The schedule {used[0]} follows it."

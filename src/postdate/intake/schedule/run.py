@@ -149,7 +149,7 @@ class ScheduleRuns:
         remember: Remember[Backfill] = forget,
     ) -> Backfill:
         """Run what the rule says for a range of the past and what has not run, at its pace."""
-        async with self._database.write() as connection:
+        async with self._database.write("schedule.backfill") as connection:
             row = await lock_changeable(connection, actor, schedule_id)
             check_rights(actor, row.definition)
             now = await store.now(connection)

@@ -168,7 +168,7 @@ class Schedules:
         if not fields:
             raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
         await self._encryption.prepare_keys(self._database, [actor.tenant_id])
-        async with self._database.write() as connection:
+        async with self._database.write("schedule.change") as connection:
             row = await lock_changeable(connection, actor, schedule_id)
             if not await before_change(connection, row):
                 return []
@@ -208,7 +208,7 @@ class Schedules:
         before: BeforeChange[ScheduleRow] = always,
     ) -> None:
         """Skip every occurrence from now on, until it is resumed; each is noted in the book."""
-        async with self._database.write() as connection:
+        async with self._database.write("schedule.pause") as connection:
             row = await lock_changeable(connection, actor, schedule_id, legible=False)
             if not await before(connection, row) or row.paused:
                 return
@@ -223,7 +223,7 @@ class Schedules:
         What a pause skipped stays skipped and can be backfilled; what was due while a schedule was
         set aside is decided by its misfire policy.
         """
-        async with self._database.write() as connection:
+        async with self._database.write("schedule.resume") as connection:
             row = await lock_changeable(connection, actor, schedule_id, legible=False)
             if not await before(connection, row):
                 return

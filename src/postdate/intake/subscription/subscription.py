@@ -86,7 +86,7 @@ class Subscriptions:
 
     async def delete(self, actor: Identity, subscription_id: UUID) -> None:
         """End a subscription."""
-        async with self._database.write() as connection:
+        async with self._database.write("subscription.delete") as connection:
             if not await subscription_store.delete(connection, actor.tenant_id, subscription_id):
                 raise _missing(subscription_id)
             await subscription_store.stop(connection, subscription_id)
@@ -94,14 +94,14 @@ class Subscriptions:
 
     async def pause(self, actor: Identity, subscription_id: UUID, note: str) -> None:
         """Deliver nothing more until it is resumed; pausing again changes nothing."""
-        async with self._database.write() as connection:
+        async with self._database.write("subscription.pause") as connection:
             if await subscription_store.pause(connection, actor.tenant_id, subscription_id, note):
                 await subscription_store.stop(connection, subscription_id)
                 await self._record(connection, actor, subscription_id, "paused", {"note": note})
 
     async def resume(self, actor: Identity, subscription_id: UUID) -> None:
         """Go on where it was paused; resuming again changes nothing."""
-        async with self._database.write() as connection:
+        async with self._database.write("subscription.resume") as connection:
             if await subscription_store.resume(connection, actor.tenant_id, subscription_id):
                 await subscription_store.start(connection, actor.tenant_id, subscription_id)
                 await self._record(connection, actor, subscription_id, "resumed")
@@ -115,7 +115,7 @@ class Subscriptions:
         remember: Remember[SubscriptionRow] = forget,
     ) -> SubscriptionRow:
         """Go on from another position: back to send again, forward to leave something out."""
-        async with self._database.write() as connection:
+        async with self._database.write("subscription.replay") as connection:
             position = await _position(connection, actor.tenant_id, position)
             running = await subscription_store.replay(
                 connection, actor.tenant_id, subscription_id, position

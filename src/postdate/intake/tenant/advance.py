@@ -196,7 +196,7 @@ class ClockAdvance:
         if passed:
             await self._flush()
         with following_tenant(None):
-            async with self.database.write() as connection:
+            async with self.database.write("clock.move") as connection:
                 if passed:
                     await store.enter(
                         connection, self.tenant_id, [_passed_entry(p) for p in passed]
@@ -283,7 +283,7 @@ class ClockAdvance:
             await self.stages.seal()
             more = True
             while more:
-                async with self.database.write() as connection:
+                async with self.database.write("clock.enter") as connection:
                     clock = await store.lock(connection, self.tenant_id)
                     if clock is None:
                         return

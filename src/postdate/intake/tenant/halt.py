@@ -97,9 +97,10 @@ class Halting:
     async def _disable(self, tenant_id: int, name: str, actor: str, *, disabled: bool) -> None:
         event = "tenant.disabled" if disabled else "tenant.enabled"
         about = named(tenant_id, "tenant", name)
-        async with self._database.write() as connection:
-            await tenant_store.disable(connection, tenant_id, disabled=disabled)
-            await record_event(connection, self._database, about, event, actor, {"tenant": name})
+        async with self._database.write("tenant.disable") as connection:
+            if await tenant_store.disable(connection, tenant_id, disabled=disabled):
+                data = {"tenant": name}
+                await record_event(connection, self._database, about, event, actor, data)
 
     async def _number(self, name: str) -> int:
         async with self._database.connection() as connection:
@@ -145,7 +146,7 @@ class Halting:
                 async with self._database.write("halt.wait") as connection:
                     await store.wait_alone(connection)
                 # Apart, so that nobody else waits for a client that takes its time to commit.
-                async with self._database.write() as connection:
+                async with self._database.write("halt.wait_client") as connection:
                     await store.wait_client_alone(connection, tenant_id)
             except LockNotAvailableError:
                 continue

@@ -51,7 +51,7 @@ class Keys:
         wanted = parse_scopes(scopes)
         row, key = draft(self._database, actor.tenant_id, wanted, limits, persons=actor.persons)
         row = msgspec.structs.replace(row, note=note)
-        async with self._database.write() as connection:
+        async with self._database.write("key.create") as connection:
             await self._within(connection, actor, _reach(wanted, limits))
             await self._check_quota(connection, actor)
             await key_store.create(connection, row)
@@ -68,7 +68,7 @@ class Keys:
         remember: Remember[RotatedTenantKey] = forget,
     ) -> RotatedTenantKey:
         """Put a new key in the place of one that ends after the overlap."""
-        async with self._database.write() as connection:
+        async with self._database.write("key.rotate") as connection:
             old = await key_store.find(connection, actor.tenant_id, key_id)
             if old is None:
                 raise no_key(key_id)
@@ -91,7 +91,7 @@ class Keys:
 
     async def revoke(self, actor: Identity, key_id: UUID) -> datetime:
         """End a key; every node notices within five seconds."""
-        async with self._database.write() as connection:
+        async with self._database.write("key.revoke") as connection:
             old = await key_store.find(connection, actor.tenant_id, key_id)
             if old is None:
                 raise no_key(key_id)

@@ -29,7 +29,7 @@ class ConsoleSessions:
         """Start a session for a valid key, and return its id, which is kept nowhere."""
         session_id = secrets.token_urlsafe(32)
         session = NewSession(session_id, actor.tenant_id, actor.key_id, key)
-        async with self._database.write() as connection:
+        async with self._database.write("session.begin") as connection:
             await session_store.begin(connection, session, SESSION_SECONDS, MAX_SESSIONS)
         return session_id
 
@@ -45,13 +45,13 @@ class ConsoleSessions:
 
     async def end(self, session_id: str) -> None:
         """Forget a session."""
-        async with self._database.write() as connection:
+        async with self._database.write("session.end") as connection:
             await session_store.end(connection, session_id)
 
     async def _extend(self, session_id: str) -> None:
         """Extend a session; while the database cannot be written, another page will."""
         try:
-            async with self._database.write() as connection:
+            async with self._database.write("session.extend") as connection:
                 await session_store.extend(connection, session_id, SESSION_SECONDS)
         except TransientError:
             return

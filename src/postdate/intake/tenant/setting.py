@@ -40,7 +40,7 @@ class SettingChanges:
         before: BeforeChange[SettingRow | None] = always,
     ) -> None:
         """Set a value for the tenant that asks, at least as tight as the operator allows."""
-        async with self._database.write() as connection:
+        async with self._database.write("setting.put_own") as connection:
             stored = await check_own(connection, actor, name, value)
             if await before(connection, await _lock_own(connection, actor, name)):
                 await self._put(connection, stored, actor.key_id)
@@ -50,7 +50,7 @@ class SettingChanges:
     ) -> None:
         """Forget what the tenant that asks has set; what the operator has set stays."""
         _tenant_setting(actor, name)
-        async with self._database.write() as connection:
+        async with self._database.write("setting.clear_own") as connection:
             if not await before(connection, await _lock_own(connection, actor, name)):
                 return
             await self._clear(connection, actor.tenant_id, name, actor.key_id, operator=False)

@@ -102,7 +102,7 @@ class Tenants:
     ) -> IssuedKey:
         """Create a tenant together with its first key, which has the scope admin."""
         _check_name(name)
-        async with self._database.write() as connection:
+        async with self._database.write("tenant.open") as connection:
             tenant_id = await self._create(connection, name, actor, mode or LIVE)
             row, key = draft(self._database, tenant_id, [Scope.ADMIN], KeyLimits())
             row = msgspec.structs.replace(row, note="first key")
@@ -223,12 +223,14 @@ async def record_created(
 async def end_key(
     connection: Connection, database: Database, tenant_id: int, key_id: UUID, actor: str
 ) -> datetime:
-    """End a key now."""
-    at = await key_store.revoke(connection, tenant_id, key_id)
-    if at is None:
+    """End a key now; to end it once more changes nothing and is not told of."""
+    found = await key_store.revoke(connection, tenant_id, key_id)
+    if found is None:
         raise no_key(key_id)
-    data = {"key_id": str(key_id)}
-    await record_event(connection, database, (tenant_id, key_id), "key.revoked", actor, data)
+    at, is_new = found
+    if is_new:
+        data = {"key_id": str(key_id)}
+        await record_event(connection, database, (tenant_id, key_id), "key.revoked", actor, data)
     return at
 
 

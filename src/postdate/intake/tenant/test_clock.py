@@ -69,7 +69,7 @@ class TestClocks:
 
     async def _begin(self, tenant_id: int, order: AdvanceOrder) -> "tuple[Advanced, _Begun]":
         holder = UUID(bytes=secrets.token_bytes(16))
-        async with self._database.write() as connection:
+        async with self._database.write("clock.begin") as connection:
             clock = await store.lock(connection, tenant_id)
             if clock is None:
                 raise refuse(Code.NOT_IN_TEST_MODE, "The time of a live tenant cannot be moved.")
@@ -116,7 +116,7 @@ class TestClocks:
 
     async def _let_go(self, going: ClockAdvance) -> None:
         with following_tenant(None):
-            async with self._database.write() as connection:
+            async with self._database.write("clock.let_go") as connection:
                 await store.let_go(
                     connection, going.tenant_id, going.holder, finished=going.finished
                 )

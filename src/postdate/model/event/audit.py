@@ -10,6 +10,9 @@ AUDITED: Final = (
     "destination.*",
     "subscription.*",
     "account.*",
+    "change_set.created",
+    "change_set.applied",
+    "change_set.undone",
     "payment.approved",
     "payment.cancelled",
     "payment.restored",
@@ -56,6 +59,7 @@ _ROWS: Final = frozenset(
     {
         "account",
         "calendar",
+        "change_set",
         "destination",
         "key",
         "lane",

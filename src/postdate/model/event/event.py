@@ -64,20 +64,18 @@ def envelope(event: Sealed, tenant: str) -> CloudEvent:
         time=event.time.astimezone(UTC),
         datacontenttype="application/json",
         sequence=str(event.position),
-        data=msgspec.Raw(_public(event)),
+        data=msgspec.Raw((without_origin(event).data or "{}").encode()),
         actor=event.actor,
     )
 
 
-def _public(event: Sealed) -> bytes:
-    """Leave out where a request came from: receivers of events need no addresses of people."""
-    if event.data is None:
-        return b"{}"
-    if f'"{STAMP}"' not in event.data:
-        return event.data.encode()
+def without_origin(event: Sealed) -> Sealed:
+    """Leave out where a request came from: only the auditor needs addresses of people."""
+    if event.data is None or f'"{STAMP}"' not in event.data:
+        return event
     members = msgspec.json.decode(event.data)
     members.pop(STAMP, None)
-    return msgspec.json.encode(members)
+    return msgspec.structs.replace(event, data=msgspec.json.encode(members).decode())
 
 
 def check_patterns(types: Iterable[str], field: str = "types") -> list[str]:

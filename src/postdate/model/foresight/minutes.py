@@ -6,7 +6,6 @@ addition. 10,000 schedules over a year are added in milliseconds, without a libr
 
 import sys
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
@@ -19,7 +18,7 @@ MINUTE_BITS: Final = 32
 MAX_DAYS: Final = 367
 """A window is a year at most; one more day where it begins in the middle of one."""
 
-_MARGIN_DAYS: Final = 4
+MARGIN_DAYS: Final = 4
 """What lies so near the window may be counted as well: it is cut off at the end."""
 
 _DAY_BITS: Final = DAY_MINUTES * MINUTE_BITS
@@ -36,30 +35,47 @@ def pack(counts: Mapping[int, int]) -> int:
     return int.from_bytes(row.tobytes(), sys.byteorder)
 
 
+def no_counts(minutes: int) -> Counts:
+    """Return nothing, in each of so many minutes."""
+    return array("I", bytes(_COUNT_BYTES * minutes))
+
+
 class MinuteGrid:
     """Counts for each minute from `begin` until `until`, both whole minutes."""
 
     def __init__(self, begin: datetime, until: datetime) -> None:
         self.begin, self.until = begin.astimezone(UTC), until.astimezone(UTC)
-        self.first_day = self.begin.toordinal() - _MARGIN_DAYS
-        self.last_day = self.until.toordinal() + _MARGIN_DAYS
+        self.first_day = self.begin.toordinal() - MARGIN_DAYS
+        self.last_day = self.until.toordinal() + MARGIN_DAYS
         self._days = [0] * (self.last_day - self.first_day + 1)
-        self._single: Counter[int] = Counter()
+        self._single = no_counts(self.size)
 
-    def add_day(self, day: int, minute: int, packed: int) -> None:
-        """Add packed counts; their midnight is `minute` minutes after that of a day in UTC."""
+    def add_days(
+        self, days: Iterable[int], minute: int, packed: int, *, less: bool = False
+    ) -> None:
+        """Add packed counts, or take them away: from so many minutes after each midnight on."""
         ahead, minute = divmod(minute, DAY_MINUTES)
-        place, packed = day + ahead - self.first_day, packed << minute * MINUTE_BITS
+        packed <<= minute * MINUTE_BITS
+        parts = []
         while packed:
-            if 0 <= place < len(self._days):
-                self._days[place] += packed & _DAY_MASK
+            part = packed & _DAY_MASK
+            parts.append(-part if less else part)
             packed >>= _DAY_BITS
-            place += 1
+        for day in days:
+            for place, part in enumerate(parts, day + ahead - self.first_day):
+                if part and 0 <= place < len(self._days):
+                    self._days[place] += part
 
     def add(self, at: datetime, count: int = 1) -> None:
         """Add what is due at one instant."""
         if self.begin <= at < self.until:
             self._single[(at - self.begin) // _MINUTE] += count
+
+    def add_seconds(self, seconds: Iterable[int], count: int) -> None:
+        """Add counts by seconds after `begin`."""
+        single = self._single
+        for second in seconds:
+            single[second // 60] += count
 
     def add_minutes(self, minutes: Iterable[tuple[int, int]]) -> None:
         """Add counts by minutes after `begin`."""
@@ -82,15 +98,7 @@ class MinuteGrid:
         length = DAY_MINUTES * _COUNT_BYTES
         row = array("I")
         row.frombytes(b"".join(day.to_bytes(length, sys.byteorder) for day in self._days))
-        row = row[self._start : self._start + self.size]
-        for minute, count in self._single.items():
-            row[minute] += count
-        return row
-
-    def counts_within(self, begin: datetime, until: datetime) -> Counts:
-        """Return the counts of a window within this one."""
-        first = (begin - self.begin) // _MINUTE
-        return self.counts()[first : first + (until - begin) // _MINUTE]
+        return added([row[self._start : self._start + self.size], self._single])
 
 
 def added(parts: Sequence[Counts]) -> Counts:
@@ -101,13 +109,6 @@ def added(parts: Sequence[Counts]) -> Counts:
     row = array("I")
     row.frombytes(total.to_bytes(_COUNT_BYTES * len(parts[0]), sys.byteorder))
     return row
-
-
-def day_grid(begin: datetime, until: datetime) -> MinuteGrid:
-    """Make a grid of the whole days in which a window lies."""
-    day = timedelta(days=1)
-    first, last = (at.astimezone(UTC).replace(hour=0, minute=0) for at in (begin, until))
-    return MinuteGrid(first, last + day)
 
 
 def coarsen(counts: Counts, width: int) -> list[int]:

@@ -1,8 +1,10 @@
 """Money ahead: settle what is expected in the order of settlement, on a copy of the accounts."""
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
+from itertools import starmap
 from typing import Final
 from uuid import UUID
 
@@ -19,7 +21,7 @@ LAST: Final = 2**128
 SHORT: Final = "insufficient_funds"
 
 
-class ExpectedPayment(msgspec.Struct, frozen=True, kw_only=True):
+class ExpectedPayment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A payment that is stored, or one that a schedule will make (`payment_id` is None)."""
 
     due_at: datetime
@@ -49,7 +51,7 @@ class ProjectedAccount(msgspec.Struct):
         return self.balance - self.held
 
 
-class FailingPayment(msgspec.Struct, frozen=True, kw_only=True):
+class FailingPayment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A payment that will fail: when it is due, when it fails for good, and why."""
 
     due_at: datetime
@@ -64,7 +66,7 @@ class FailingPayment(msgspec.Struct, frozen=True, kw_only=True):
     schedule_id: UUID | None
 
 
-class BalancePoint(msgspec.Struct, frozen=True):
+class BalancePoint(msgspec.Struct, frozen=True, gc=False):
     """An account, or the sum of many, right after a change."""
 
     at: datetime
@@ -73,7 +75,7 @@ class BalancePoint(msgspec.Struct, frozen=True):
     available: int
 
 
-class ShortAccount(msgspec.Struct, frozen=True, kw_only=True):
+class ShortAccount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An account that a payment would take below its floor."""
 
     account_id: str
@@ -91,28 +93,44 @@ class BalanceCurve:
     def __init__(self, at: datetime, balance: int = 0, held: int = 0) -> None:
         self._balance = balance
         self._held = held
-        self.points = [BalancePoint(at, balance, held, balance - held)]
+        self._changes = [(at, balance, held)]
 
     def change(self, at: datetime, balance: int, held: int) -> None:
         """Add so much to the balance and to what is held."""
         self._balance += balance
         self._held += held
-        available = self._balance - self._held
-        self.points.append(BalancePoint(at, self._balance, self._held, available))
+        self._changes.append((at, self._balance, self._held))
+
+    @property
+    def points(self) -> list[BalancePoint]:
+        """Return all points; there may be hundreds of thousands."""
+        return list(starmap(_point, self._changes))
 
     @property
     def lowest(self) -> BalancePoint:
         """Return the first point at which the least is available."""
-        return min(self.points, key=lambda point: point.available)
+        return _point(*min(self._changes, key=lambda change: change[1] - change[2]))
+
+    @property
+    def end(self) -> BalancePoint:
+        """Return the last point."""
+        return _point(*self._changes[-1])
 
     def thinned(self, count: int) -> list[BalancePoint]:
         """Return at most so many points: where there are more, the last of each stretch of time."""
-        points = self.points
-        if len(points) <= count:
-            return points
-        begin, span = points[0].at, points[-1].at - points[0].at
-        found = {(each.at - begin) * (count - 2) // (span or RETRY): each for each in points[1:]}
-        return [points[0], *found.values()]
+        changes, stretches = self._changes, count - 2
+        if len(changes) <= count:
+            return self.points
+        begin, span = changes[0][0], (changes[-1][0] - changes[0][0]) or RETRY
+        ends = {
+            bisect_left(changes, end * span, key=lambda change: (change[0] - begin) * stretches)
+            for end in range(1, stretches + 2)
+        }
+        return [_point(*changes[place - 1]) for place in sorted(ends | {1}) if place]
+
+
+def _point(at: datetime, balance: int, held: int) -> BalancePoint:
+    return BalancePoint(at, balance, held, balance - held)
 
 
 class Projection(msgspec.Struct, frozen=True):
@@ -132,12 +150,11 @@ class BalanceWatch(msgspec.Struct, frozen=True):
     totals: Mapping[str | None, BalanceCurve] = {}
     """Accounts without a floor, such as the issuer, are in no total: money comes from them."""
 
-    def draw(self, at: datetime, account: ProjectedAccount, balance: int, held: int) -> None:
-        """Draw a change of an account."""
-        if self.account is not None and account.account_id == self.account_id:
-            self.account.change(at, balance, held)
-        if account.floor is not None and (total := self.totals.get(account.currency)) is not None:
-            total.change(at, balance, held)
+    def curves(self, account: ProjectedAccount) -> list[BalanceCurve]:
+        """Return the curves of which an account is a part."""
+        own = self.account if account.account_id == self.account_id else None
+        total = None if account.floor is None else self.totals.get(account.currency)
+        return [each for each in (own, total) if each is not None]
 
 
 def project(
@@ -150,25 +167,29 @@ def project(
         (each.due_at, LAST if each.payment_id is None else each.payment_id.int, number, each)
         for number, each in enumerate(expected)
     ]
-    queue.sort()  # a sorted list is a heap
+    queue.sort(reverse=True)
     watch = watch or BalanceWatch()
+    curves = {name: watch.curves(account) for name, account in accounts.items()}
+    again: list[tuple[datetime, int, int, ExpectedPayment]] = []
     failing: list[FailingPayment] = []
     short: dict[str, ShortAccount] = {}
     completed = 0
-    while queue:
-        at, order, number, each = heappop(queue)
+    while queue or again:
+        # Few try again: only those are kept as a heap.
+        first = not again or (queue and queue[-1] < again[0])
+        at, order, number, each = queue.pop() if first else heappop(again)
         payer, payee = accounts.get(each.from_account_id), accounts.get(each.to_account_id)
         code = _refused(payer, payee, each)
         if code == SHORT and payer is not None and payer.account_id not in short:
             short[payer.account_id] = _short(payer, each, at)
         until = each.retry_until
         if code == SHORT and until is not None and at < until:
-            heappush(queue, (min(at + RETRY, until), order, number, each))
+            heappush(again, (min(at + RETRY, until), order, number, each))
             continue
         completed += code is None
         if code is not None:
             failing.append(_failing(each, at, code, payer))
-        _settle(at, each, payer, payee if code is None else None, watch)
+        _settle(at, each, payer, payee if code is None else None, curves)
     return Projection(failing, short, completed)
 
 
@@ -177,7 +198,7 @@ def _settle(
     each: ExpectedPayment,
     payer: ProjectedAccount | None,
     payee: ProjectedAccount | None,
-    watch: BalanceWatch,
+    curves: Mapping[str, Sequence[BalanceCurve]],
 ) -> None:
     """Let go what is held, and move the money if there is a payee."""
     if payer is None or (payee is None and not each.hold):
@@ -185,10 +206,15 @@ def _settle(
     paid, released = each.amount if payee else 0, each.amount if each.hold else 0
     payer.balance -= paid
     payer.held -= released
-    watch.draw(at, payer, -paid, -released)
     if payee is not None:
         payee.balance += paid
-        watch.draw(at, payee, paid, 0)
+    # In a total of both it is one change: the money is never in neither account.
+    own, other = curves[payer.account_id], curves[payee.account_id] if payee is not None else []
+    for curve in own:
+        curve.change(at, 0 if curve in other else -paid, -released)
+    for curve in other:
+        if curve not in own:
+            curve.change(at, paid, 0)
 
 
 def _short(payer: ProjectedAccount, each: ExpectedPayment, at: datetime) -> ShortAccount:

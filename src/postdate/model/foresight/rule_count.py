@@ -1,226 +1,335 @@
 """Count the occurrences of many rules by minute, by arithmetic and not one after the other.
 
-A rule of cron or rrule is a set of days and, on each, the same seconds. Rules with the same days
-and zone are added into one pattern, which is then laid onto each of the days. Where a clock
-changes, and where a rule begins or ends within the window, its occurrences are found one by one.
+Rules with the same days and zone are added into one pattern, once for all windows of a year. For a
+window the patterns are laid onto its days. A day on which a rule begins or ends, and the days
+around a change of the clock, have patterns of their own. Only rules whose days differ are followed
+occurrence by occurrence.
 """
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, date, datetime, time, timedelta
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo
 
 from postdate.model.error import RefusedError
-from postdate.model.foresight.minutes import MINUTE_BITS, MinuteGrid, pack
-from postdate.model.recurrence import calendar as calendars
+from postdate.model.foresight.minutes import DAY_MINUTES, MARGIN_DAYS, MINUTE_BITS, MinuteGrid, pack
+from postdate.model.foresight.regular import (
+    EPOCH_DAY,
+    LOOK_DAYS,
+    ClockChange,
+    CompiledRule,
+    DayTimes,
+    PatternMinutes,
+    changed_times,
+    clock_changes,
+    noon_offsets,
+)
 from postdate.model.recurrence import zone
-from postdate.model.recurrence.calendar import MAX_ROLL_DAYS, Roll
-from postdate.model.recurrence.plan import RecurrencePlan, daily_walk, occurrences
-from postdate.model.recurrence.zone import OffsetChange
+from postdate.model.recurrence.plan import RecurrencePlan, occurrences
 from postdate.model.schedule.schedule import EPOCH, SECONDS_A_DAY
 
 STEP_LIMIT: Final = 50_000
 """How many occurrences are found one by one; rules beyond that are left out, and told."""
 
-FEW: Final = 32
-"""So few minutes are sooner added one by one than as an integer that has room for every minute."""
+INTERVAL_LIMIT: Final = 1_000_000
+"""How many occurrences of intervals that fit into no day are added one by one."""
+
+WEEK_DAYS: Final = 7
+WEEK: Final = (1 << WEEK_DAYS) - 1
+ALL_DAYS: Final = (1 << LOOK_DAYS) - 1
+EVERY_WEEK: Final = sum(1 << day for day in range(0, LOOK_DAYS, WEEK_DAYS))
 
 _TICK: Final = timedelta(microseconds=1)
-_DAY: Final = timedelta(days=1)
 _SECOND: Final = timedelta(seconds=1)
 
 
 class CountedRule(NamedTuple):
-    """A rule that `weight` schedules have; each occurrence is due `shift` after its instant."""
+    """A rule as a schedule has it; each occurrence is due `shift` after its instant."""
 
-    plan: RecurrencePlan
+    rule: CompiledRule
     shift: timedelta = timedelta(0)
-    weight: int = 1
     handled: datetime = EPOCH
     """What is scheduled up to here is stored already."""
     max_runs: int | None = None
     """How many runs are left to it."""
 
 
-class _DayGroup(NamedTuple):
-    """What is laid out together: a zone and, from the grid's first day on, a bit for each day."""
+class DayPart(NamedTuple):
+    """Some days of a rule, and the seconds that it has on each of them.
 
-    timezone: str
-    bits: int
+    Days are bits from the first one asked for, in the rule's zone. Around a change of the clock
+    the seconds are in UTC, from the midnight at which `change` begins to count.
+    """
+
+    days: int
+    times: DayTimes
+    change: ClockChange | None = None
+    less: bool = False
+    """Whether it is to be taken away again from the others."""
 
 
-class RuleCount:
-    """Adds rules to a grid."""
+Bounds = tuple[datetime | None, datetime | None]
+"""Not before the one, and before the other."""
 
-    def __init__(
-        self, grid: MinuteGrid, since: datetime | None = None, step_limit: int = STEP_LIMIT
-    ) -> None:
+
+def day_parts(rule: CompiledRule, first: int, count: int, bounds: Bounds) -> Iterator[DayPart]:
+    """Return what a regular rule does on some days, as far as it lies between two instants."""
+    if rule.days is None:
+        return
+    bits, times = rule.days.within(first, count), rule.times
+    if not bits or not times.seconds:
+        return
+    low, high = (None if at is None else -((EPOCH - at) // _SECOND) for at in bounds)
+    for change in clock_changes(rule.timezone, first, count):
+        place = change.day - first
+        near = (bits >> place if place >= 0 else bits << -place) & (1 << change.size) - 1
+        whole = (low is None or low <= change.begin) and (high is None or change.end <= high)
+        if near and not (whole and change.spares(near, times)):
+            days = near << place if place >= 0 else near >> -place
+            changed = changed_times(change, near, times, rule.plan.dst)
+            if whole:
+                # Left among its days, it shares a pattern with rules that this change spares.
+                yield DayPart(days, times, less=True)
+            else:
+                changed = _between(changed, low, high, change.origin)
+                bits &= ~days
+            yield DayPart(days, changed, change)
+    if low is not None or high is not None:
+        parts, bits = _ends(rule, first, bits, bounds)
+        yield from parts
+    yield DayPart(bits, times)
+
+
+def run_times(rule: CompiledRule, after: datetime, until: datetime) -> Iterator[datetime]:
+    """Return when a rule runs after one instant and before another, in no order."""
+    if not rule.is_regular(until):
+        yield from walked_times(rule.plan, after, until)
+        return
+    begin, end = rule.plan.rule.start_at or EPOCH, rule.plan.rule.end_at
+    bounds = max(after + _TICK, begin), until if end is None else min(until, end + _TICK)
+    if bounds[0] >= bounds[1]:
+        return
+    first, last = bounds[0].toordinal() - 1, bounds[1].toordinal() + 1
+    offsets = noon_offsets(rule.timezone, first, last - first + 1)
+    changed = 0
+    for days, times, change, less in day_parts(rule, first, last - first + 1, bounds):
+        if less:
+            changed |= days
+        elif change is not None:
+            yield from _instants(change.origin, times)
+        else:
+            for place in _set_bits(days & ~changed):
+                midnight = (first + place - EPOCH_DAY) * SECONDS_A_DAY - offsets[place]
+                yield from _instants(midnight, times)
+
+
+def walked_times(plan: RecurrencePlan, after: datetime, until: datetime) -> Iterator[datetime]:
+    """Return the same for any rule, one after the other."""
+    coming = takewhile(lambda each: each.scheduled_for < until, occurrences(plan, after))
+    return (each.scheduled_for for each in coming if each.skip is None)
+
+
+def _instants(midnight: int, times: DayTimes) -> Iterator[datetime]:
+    return (EPOCH + timedelta(seconds=midnight + second) for second in times.seconds)
+
+
+def _set_bits(bits: int) -> Iterator[int]:
+    while bits:
+        yield (bits & -bits).bit_length() - 1
+        bits &= bits - 1
+
+
+def _between(times: DayTimes, low: int | None, high: int | None, origin: int = 0) -> DayTimes:
+    seconds = times.seconds
+    begin = 0 if low is None else bisect_left(seconds, low - origin)
+    end = len(seconds) if high is None else bisect_left(seconds, high - origin)
+    return DayTimes(seconds[begin:end])
+
+
+def _ends(rule: CompiledRule, first: int, bits: int, bounds: Bounds) -> tuple[list[DayPart], int]:
+    """Return the days on which a rule begins and ends by themselves, and the days between them."""
+    begin, end = bounds
+    low_day, low = (-1, 0) if begin is None else _local(rule, begin, first)
+    high_day, high = (bits.bit_length(), 0) if end is None else _local(rule, end, first)
+    parts = [
+        DayPart(
+            1 << day,
+            _between(
+                rule.times,
+                low if day == low_day else None,
+                high if day == high_day else None,
+            ),
+        )
+        for day in {low_day, high_day}
+        if day >= 0 and low_day <= day <= high_day and bits >> day & 1
+    ]
+    after = max(0, low_day + 1)
+    return parts, bits >> after << after & (1 << max(0, high_day)) - 1
+
+
+def _local(rule: CompiledRule, at: datetime, first: int) -> tuple[int, int]:
+    """Return the local day of an instant, and its first whole second not before it."""
+    local = zone.to_local(zone.get(rule.timezone), at)
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    return local.toordinal() - first, -((midnight - local) // _SECOND)
+
+
+class _Group(NamedTuple):
+    """What is laid out together: some days of a zone, or the days around a change of its clock."""
+
+    clock: str | ClockChange
+    days: int = 0
+    less: bool = False
+
+
+class RuleSum:
+    """Rules added up by their days, for all windows from `since` on, for two years."""
+
+    def __init__(self, since: datetime) -> None:
+        self.since = since
+        self._first = since.toordinal() - MARGIN_DAYS
+        self._until = since + timedelta(days=LOOK_DAYS)
+        self._groups: dict[_Group, int] = {}
+        self._others: Counter[CountedRule] = Counter()
+
+    def covers(self, begin: datetime, until: datetime) -> bool:
+        """Return whether a window lies in the days of which this knows."""
+        return self.since <= begin and until.toordinal() + MARGIN_DAYS < self._first + LOOK_DAYS
+
+    def is_near(self, begin: datetime) -> bool:
+        """Return whether a window begins before the last of these days."""
+        return begin < self._until
+
+    def changed(
+        self, added: Iterable[CountedRule], removed: Iterable[CountedRule] = ()
+    ) -> "RuleSum":
+        """Return the sum with more and without some rules; this one stays as it is."""
+        groups, others = self._groups.copy(), self._others.copy()
+        for rules, sign in ((added, 1), (removed, -1)):
+            patterns: dict[_Group, _Pattern] = defaultdict(_Pattern)
+            for rule in rules:
+                if rule.max_runs is None and rule.rule.is_regular(self._until):
+                    self._add(rule, patterns)
+                else:
+                    others[rule] += sign
+            for group, pattern in patterns.items():
+                groups[group] = groups.get(group, 0) + sign * pattern.packed()
+        new = RuleSum(self.since)
+        new._groups, new._others = groups, +others
+        return new
+
+    def _add(self, rule: CountedRule, patterns: dict[_Group, "_Pattern"]) -> None:
+        timezone, bounds = rule.rule.timezone, _bounds(rule, self.since, self._until)
+        for days, times, change, less in day_parts(rule.rule, self._first, LOOK_DAYS, bounds):
+            group = _Group(timezone, days, less) if change is None else _Group(change)
+            patterns[group].add(times.minutes, rule.shift)
+
+    def count(self, grid: MinuteGrid, step_limit: int = STEP_LIMIT) -> int:
+        """Add all occurrences to a grid; return how many rules would take too long."""
+        first, count = grid.first_day, grid.last_day - grid.first_day + 1
+        skipped, mask = first - self._first, (1 << count) - 1
+        weeks: dict[str, list[int]] = defaultdict(lambda: [0] * WEEK_DAYS)
+        for (clock, days, less), packed in self._groups.items():
+            if not isinstance(clock, str):
+                grid.add_days([clock.day - 1], 0, packed)
+            elif not less and days == _every_week(days):
+                for day in _set_bits(days & WEEK):
+                    weeks[clock][(day - skipped) % WEEK_DAYS] += packed
+            else:
+                offsets = noon_offsets(clock, first, count)
+                alike: dict[int, list[int]] = defaultdict(list)
+                for day in _set_bits(days >> skipped & mask):
+                    alike[offsets[day]].append(first + day)
+                for offset, own in alike.items():
+                    grid.add_days(own, -offset // 60, packed, less=less)
+        _lay_weeks(grid, weeks)
+        walk = RuleWalk(grid, step_limit)
+        for rule, weight in self._others.items():
+            walk.add(rule, weight)
+        return walk.left_out
+
+
+def _every_week(days: int) -> int:
+    """Return the days of the first week and all that lie some weeks later."""
+    return (days & WEEK) * EVERY_WEEK & ALL_DAYS
+
+
+def _lay_weeks(grid: MinuteGrid, weeks: Mapping[str, Sequence[int]]) -> None:
+    """Add what zones do in every week: as long as no clock changes, one pattern for a weekday."""
+    first, count = grid.first_day, grid.last_day - grid.first_day + 1
+    offsets = [noon_offsets(timezone, first, count) for timezone in weeks]
+    alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for place, *own in zip(range(count), *offsets, strict=True):
+        alike[place % WEEK_DAYS, *own].append(first + place - 1)
+    for (weekday, *own), days in alike.items():
+        packed = sum(
+            week[weekday] << (DAY_MINUTES - offset // 60) * MINUTE_BITS
+            for week, offset in zip(weeks.values(), own, strict=True)
+        )
+        grid.add_days(days, 0, packed)
+
+
+def _bounds(rule: CountedRule, since: datetime, until: datetime) -> Bounds:
+    """Return between which instants a rule runs, where that is less than from since until."""
+    begin, end = rule.rule.plan.rule.start_at or EPOCH, rule.rule.plan.rule.end_at
+    begin = max(begin, rule.handled + _TICK)
+    ends = end is not None and end + rule.shift < until
+    return begin if begin + rule.shift > since else None, end + _TICK if end and ends else None
+
+
+class RuleWalk:
+    """Adds the occurrences of rules to a grid one by one, up to a limit."""
+
+    def __init__(self, grid: MinuteGrid, step_limit: int) -> None:
         self._grid = grid
-        # A grid of whole days serves all windows in them that begin after `since`, the present.
-        self._since = since or grid.begin
-        self._days = grid.last_day - grid.first_day + 1
-        self._groups: dict[_DayGroup, _Pattern] = defaultdict(_Pattern)
-        self._changed: dict[_Change, _Pattern] = defaultdict(_Pattern)
         self._steps_left = step_limit
+        self._intervals_left = INTERVAL_LIMIT
         self.left_out = 0
         """How many schedules were left out, because finding their occurrences takes too long."""
 
-    def add(self, rules: Iterable[CountedRule]) -> None:
-        """Add what rules have to come within the window."""
-        for rule in rules:
-            if not self._add_regular(rule):
-                self._add_by_steps(rule)
-        self._lay_out()
-        for change, pattern in self._changed.items():
-            self._grid.add_day(change.day, 0, pattern.packed())
-        self._groups.clear()
-        self._changed.clear()
+    def add(self, rule: CountedRule, weight: int) -> None:
+        """Add what a rule that `weight` schedules have has to come."""
+        whole = rule.rule.steps is not None and rule.max_runs is None
+        done = self._add_interval(rule, weight) if whole else self._add_by_steps(rule, weight)
+        self.left_out += 0 if done else weight
 
-    def _add_regular(self, rule: CountedRule) -> bool:
-        """Add a rule whose days all have the same seconds; return False if it is no such rule."""
-        plan, grid = rule.plan, self._grid
-        if rule.max_runs is not None or not self._spans_window(rule):
+    def _add_interval(self, rule: CountedRule, weight: int) -> bool:
+        """Add an interval that fits into no day."""
+        origin, every = rule.rule.steps or (0, 1)
+        begin, end = _bounds(rule, self._grid.begin, self._grid.until)
+        begin = begin or self._grid.begin - rule.shift
+        end = end or self._grid.until - rule.shift
+        low, high = (-((EPOCH - at) // _SECOND) for at in (begin, end))
+        instants = range(low + (origin - low) % every, high, every)
+        if self._intervals_left < len(instants):
             return False
-        found = _regular(plan, grid.first_day, self._days)
-        if found is None:
-            return False
-        bits, seconds = found
-        timezone = "UTC" if plan.rule.every_seconds else plan.rule.timezone
-        for change in _changes(timezone, grid.first_day, self._days):
-            if bits & change.bits:
-                laid = _on_changed_days(plan, change, bits & change.bits, grid.first_day)
-                self._changed[change].add(laid, rule)
-                bits &= ~change.bits
-        self._groups[_DayGroup(timezone, bits)].add(_by_minute(seconds), rule)
+        self._intervals_left -= len(instants)
+        ahead = (EPOCH - self._grid.begin + rule.shift) // _SECOND
+        self._grid.add_seconds(range(instants.start + ahead, instants.stop + ahead, every), weight)
         return True
 
-    def _spans_window(self, rule: CountedRule) -> bool:
-        begin, end = rule.plan.rule.start_at, rule.plan.rule.end_at
-        begun = (begin or EPOCH) + rule.shift <= self._since
-        goes_on = end is None or end + rule.shift >= self._grid.until
-        return begun and goes_on and rule.handled + rule.shift < self._since
-
-    def _lay_out(self) -> None:
-        """Add the groups of each zone day by day, then lay each day where it is in UTC."""
-        by_zone: dict[str, list[int]] = defaultdict(lambda: [0] * self._days)
-        for group, pattern in self._groups.items():
-            packed, bits, rows = pattern.packed(), group.bits, by_zone[group.timezone]
-            while bits:
-                rows[(bits & -bits).bit_length() - 1] += packed
-                bits &= bits - 1
-        first = self._grid.first_day
-        for timezone, rows in by_zone.items():
-            offsets = _offsets(timezone, first, self._days)
-            for place, (packed, offset) in enumerate(zip(rows, offsets, strict=True)):
-                if packed:
-                    self._grid.add_day(first + place, -offset, packed)
-
-    def _add_by_steps(self, rule: CountedRule) -> None:
-        runs, after = rule.max_runs, max(rule.handled, self._since - rule.shift - _TICK)
+    def _add_by_steps(self, rule: CountedRule, weight: int) -> bool:
+        runs, after = rule.max_runs, max(rule.handled, self._grid.begin - rule.shift - _TICK)
         if runs is not None:
             after = rule.handled
         if self._steps_left <= 0:
-            self.left_out += rule.weight
-            return
+            return False
         try:
-            for each in occurrences(rule.plan, after):
+            for each in occurrences(rule.rule.plan, after):
                 due_at = each.scheduled_for + rule.shift
                 if due_at >= self._grid.until or runs == 0:
-                    return
+                    return True
                 if self._steps_left <= 0:
-                    self.left_out += rule.weight
-                    return
+                    return False
                 self._steps_left -= 1
                 if each.skip is None:
                     runs = None if runs is None else runs - 1
-                    self._grid.add(due_at, rule.weight)
+                    self._grid.add(due_at, weight)
         except RefusedError:
-            self.left_out += rule.weight
-
-
-@lru_cache(maxsize=16384)
-def _regular(plan: RecurrencePlan, first: int, count: int) -> tuple[int, tuple[int, ...]] | None:
-    """Return the days of a rule as bits, and the seconds it has on each; None if they differ."""
-    if plan.rule.every_seconds:
-        return _regular_interval(plan, first, count)
-    try:
-        walk = daily_walk(plan, datetime.combine(date.fromordinal(first + count), time(), UTC))
-        seconds = None if walk is None else walk.seconds
-        if walk is None or seconds is None:
-            return None
-        bits = _bits(walk.day_bits, first - MAX_ROLL_DAYS, count + 2 * MAX_ROLL_DAYS)
-    except RefusedError:
-        return None
-    return _open(plan, bits, first - MAX_ROLL_DAYS) >> MAX_ROLL_DAYS & (1 << count) - 1, seconds
-
-
-def _bits(within: Callable[[int, int], int], first: int, count: int) -> int:
-    """Return the bits of more days than are told at once."""
-    half = count // 2
-    return within(first, half) | within(first + half, count - half) << half
-
-
-def _regular_interval(
-    plan: RecurrencePlan, first: int, count: int
-) -> tuple[int, tuple[int, ...]] | None:
-    rule = plan.rule
-    every, origin = rule.every_seconds or 0, rule.start_at or EPOCH
-    if plan.calendar is not None or rule.exclude_dates or origin.microsecond:
-        return None
-    since = int((datetime.combine(date.fromordinal(first), time(), UTC) - origin).total_seconds())
-    if SECONDS_A_DAY % every == 0:
-        return (1 << count) - 1, tuple(range(-since % every, SECONDS_A_DAY, every))
-    if every % SECONDS_A_DAY == 0:
-        wait = -since % every
-        days = range(wait // SECONDS_A_DAY, count, every // SECONDS_A_DAY)
-        return sum(1 << day for day in days), (wait % SECONDS_A_DAY,)
-    return None
-
-
-def _open(plan: RecurrencePlan, bits: int, first: int) -> int:
-    """Return the days on which the occurrences of these days run, after calendar and exclusions."""
-    calendar, roll = plan.calendar, plan.rule.roll
-    for excluded in plan.rule.exclude_dates:
-        at = excluded.toordinal() - first
-        bits &= ~(1 << at) if at >= 0 else -1
-    if calendar is None:
-        return bits
-    size = bits.bit_length()
-    opened = _bits(calendars.open_days(calendar, frozenset()).day_bits, first, size) if size else 0
-    closed, bits = bits & ~opened, bits & opened
-    while closed and roll is not Roll.NONE:
-        place = (closed & -closed).bit_length() - 1
-        target = calendars.roll_day(calendar, date.fromordinal(first + place), roll)
-        if target is not None and target not in plan.rule.exclude_dates:
-            bits |= 1 << max(0, target.toordinal() - first)
-        closed &= closed - 1
-    return bits
-
-
-class _Minutes(NamedTuple):
-    """Those times that lie so many seconds after a whole minute, by minute from a midnight on."""
-
-    second: int
-    few: tuple[tuple[int, int], ...]
-    """Minutes and counts, where there are few of them."""
-    packed: int
-    """The counts packed into an integer, where there are many."""
-
-
-@lru_cache(maxsize=16384)
-def _by_minute(seconds: tuple[int, ...]) -> tuple[_Minutes, ...]:
-    found: dict[int, Counter[int]] = defaultdict(Counter)
-    for each in seconds:
-        found[each % 60][each // 60] += 1
-    return tuple(
-        _Minutes(second, tuple(counts.items()), 0)
-        if len(counts) <= FEW
-        else _Minutes(second, (), pack(counts))
-        for second, counts in found.items()
-    )
+            return False
+        return True
 
 
 class _Pattern:
@@ -230,102 +339,16 @@ class _Pattern:
         self._few: Counter[int] = Counter()
         self._packed = 0
 
-    def add(self, minutes: tuple[_Minutes, ...], rule: CountedRule) -> None:
-        """Add the times of one day after the shift of a rule, as often as schedules have it."""
-        shift = rule.shift // _SECOND
+    def add(self, minutes: tuple[PatternMinutes, ...], shift: timedelta) -> None:
+        """Add the times of one day after the shift of a rule."""
+        seconds = shift // _SECOND
         for second, few, packed in minutes:
-            ahead = (second + shift) // 60
+            ahead = (second + seconds) // 60
             for minute, count in few:
-                self._few[minute + ahead] += count * rule.weight
+                self._few[minute + ahead] += count
             if packed:
-                self._packed += (packed << ahead * MINUTE_BITS) * rule.weight
+                self._packed += packed << ahead * MINUTE_BITS
 
     def packed(self) -> int:
         """Return all of it as one integer."""
         return self._packed + pack(self._few)
-
-
-class _Change(NamedTuple):
-    """The days around a change of the clock, and the hours in which times are not as usual."""
-
-    day: int
-    bits: int
-    begin: datetime
-    end: datetime
-    unusual_from: datetime
-    unusual_until: datetime
-    position: ZoneInfo
-
-
-@lru_cache(maxsize=512)
-def _offsets(timezone: str, first: int, count: int) -> tuple[int, ...]:
-    """Return the offset from UTC of each day's noon, in minutes."""
-    position = zone.get(timezone)
-    noons = (datetime.combine(date.fromordinal(first + at), time(12)) for at in range(count))
-    return tuple(int(zone.offsets(position, noon)[0].total_seconds()) // 60 for noon in noons)
-
-
-@lru_cache(maxsize=512)
-def _changes(timezone: str, first: int, count: int) -> tuple[_Change, ...]:
-    """Return the changes of the clock between some days."""
-    position, found = zone.get(timezone), []
-    at = datetime.combine(date.fromordinal(first), time(), UTC) - _DAY
-    until = at + timedelta(days=count + 2)
-    while at < until:
-        span = zone.span(position, at)
-        if span.closed is not None and span.end < until:
-            found.append(_change(position, span.closed, first, count))
-        at = span.end
-    return tuple(found)
-
-
-def _change(position: ZoneInfo, change: OffsetChange, first: int, count: int) -> _Change:
-    around = change.size + timedelta(minutes=1)
-    local = change.at.replace(tzinfo=None)
-    unusual_from = local + min(change.before, change.after) - around
-    unusual_until = local + max(change.before, change.after) + around
-    first_day, last_day = unusual_from.toordinal(), unusual_until.toordinal()
-    days = range(max(first, first_day), min(first + count, last_day + 1))
-    begin, end = (
-        datetime.combine(date.fromordinal(day), time()) for day in (first_day, last_day + 1)
-    )
-    return _Change(
-        first_day - 1,
-        sum(1 << day - first for day in days),
-        zone.instant(begin, zone.offsets(position, begin)[0]),
-        zone.instant(end, zone.offsets(position, end)[0]),
-        unusual_from,
-        unusual_until,
-        position,
-    )
-
-
-@lru_cache(maxsize=16384)
-def _on_changed_days(
-    plan: RecurrencePlan, change: _Change, bits: int, first: int
-) -> tuple[_Minutes, ...]:
-    """Count a rule on the days around a change of the clock, by minute from `change.day` on."""
-    midnight = datetime.combine(date.fromordinal(change.day), time(), UTC)
-    found: list[datetime] = []
-    for local in _local_times(plan, change, bits, first):
-        if change.unusual_from <= local < change.unusual_until:
-            found = _between(plan, change.begin, change.end)
-            break
-        found.append(zone.instant(local, zone.offsets(change.position, local)[0]))
-    return _by_minute(tuple((at - midnight) // _SECOND for at in found))
-
-
-def _local_times(
-    plan: RecurrencePlan, change: _Change, bits: int, first: int
-) -> Iterator[datetime]:
-    walk = daily_walk(plan, change.end)
-    while walk is not None and bits:
-        day = date.fromordinal(first + (bits & -bits).bit_length() - 1)
-        midnight = datetime.combine(day, time())
-        yield from (midnight + timedelta(seconds=each) for each in walk.seconds or ())
-        bits &= bits - 1
-
-
-def _between(plan: RecurrencePlan, begin: datetime, end: datetime) -> list[datetime]:
-    found = takewhile(lambda each: each.scheduled_for < end, occurrences(plan, begin - _TICK))
-    return [each.scheduled_for for each in found if each.skip is None]

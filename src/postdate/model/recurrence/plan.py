@@ -25,9 +25,6 @@ from postdate.model.schedule.schedule import EPOCH, Dst, Gap, Occurrence, Rule, 
 _TICK: Final = timedelta(microseconds=1)
 _SECOND: Final = timedelta(seconds=1)
 _DAY: Final = timedelta(days=1)
-_NEAR: Final = timedelta(days=5)
-"""A rule whose end is nearer than this to an instant may end before it."""
-
 _WORTH_A_LEAP: Final = timedelta(hours=1)
 _END: Final = datetime(HORIZON.year, HORIZON.month, HORIZON.day, tzinfo=UTC)
 
@@ -156,18 +153,26 @@ def wall_clock(plan: RecurrencePlan, after: datetime) -> Iterator[datetime]:
     return _wall_clock(plan, position, zone.to_local(position, after) + _TICK)
 
 
-def daily_walk(plan: RecurrencePlan, until: datetime) -> Walk | None:
-    """Return the walk of a rule of cron or rrule that does not end before an instant, else None."""
+def daily_walk(plan: RecurrencePlan) -> Walk | None:
+    """Return the walk of a rule of cron or rrule, its end left aside; None for an interval."""
     rule = plan.rule
     if rule.cron is not None:
         return cron.walk(rule.cron)
+    return (
+        None
+        if rule.rrule is None
+        else rrule.walk(rule.rrule, _anchor(rule, zone.get(rule.timezone)))
+    )
+
+
+def last_time(plan: RecurrencePlan) -> datetime | None:
+    """Return a wall-clock time after which the COUNT or UNTIL of a rule leaves nothing, if any."""
+    rule = plan.rule
     if rule.rrule is None:
         return None
     position = zone.get(rule.timezone)
-    anchor, uncounted = _anchor(rule, position), position if plan.dst.gap is Gap.SKIP else None
-    last = rrule.last(rule.rrule, anchor, uncounted)
-    ends = last is not None and last < until.replace(tzinfo=None) + _NEAR
-    return None if ends else rrule.walk(rule.rrule, anchor)
+    uncounted = position if plan.dst.gap is Gap.SKIP else None
+    return rrule.last(rule.rrule, _anchor(rule, position), uncounted)
 
 
 def _wall_clock(plan: RecurrencePlan, position: ZoneInfo, start: datetime) -> Iterator[datetime]:

@@ -13,7 +13,7 @@ from postdate.store.connection.query import query
 
 
 class ChangeSetRow(msgspec.Struct, frozen=True):
-    """A change set as stored: its changes and steps are JSON."""
+    """A change set as it is listed: its changes and the summary of their steps are JSON."""
 
     change_set_id: UUID
     status: str
@@ -22,10 +22,17 @@ class ChangeSetRow(msgspec.Struct, frozen=True):
     created_at: datetime
     changed_at: datetime
     changes: str
+    summary: str
+
+
+class StoredSteps(msgspec.Struct, frozen=True):
+    """How far the changes of a set have come, as JSON: shortly, and with every item."""
+
+    summary: str
     steps: str
 
 
-async def insert(connection: Connection, tenant_id: int, row: ChangeSetRow) -> None:
+async def insert(connection: Connection, tenant_id: int, row: ChangeSetRow, steps: str) -> None:
     """Store a draft, and forget what is old."""
     await connection.execute(query("change_set_forget"), tenant_id)
     await connection.execute(
@@ -35,17 +42,23 @@ async def insert(connection: Connection, tenant_id: int, row: ChangeSetRow) -> N
         row.change_set_id,
         row.note,
         row.created_by,
-        msgspec.json.decode(row.changes),
-        msgspec.json.decode(row.steps),
+        row.changes,
+        row.summary,
+        steps,
     )
 
 
-async def find(reader: Reader, tenant_id: int, change_set_id: UUID) -> ChangeSetRow | None:
-    """Read one."""
+async def find(
+    reader: Reader, tenant_id: int, change_set_id: UUID
+) -> tuple[ChangeSetRow, str] | None:
+    """Read one, and its steps."""
     rows = await reader.fetch(
         query("change_set_find"), bucket_of(change_set_id), tenant_id, change_set_id
     )
-    return ChangeSetRow(*rows[0]) if rows else None
+    if not rows:
+        return None
+    *listed, steps = rows[0]
+    return ChangeSetRow(*listed), steps
 
 
 async def page(reader: Reader, tenant_id: int, before: UUID, limit: int) -> list[ChangeSetRow]:
@@ -74,12 +87,13 @@ async def record(
     tenant_id: int,
     change_set_id: UUID,
     token: int,
-    steps: str,
+    steps: StoredSteps,
     time: timedelta,
 ) -> bool:
     """Record how far it has come, and hold it longer; False where it is somebody else's by now."""
     key = bucket_of(change_set_id), tenant_id, change_set_id
-    found = await connection.fetchval(query("change_set_record"), *key, token, steps, time)
+    asked = (*key, token, steps.summary, steps.steps, time)
+    found = await connection.fetchval(query("change_set_record"), *asked)
     return found is not None
 
 

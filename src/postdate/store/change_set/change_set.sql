@@ -1,8 +1,8 @@
 -- Change sets.
 
 -- name: change_set_insert
-INSERT INTO change_set (bucket, tenant_id, change_set_id, note, created_by, changes, steps)
-VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb)
+INSERT INTO change_set (bucket, tenant_id, change_set_id, note, created_by, changes, summary, steps)
+VALUES ($1, $2, $3, $4, $5, $6::text::jsonb, $7::text::jsonb, $8::text::jsonb)
 
 -- name: change_set_forget
 -- Drafts that nobody applied for a week, and what was finished three months ago.
@@ -11,11 +11,14 @@ DELETE FROM change_set
                                                       ELSE interval '90 days' END
 
 -- name: change_set_find
-SELECT change_set_id, status, note, created_by, created_at, changed_at, changes::text, steps::text
+SELECT change_set_id, status, note, created_by, created_at, changed_at, changes::text,
+       summary::text, steps::text
   FROM change_set WHERE bucket = $1 AND tenant_id = $2 AND change_set_id = $3
 
 -- name: change_set_page
-SELECT change_set_id, status, note, created_by, created_at, changed_at, changes::text, steps::text
+-- Without the steps: those of a hundred large sets are 100 MB.
+SELECT change_set_id, status, note, created_by, created_at, changed_at, changes::text,
+       summary::text
   FROM change_set WHERE tenant_id = $1 AND change_set_id < $2
  ORDER BY change_set_id DESC LIMIT $3
 
@@ -29,8 +32,8 @@ UPDATE change_set SET status = $5, held_until = clock() + $6::interval, changed_
 RETURNING token
 
 -- name: change_set_record
-UPDATE change_set SET steps = $5::text::jsonb, changed_at = clock(),
-       held_until = clock() + $6::interval
+UPDATE change_set SET summary = $5::text::jsonb, steps = $6::text::jsonb, changed_at = clock(),
+       held_until = clock() + $7::interval
  WHERE bucket = $1 AND tenant_id = $2 AND change_set_id = $3 AND token = $4
 RETURNING token
 

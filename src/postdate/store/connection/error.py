@@ -159,6 +159,9 @@ _BY_STATE_CLASS: Final[dict[str, type[DatabaseError]]] = {
 }
 """By the first two characters of an SQLSTATE that the driver has no class for."""
 
+_COPIED_TWICE: Final = "duplicate key value violates unique constraint"
+"""What is left of a unique violation where Citus has copied the row to a shard: XX000."""
+
 DRIVER_ERRORS: Final = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
@@ -173,6 +176,8 @@ def _meaning(error: Exception) -> DatabaseError:
     found = _OWN_STATES.get(sqlstate or "") or _class_of(type(error))
     if found is DatabaseError and isinstance(error, asyncpg.exceptions.UnknownPostgresError):
         found = _BY_STATE_CLASS.get((sqlstate or "")[:2], found)
+    if found is ServerFaultError and str(error).startswith(_COPIED_TWICE):
+        found = UniqueViolationError
     return found(str(error), sqlstate)
 
 

@@ -1,5 +1,6 @@
 """Write: transactions of the writer on a pool, or on a spare one where it does not answer."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
@@ -23,6 +24,9 @@ log = Log()
 
 ACQUIRE_SECONDS: Final = 5
 """How long whoever needs a connection waits for a free one before it is told that none is."""
+
+BEGIN_SECONDS: Final = 5
+"""How long a connection may take to begin a transaction, or to look: then another one is tried."""
 
 BEFORE: Final = "before_commit"
 AFTER: Final = "after_commit"
@@ -69,7 +73,8 @@ class Writer:
         transactions: list[Transaction] = []
 
         async def start(connection: Connection) -> None:
-            transactions.append(await _start(connection))
+            async with asyncio.timeout(BEGIN_SECONDS):
+                transactions.append(await _start(connection))
 
         async with self._writes.begin(start) as (connection, _):
             try:
@@ -102,7 +107,12 @@ class Writer:
                 await look(connection)
                 yield connection
             return
-        async with self._writes.begin(look) as (connection, _):
+
+        async def begin(connection: Connection) -> None:
+            async with asyncio.timeout(BEGIN_SECONDS):
+                await look(connection)
+
+        async with self._writes.begin(begin) as (connection, _):
             reach(failpoint, BEFORE)
             with _warnings(connection) as warnings:
                 try:

@@ -8,13 +8,16 @@ SELECT job_purge_tell($1, $2, $3, $4, $5, $6, $7)
 
 -- name: event_insert_state
 -- The same for changes of rows: with the digest of what each leaves behind. The change comes
--- before its event in the transaction.
+-- before its event in the transaction. All digests are taken before the first row is written: Citus
+-- reads nothing over a connection that copies rows.
 WITH recorded AS (
     INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data, state)
-    SELECT bucket, tenant_id, subject, event_id, type, actor, data,
-           state_now(type, tenant_id, subject, data)
-      FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::uuid[], $5::text[], $6::text[],
-                  $7::jsonb[]) AS new (bucket, tenant_id, subject, event_id, type, actor, data)
+    SELECT * FROM unnest(
+           $1::smallint[], $2::integer[], $3::uuid[], $4::uuid[], $5::text[], $6::text[],
+           $7::jsonb[],
+           (SELECT array_agg(state_now(type, tenant_id, subject, data) ORDER BY place)
+              FROM unnest($2::integer[], $3::uuid[], $5::text[], $7::jsonb[])
+                   WITH ORDINALITY AS changed (tenant_id, subject, type, data, place)))
     RETURNING bucket, tenant_id, subject, event_id, type,
               event_digest(ROW(event.*)::event) AS digest)
 INSERT INTO outbox (bucket, tenant_id, types, subjects, events, digests)

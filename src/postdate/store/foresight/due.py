@@ -1,6 +1,7 @@
 """What is due within a window, by minute."""
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -50,6 +51,15 @@ class DueWalk(msgspec.Struct, frozen=True):
     """Up to here every place was walked whole; what lies beyond is not counted."""
 
 
+async def exceeds(
+    connection: Connection, lane_ids: Iterable[int], until: datetime, limit: int
+) -> bool:
+    """Return whether more than so many timers of these lanes become due before an instant."""
+    lanes = sorted(set(lane_ids))
+    found: bool = await connection.fetchval(query("due_exceeds"), lanes, until, limit)
+    return found
+
+
 async def by_lane(connection: Connection, tenant_id: int, window: WalkWindow) -> DueWalk:
     """Count what becomes due of one tenant, by lane."""
     return await _walk(connection, "due_by_minute", window, tenant_id)
@@ -75,8 +85,14 @@ async def _walk(connection: Connection, name: str, window: WalkWindow, *tenant_i
         window.lane_bucket_limit,
         window.walk_limit,
     )
-    return DueWalk(
-        [DueMinutes(key, lane, *rest[:2]) for key, lane, _, *rest in rows if lane is not None],
-        {place: counts[0] for _, _, place, _, counts, *_ in rows if place is not None},
-        *rows[-1][5:],
-    )
+    *found, (*_, walked, known_until) = rows
+    by_lane_bucket: Counter[int] = Counter()
+    series: dict[tuple[int | str | None, int], Counter[int]] = defaultdict(Counter)
+    for key, lane_id, place, minutes, *_ in found:
+        by_lane_bucket[place] += len(minutes)
+        series[key, lane_id].update(minutes)
+    counted = [
+        DueMinutes(*of, sorted(counts), [counts[minute] for minute in sorted(counts)])
+        for of, counts in series.items()
+    ]
+    return DueWalk(counted, by_lane_bucket, walked, known_until)

@@ -1,8 +1,11 @@
--- What is due within a window, by minute: bounded walks along the index of timers. A row is that of
--- a series and a lane, or (without a lane) the whole count of one of the places walked.
+-- What is due within a window, by minute: bounded walks along the index of timers. A row has the
+-- minutes of one series at one of the places walked; the last one says how far the walk came.
+
+-- name: due_exceeds
+SELECT timers_ahead_exceed($1, $2, $3)
 
 -- name: due_by_minute
-SELECT lane_id, lane_id, place, minutes, counts, walked, known
+SELECT lane_id, lane_id, place, minutes, walked, known
   FROM due_by_minute($1, $2::smallint[], $3::integer[], $4, $5, $6, $7)
 
 -- name: due_by_destination
@@ -25,15 +28,11 @@ labelled AS MATERIALIZED (
            greatest(-1, floor(date_part('epoch', w.due_at - $4) / 60))::integer AS minute
       FROM walked w CROSS JOIN seen
       JOIN job j ON j.bucket = w.bucket AND j.tenant_id = $1 AND j.job_id = w.subject
-     WHERE w.claimed_at IS NULL AND w.due_at <= seen.known),
-counted AS (
-    SELECT label, lane_id, place, minute, count(*)::integer AS many
-      FROM labelled GROUP BY GROUPING SETS ((1, 2, 4), (3)))
-SELECT c.label, c.lane_id, c.place, array_agg(c.minute ORDER BY c.minute),
-       array_agg(c.many ORDER BY c.minute), seen.walked, seen.known
-  FROM counted c, seen GROUP BY c.label, c.lane_id, c.place, seen.walked, seen.known
+     WHERE w.claimed_at IS NULL AND w.due_at <= seen.known)
+SELECT label, lane_id, place, array_agg(minute), NULL::integer, NULL::timestamptz
+  FROM labelled GROUP BY label, lane_id, place
  UNION ALL
-SELECT NULL, NULL, NULL, '{}', '{}', seen.walked, seen.known FROM seen
+SELECT NULL, NULL, NULL, NULL, seen.walked, seen.known FROM seen
 
 -- name: due_by_tenant
 -- The same over all tenants, for the operator: payments and jobs of each.
@@ -51,12 +50,8 @@ timed AS MATERIALIZED (
     SELECT w.tenant_id, w.lane_id, w.place,
            greatest(-1, floor(date_part('epoch', w.due_at - $3) / 60))::integer AS minute
       FROM walked w CROSS JOIN seen
-     WHERE w.claimed_at IS NULL AND w.due_at <= seen.known),
-counted AS (
-    SELECT tenant_id, lane_id, place, minute, count(*)::integer AS many
-      FROM timed GROUP BY GROUPING SETS ((1, 2, 4), (3)))
-SELECT c.tenant_id, c.lane_id, c.place, array_agg(c.minute ORDER BY c.minute),
-       array_agg(c.many ORDER BY c.minute), seen.walked, seen.known
-  FROM counted c, seen GROUP BY c.tenant_id, c.lane_id, c.place, seen.walked, seen.known
+     WHERE w.claimed_at IS NULL AND w.due_at <= seen.known)
+SELECT tenant_id, lane_id, place, array_agg(minute), NULL::integer, NULL::timestamptz
+  FROM timed GROUP BY tenant_id, lane_id, place
  UNION ALL
-SELECT NULL, NULL, NULL, '{}', '{}', seen.walked, seen.known FROM seen
+SELECT NULL, NULL, NULL, NULL, seen.walked, seen.known FROM seen

@@ -68,13 +68,6 @@ async def open_payments(
     return OpenPayments(payments, rows[0]["walked"], rows[0]["known"])
 
 
-async def exceeds(connection: Connection, until: datetime, limit: int) -> bool:
-    """Return whether more than so many payments of all tenants become due before an instant."""
-    lane_id = own_lane(LANE_PAYMENT)
-    found: bool = await connection.fetchval(query("money_exceeds"), lane_id, until, limit)
-    return found
-
-
 async def accounts(
     connection: Connection, tenant_id: int, account_ids: Iterable[str]
 ) -> dict[str, ProjectedAccount]:

@@ -5,9 +5,6 @@ SELECT walked, known, due_at, payment_id, from_account, to_account, amount, hold
        schedule_id
   FROM payments_ahead($1, $2, $3, $4, $5)
 
--- name: money_exceeds
-SELECT payments_ahead_exceed($1, $2, $3)
-
 -- name: money_accounts
 SELECT a.account_id, a.balance, a.held, a.floor, a.frozen_at IS NOT NULL, a.closed_at IS NOT NULL,
        a.currency

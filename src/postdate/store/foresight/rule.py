@@ -1,48 +1,59 @@
 """The rules of schedules, as far as they say what will be due."""
 
+from collections import defaultdict
+from collections.abc import Collection
 from datetime import datetime
-from functools import lru_cache
-from typing import Final
 from uuid import UUID
 
 import msgspec
 
-from postdate.model.schedule.schedule import PaymentTemplate, Policies, Rule
+from postdate.model.schedule.schedule import PaymentTemplate
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
-REMEMBERED: Final = 16_384
-
-rule_of: Final = lru_cache(REMEMBERED)(msgspec.json.Decoder(Rule).decode)
-policies_of: Final = lru_cache(REMEMBERED)(msgspec.json.Decoder(Policies).decode)
-_payment: Final = msgspec.json.Decoder(PaymentTemplate)
+Fingerprint = tuple[object, ...]
+"""What changes whenever a rule, a pause or a calendar does; it begins with the number of rules."""
 
 
 class ScheduleRule(msgspec.Struct, frozen=True, gc=False):
-    """A schedule that goes on: its rule, and what each occurrence becomes."""
+    """A schedule that goes on: how far it has come, and what each occurrence becomes."""
 
     tenant_id: int
     schedule_id: UUID
     handled: datetime
     runs: int
+    lane: str | None = None
+    destination: str | None = None
+    payment: PaymentTemplate | None = None
+
+
+class StoredRule(msgspec.Struct, frozen=True, gc=False):
+    """A schedule with its rule as it is stored."""
+
     rule_json: str
     policies_json: str
-    lane: str | None
-    destination: str | None
     payment_json: str | None
-
-    @property
-    def payment(self) -> PaymentTemplate | None:
-        """Return the payment that each occurrence becomes, if it becomes one."""
-        return None if self.payment_json is None else _payment.decode(self.payment_json)
+    schedule: ScheduleRule
 
 
-async def fingerprint(connection: Connection, tenant_id: int | None) -> tuple[object, ...]:
-    """Return what changes whenever a rule, a pause or a calendar of a tenant does."""
-    return tuple(await connection.fetchrow(query("rule_fingerprint"), tenant_id) or ())
+async def fingerprints(connection: Connection, tenant_id: int | None) -> dict[int, Fingerprint]:
+    """Return the fingerprints of a tenant's rules, or of all tenants', by bucket."""
+    rows = await connection.fetch(query("rule_fingerprints"), tenant_id)
+    return {bucket: tuple(rest) for bucket, *rest in rows}
 
 
-async def load(connection: Connection, tenant_id: int | None, limit: int) -> list[ScheduleRule]:
-    """Return the rules of a tenant, or of all tenants."""
-    rows = await connection.fetch(query("rule_list"), tenant_id, limit)
-    return [ScheduleRule(*row) for row in rows]
+async def load(
+    connection: Connection, tenant_id: int | None, buckets: Collection[int], bucket_limit: int
+) -> dict[int, list[StoredRule]]:
+    """Return the rules of some buckets of a tenant, or of all tenants."""
+    found: dict[int, list[StoredRule]] = defaultdict(list)
+    rows = await connection.fetch(query("rule_list"), tenant_id, list(buckets), bucket_limit)
+    for bucket, rule, policies, payment, *schedule in rows:
+        found[bucket].append(StoredRule(rule, policies, payment, ScheduleRule(*schedule)))
+    return found
+
+
+async def largest(connection: Connection, min_count: int, limit: int) -> list[int]:
+    """Return the tenants that have the most schedules, of those that have so many."""
+    rows = await connection.fetch(query("rule_largest"), min_count, limit)
+    return [row[0] for row in rows]

@@ -180,13 +180,14 @@ CREATE OR REPLACE FUNCTION client_event(
     RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     told event;
+    -- Before the row: in the midst of one Citus would ask for it whatever `changes` says.
+    leaves bytea := CASE WHEN changes THEN state_now(of_type, of_tenant, of_subject, says) END;
 BEGIN
     INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data, state)
     VALUES (bucket_of(of_subject), of_tenant, of_subject,
             client_new_id(bucket_of(of_subject), NULL,
                           greatest(clock(), uuid_instant(of_subject) + interval '1 ms')),
-            of_type, by_actor, says,
-            CASE WHEN changes THEN state_now(of_type, of_tenant, of_subject, says) END)
+            of_type, by_actor, says, leaves)
     RETURNING * INTO told;
     INSERT INTO outbox (bucket, tenant_id, time, types, subjects, events, digests)
     VALUES (told.bucket, told.tenant_id, told.time, ARRAY[told.type], ARRAY[told.subject],
@@ -247,6 +248,8 @@ DECLARE
     payment_of payment;
     me client_role;
     staged text;
+    -- Here: another database node would take its own login for the client's.
+    of_tenant integer := (SELECT r.tenant_id FROM client_role r WHERE r.role_name = session_user);
 BEGIN
     IF id IS NULL THEN
         PERFORM client_wrong('id', 'Give the id of a job or a payment.');
@@ -254,8 +257,7 @@ BEGIN
     SELECT r.kind INTO staged FROM client_request r
      WHERE r.transaction = pg_current_xact_id() AND r.subject = id AND r.kind <> 'cancel';
     SELECT p.* INTO payment_of FROM payment p
-     WHERE p.bucket = bucket_of(id) AND p.payment_id = id
-       AND p.tenant_id = (SELECT r.tenant_id FROM client_role r WHERE r.role_name = session_user);
+     WHERE p.bucket = bucket_of(id) AND p.payment_id = id AND p.tenant_id = of_tenant;
     me := client_identity(CASE WHEN payment_of.payment_id IS NOT NULL OR staged = 'payment'
                                THEN 'payments:write' ELSE 'jobs:write' END);
     -- What this very transaction asked for is simply no longer asked for.

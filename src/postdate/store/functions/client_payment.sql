@@ -4,13 +4,16 @@
 -- An account by its id. Its bucket is a hash that SQL does not know: each of the 64 is asked, which
 -- are as many look-ups by key.
 CREATE OR REPLACE FUNCTION client_account(of_tenant integer, of_account text) RETURNS account
-    LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
-    SELECT found.* FROM generate_series(0, 63) AS buckets (bucket)
-     CROSS JOIN LATERAL (SELECT a.* FROM account a WHERE a.bucket = buckets.bucket
+    LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+DECLARE
+    known account;
+BEGIN
+    SELECT found.* INTO known FROM outbox_lock place
+     CROSS JOIN LATERAL (SELECT a.* FROM account a WHERE a.bucket = place.bucket
                             AND a.tenant_id = of_tenant AND a.account_id = of_account
-                         OFFSET 0) AS found
-     LIMIT 1
-$$;
+                          LIMIT 1) AS found;
+    RETURN known;
+END $$;
 
 -- An account that can take part in a payment, or the refusal of ledger/hold.py.
 CREATE OR REPLACE FUNCTION client_usable(of_tenant integer, of_account text, field text)
@@ -259,6 +262,7 @@ DECLARE
     at timestamptz := clock();
     asked client_request;
     payer account;
+    payers account[] := '{}';
     taken jsonb := '{}';
     above bigint := client_setting(of_tenant, 'payment.approval_above')::bigint;
     seconds float8 := client_setting(of_tenant, 'payment.approval_seconds')::float8;
@@ -295,6 +299,7 @@ BEGIN
             taken := taken || jsonb_build_object(payer.account_id,
                 coalesce((taken ->> payer.account_id)::bigint, 0)
                 + (asked.body ->> 'amount')::bigint);
+            payers := payers || payer;
         END IF;
     END LOOP;
     FOREACH waits IN ARRAY ARRAY[false, true] LOOP
@@ -320,15 +325,10 @@ BEGIN
                              NULL, true);
     END LOOP;
     PERFORM account_hold(array_agg(bucket), array_agg(of_tenant), array_agg(account_id),
-                         array_agg(amount), array_agg(floor), array_agg(max_amount))
-       FROM (SELECT a.bucket, a.account_id, (taken ->> a.account_id)::bigint AS amount, a.floor,
-                    a.max_amount
-               FROM (SELECT DISTINCT (r.body ->> 'bucket')::smallint AS bucket,
-                            r.body ->> 'from_account_id' AS account_id FROM client_request r
-                      WHERE r.transaction = mine AND r.body ->> 'funding' = 'hold') AS payers
-               JOIN account a ON a.bucket = payers.bucket AND a.tenant_id = of_tenant
-                AND a.account_id = payers.account_id
-              ORDER BY a.bucket, a.account_id) AS held
+                         array_agg((taken ->> account_id)::bigint), array_agg(floor),
+                         array_agg(max_amount))
+       FROM (SELECT DISTINCT p.bucket, p.account_id, p.floor, p.max_amount
+               FROM unnest(payers) AS p ORDER BY p.bucket, p.account_id) AS held
      HAVING count(*) > 0;
 END $$;
 

@@ -31,21 +31,22 @@ SELECT NULL, NULL, w.due_at, p.payment_id, p.from_account, p.to_account, p.amoun
  WHERE of_tenant = current_tenant() AND w.tenant_id = of_tenant AND w.due_at <= seen.known
 $$;
 
--- Whether more than so many timers of payments become due before an instant, those of all tenants
--- counted: an index tells, and no payment is looked at.
-CREATE OR REPLACE FUNCTION payments_ahead_exceed(
-    of_lane integer, until_at timestamptz, most integer
+-- Whether more than so many timers of some lanes become due before an instant, those of all tenants
+-- counted: an index tells, and no timer is looked at.
+CREATE OR REPLACE FUNCTION timers_ahead_exceed(
+    of_lanes integer[], until_at timestamptz, most integer
 ) RETURNS boolean
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT
     SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 SELECT count(*) > most
-  FROM (SELECT FROM outbox_lock buckets
+  FROM (SELECT head.subject FROM outbox_lock buckets
          CROSS JOIN LATERAL (
-               SELECT FROM timer t
-                WHERE t.bucket = buckets.bucket AND t.lane_id = of_lane AND t.due_at < until_at
-                LIMIT most + 1) AS head
+               SELECT t.subject FROM timer t
+                WHERE t.bucket = buckets.bucket AND t.lane_id = ANY (of_lanes)
+                  AND t.due_at < until_at LIMIT most + 1) AS head
          LIMIT most + 1) AS walked
 $$;
 
-REVOKE EXECUTE ON FUNCTION payments_ahead, payments_ahead_exceed FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION payments_ahead, payments_ahead_exceed TO postdate_reader;
+REVOKE EXECUTE ON FUNCTION payments_ahead, timers_ahead_exceed FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION payments_ahead, timers_ahead_exceed TO postdate_reader;
+GRANT EXECUTE ON FUNCTION timers_ahead_exceed TO postdate_writer;

@@ -59,16 +59,17 @@ BEGIN
            coalesce(effective, first_effective)
       FROM (SELECT unnest(ids) AS id, unnest(tenants) AS tenant, unnest(lanes) AS lane,
                    unnest(effectives) AS effective) AS new;
-    -- OFFSET 0 makes a row one value, for else the planner does not inline its digest, and has the
-    -- digests taken before the rows are sorted, which are then narrow.
+    -- The inner OFFSET 0 makes plain columns of what is computed, for else the planner does not
+    -- inline the digest; the outer has digests taken before the rows are sorted, which are then
+    -- narrow.
     INSERT INTO outbox (bucket, tenant_id, types, subjects, digests)
     SELECT bucket, tenant_id, '{job.accepted}', array_agg(job_id ORDER BY job_id),
            string_agg(digest, '' ORDER BY job_id)
-      FROM (SELECT (j).bucket, (j).tenant_id, (j).job_id, job_digest(j) AS digest
-              FROM (SELECT j FROM job_rows(
+      FROM (SELECT j.bucket, j.tenant_id, j.job_id, job_digest(ROW(j.*)::job) AS digest
+              FROM (SELECT * FROM job_rows(
                         ids, tenants, lanes, dues, effectives, expiries, destinations, policies,
                         payloads, types, refs, spreads, metadatas, descriptions, schedules,
-                        origins, traceparents, actors, keys, at) AS j OFFSET 0) AS one
+                        origins, traceparents, actors, keys, at) OFFSET 0) AS j
             OFFSET 0) AS accepted
      GROUP BY bucket, tenant_id;
 END $$;

@@ -41,16 +41,15 @@ BEGIN
     SELECT bucket, coalesce(tenant, first_tenant), lane, id, due
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(dues) AS due) AS new;
-    -- OFFSET 0 makes a row one value, for else the planner does not inline its digest, and has the
-    -- digests taken before the rows are sorted, which are then narrow.
+    -- Why twice OFFSET 0: see job_insert.
     INSERT INTO outbox (bucket, tenant_id, types, subjects, digests)
     SELECT bucket, tenant_id, '{payment.scheduled}', array_agg(payment_id ORDER BY payment_id),
            string_agg(digest, '' ORDER BY payment_id)
-      FROM (SELECT (p).bucket, (p).tenant_id, (p).payment_id, payment_digest(p) AS digest
-              FROM (SELECT p FROM payment_rows(
+      FROM (SELECT p.bucket, p.tenant_id, p.payment_id,
+                   payment_digest(ROW(p.*)::payment) AS digest
+              FROM (SELECT * FROM payment_rows(
                         buckets, tenants, ids, payers, payees, amounts, dues, holds, retries,
-                        descriptions, schedules, traces, brokens, actors, keys) AS p
-                    OFFSET 0) AS one
+                        descriptions, schedules, traces, brokens, actors, keys) OFFSET 0) AS p
             OFFSET 0) AS accepted
      GROUP BY bucket, tenant_id;
 END $$;

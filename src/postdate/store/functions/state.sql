@@ -106,6 +106,11 @@ BEGIN
                  UNION ALL
                 SELECT v.weekend, v.holidays, v.since FROM calendar_version v
                  WHERE v.tenant_id = of_tenant AND v.name = $4) AS held;
+    WHEN 'change_set' THEN
+        SELECT ROW(note, created_by, instant_text(created_at), changes, summary,
+                   encode(sha256(convert_to(steps::text, 'UTF8')), 'hex'))::text INTO found
+          FROM change_set WHERE bucket = bucket_of(of_subject) AND tenant_id = of_tenant
+           AND change_set_id = of_subject;
     WHEN 'tenant' THEN
         SELECT ROW(t.name, instant_text(created_at), instant_text(disabled_at))::text INTO found
           FROM tenant t WHERE t.tenant_id = of_tenant;

@@ -31,6 +31,16 @@ class DisabledDestination(msgspec.Struct, frozen=True):
     reason: str | None
 
 
+class BrokenOffSet(msgspec.Struct, frozen=True):
+    """A change set that was begun, and that nobody works on any more."""
+
+    change_set_id: UUID
+    status: str
+    changed_at: datetime
+    changes: int
+    made: int
+
+
 class LaggingSubscription(msgspec.Struct, frozen=True):
     """A subscription that is paused, fails, or is far behind."""
 
@@ -71,6 +81,12 @@ async def disabled(connection: Connection, tenant_id: int, limit: int) -> list[D
     """List disabled destinations, those disabled for longest first."""
     rows = await connection.fetch(query("overview_disabled"), tenant_id, limit)
     return [DisabledDestination(*row) for row in rows]
+
+
+async def broken_off(connection: Connection, tenant_id: int, limit: int) -> list[BrokenOffSet]:
+    """List change sets that were broken off, the oldest first."""
+    rows = await connection.fetch(query("overview_broken_off"), tenant_id, limit)
+    return [BrokenOffSet(*row) for row in rows]
 
 
 async def lagging(

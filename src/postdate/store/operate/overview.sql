@@ -35,6 +35,16 @@ SELECT count(*) FILTER (WHERE found.job)::integer AS jobs,
           AND o.status <> 'COMPLETED' AND o.subject >= $2
         ORDER BY o.subject DESC LIMIT $3) AS found
 
+-- name: overview_broken_off
+-- Change sets that were begun, and that nobody works on any more.
+SELECT change_set_id, status, changed_at, jsonb_array_length(changes),
+       (SELECT count(*) FROM jsonb_array_elements(summary) AS step (said)
+         WHERE step.said ->> 'state' = 'done')
+  FROM change_set
+ WHERE tenant_id = $1 AND status IN ('APPLYING', 'UNDOING')
+   AND (held_until IS NULL OR held_until < clock())
+ ORDER BY changed_at LIMIT $2
+
 -- name: overview_disabled
 SELECT name, disabled_at, disabled_reason FROM destination
  WHERE tenant_id = $1 AND disabled_at IS NOT NULL ORDER BY disabled_at LIMIT $2

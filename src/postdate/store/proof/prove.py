@@ -104,6 +104,7 @@ STATE_NOUNS: Final = (
     "approval",
     "attempt",
     "calendar",
+    "change_set",
     "destination",
     "halt",
     "key",

@@ -100,7 +100,8 @@ UPDATE schedule SET version = $4, ended_at = $5, set_aside_at = NULL, set_aside_
 -- name: schedule_pause
 -- A pause that follows another of which something is still undecided keeps its beginning: what that
 -- one skipped must not run.
-UPDATE schedule SET paused_at = CASE WHEN resumed_at > handled THEN paused_at ELSE clock() END,
+UPDATE schedule
+   SET paused_at = CASE WHEN resumed_at > handled THEN paused_at ELSE (SELECT clock()) END,
        resumed_at = NULL, paused_note = $4, changed_at = clock()
  WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3
 

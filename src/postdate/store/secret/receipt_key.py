@@ -43,7 +43,7 @@ class ReceiptKeys:
 
     async def rotate(self) -> ReceiptKey:
         """Make a new key, which signs from now on."""
-        async with self._database.write() as connection:
+        async with self._database.write("receipt_key.rotate") as connection:
             await secret.admit(connection, self._keyring)
             return await create(connection, self._keyring)
 

@@ -19,13 +19,13 @@ async def rotate(database: Database, keyring: Keyring) -> int:
 
     Servers may run meanwhile. When this has returned, no row needs an older key.
     """
-    async with database.write() as connection:
+    async with database.write("secret.admit") as connection:
         await secret.admit(connection, keyring)
     changed = 0
     # A row that was written between reading and replacing is left for the next round.
     while (found := await _round(database, keyring)) > 0:
         changed += found
-    async with database.write() as connection:
+    async with database.write("secret.forget") as connection:
         await connection.execute(query("secret_forget"), keyring.newest)
     return changed
 
@@ -43,7 +43,7 @@ async def _walk(
     """Renew the rows of a table in the order of their id, their first column."""
     changed, after = 0, 0
     while True:
-        async with database.write() as connection:
+        async with database.write("secret.renew") as connection:
             rows = await connection.fetch(text, after, BATCH)
             for row in rows:
                 changed += await renew(connection, keyring, *row)

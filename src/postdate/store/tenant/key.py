@@ -114,9 +114,14 @@ async def end(connection: Connection, tenant_id: int, key_id: UUID, seconds: flo
     return await connection.fetchval(query("key_end"), tenant_id, key_id, seconds)
 
 
-async def revoke(connection: Connection, tenant_id: int, key_id: UUID) -> datetime | None:
-    """End a key now; None when the tenant has no such key."""
-    return await connection.fetchval(query("key_revoke"), tenant_id, key_id)
+async def revoke(
+    connection: Connection, tenant_id: int, key_id: UUID
+) -> tuple[datetime, bool] | None:
+    """End a key now; return when it ended and whether that is new, None for no such key."""
+    if (at := await connection.fetchval(query("key_revoke"), tenant_id, key_id)) is not None:
+        return at, True
+    at = await connection.fetchval(query("key_revoked"), tenant_id, key_id)
+    return None if at is None else (at, False)
 
 
 async def used(connection: Connection, key_ids: Sequence[UUID]) -> None:

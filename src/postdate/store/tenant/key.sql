@@ -31,8 +31,11 @@ SELECT key_id, hint, note, scopes, accounts, max_amount, created_at, expires_at,
   FROM api_key WHERE tenant_id = $1 AND key_id > $2 ORDER BY key_id LIMIT $3
 
 -- name: key_revoke
-UPDATE api_key SET revoked_at = coalesce(revoked_at, (SELECT server_clock()))
- WHERE tenant_id = $1 AND key_id = $2 RETURNING revoked_at
+UPDATE api_key SET revoked_at = (SELECT server_clock())
+ WHERE tenant_id = $1 AND key_id = $2 AND revoked_at IS NULL RETURNING revoked_at
+
+-- name: key_revoked
+SELECT revoked_at FROM api_key WHERE tenant_id = $1 AND key_id = $2
 
 -- name: key_find
 SELECT note, scopes, accounts, max_amount, expires_at,

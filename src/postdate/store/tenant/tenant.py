@@ -42,9 +42,9 @@ async def enabled(connection: Connection, name: str) -> EnabledTenant | None:
     return EnabledTenant(*row) if row else None
 
 
-async def disable(connection: Connection, tenant_id: int, *, disabled: bool) -> None:
-    """Take the keys of a tenant no more, or again."""
-    await connection.execute(query("tenant_disable"), tenant_id, disabled)
+async def disable(connection: Connection, tenant_id: int, *, disabled: bool) -> bool:
+    """Take the keys of a tenant no more, or again; return whether that is new."""
+    return await connection.fetchval(query("tenant_disable"), tenant_id, disabled) is not None
 
 
 async def page(connection: Connection, after: str, limit: int) -> list[TenantRow]:

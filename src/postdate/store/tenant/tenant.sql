@@ -10,8 +10,9 @@ SELECT tenant_id FROM tenant WHERE name = $1
 SELECT tenant_id, test FROM tenant WHERE name = $1 AND disabled_at IS NULL
 
 -- name: tenant_disable
-UPDATE tenant SET disabled_at = CASE WHEN $2 THEN coalesce(disabled_at, (SELECT clock())) END
- WHERE tenant_id = $1
+UPDATE tenant SET disabled_at = CASE WHEN $2 THEN (SELECT clock()) END
+ WHERE tenant_id = $1 AND (disabled_at IS NULL) = $2
+RETURNING tenant_id
 
 -- name: tenant_list
 SELECT tenant_id, name, created_at, disabled_at, test FROM tenant

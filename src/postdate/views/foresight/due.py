@@ -12,6 +12,8 @@ import msgspec
 
 from postdate.model.ids import BUCKETS
 from postdate.model.tenant.test_clock import own_lane
+from postdate.store.connection.database import Connection
+from postdate.store.foresight import due as due_store
 from postdate.store.foresight.due import DueMinutes, DueWalk, WalkWindow
 from postdate.store.operate.overview import Places
 from postdate.store.timer.lane import Lane
@@ -66,19 +68,22 @@ def lane_buckets(lanes: Sequence[Lane], *own: int) -> Places:
 
 
 async def stored_due(
-    walk: Walk, everywhere: Places, begin: datetime, until: datetime, exact_limit: int = EXACT_LIMIT
+    connection: Connection,
+    walk: Walk,
+    everywhere: Places,
+    begin: datetime,
+    until: datetime,
+    exact_limit: int = EXACT_LIMIT,
 ) -> StoredDue:
     """Count what becomes due; estimate it from some buckets of each lane when it is too much."""
     lanes = _by_lane(everywhere)
     look = partial(_look, walk, begin, until)
+    # What is added between the two is counted as well.
+    if not await due_store.exceeds(connection, lanes, until, exact_limit):
+        exact = await look(everywhere, 2 * exact_limit, 2 * exact_limit)
+        return StoredDue(found=exact.found, known_until=until)
     drawn = _draw(lanes, dict.fromkeys(lanes, 1))
     probe = await look(drawn, max(MIN_ROWS, PROBE_ROWS // max(1, len(lanes))))
-    # What lies beyond the look may be nothing: only what was seen speaks against counting all.
-    seen = _rates(probe, drawn, 1.0)
-    if sum(seen[lane] * len(buckets) for lane, buckets in lanes.items()) <= 2 * exact_limit:
-        exact = await look(everywhere, exact_limit + 1, exact_limit + 1)
-        if exact.walked <= exact_limit:
-            return StoredDue(found=exact.found, known_until=until)
     rates = _rates(probe, drawn, (until - begin) / max(probe.known_until - begin, MINUTE))
     share = SAMPLE_ROWS / len(lanes)
     drawn = _draw(lanes, {lane: max(1, int(share / max(1.0, rates[lane]))) for lane in lanes})

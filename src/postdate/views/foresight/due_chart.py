@@ -72,11 +72,7 @@ def _counts(
         if each.payments is payments:
             pairs = zip(each.minutes, each.counts, strict=True)
             grid.add_minutes((minute, count) for minute, count in pairs if minute >= 0)
-    own = [
-        grid.counts_within(*window)
-        for (kind, _), grid in scheduled.grids.items()
-        if kind is payments
-    ]
+    own = [counts for (kind, _), counts in scheduled.counts.items() if kind is payments]
     return added([grid.counts(), *own])
 
 

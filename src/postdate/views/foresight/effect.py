@@ -8,12 +8,13 @@ import msgspec
 from postdate.model.foresight.capacity import LoadCapacity
 from postdate.model.foresight.hypothesis import Hypothesis, merged
 from postdate.model.foresight.money import FailingPayment
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.foresight.due import DueMinutes
 from postdate.views.foresight.due import StoredDue
 from postdate.views.foresight.load import CAPACITY_SETTINGS, MINUTE, LoadParts, LoadViews
 from postdate.views.foresight.load_shape import LoadQuestion, LoadQueue
 from postdate.views.foresight.money import MoneyViews
-from postdate.views.foresight.rules import PlannedSchedule, RuleBook, count_schedules
+from postdate.views.foresight.rules import PlannedSchedule, RuleBook, count_schedules, supposed
 
 MAX_NAMED = 50
 """How many payments are named that would fail only then."""
@@ -28,10 +29,10 @@ class ChangeEffect(msgspec.Struct, frozen=True, kw_only=True):
     error_percent: int | None
     moved: int
     """How many stored jobs and payments would be due at another instant, or never."""
-    moved_amount: int
-    """What the payments among them come to."""
-    released_amount: int
-    """How much of what is held would be released at once."""
+    moved_amount: int | None
+    """What the payments among them come to; null for a key without `payments:read`."""
+    released_amount: int | None
+    """How much of what is held would be released at once; null as above."""
     held: int
     """How many jobs and payments would wait: in paused lanes, or for the end of a freeze."""
     skipped: int
@@ -42,6 +43,12 @@ class ChangeEffect(msgspec.Struct, frozen=True, kw_only=True):
     failing_after: int
     failing: list[FailingPayment]
     """Payments that would fail, and would not otherwise."""
+
+    def seen_by(self, actor: Identity) -> "ChangeEffect":
+        """Leave out amounts, and which payments fail, where the key may not read payments."""
+        if actor.allows(Scope.PAYMENTS_READ):
+            return self
+        return msgspec.structs.replace(self, moved_amount=None, released_amount=None, failing=[])
 
 
 class EffectViews:
@@ -89,7 +96,7 @@ def _both(
 ) -> tuple[list[LoadQueue], list[LoadQueue], int]:
     """Return the queues as they are and as they would be, and how much would wait."""
     naming, window = parts.naming, parts.window
-    counted = count_schedules(book.planned, naming.of_rule, *window)
+    counted = count_schedules(book, naming.by, *window)
     lanes = {
         lane_id: msgspec.structs.replace(
             lane, rate_per_second=hypothesis.rates.get(lane.name, lane.rate_per_second)
@@ -102,8 +109,7 @@ def _both(
         naming=naming.with_lanes(lanes),
         capacities=_capacities(parts, hypothesis),
     )
-    planned = _planned(book, hypothesis)
-    would = count_schedules(planned, naming.of_rule, *window)
+    would = count_schedules(supposed(_planned(book, hypothesis)), naming.by, *window)
     grids, held = changed.grids(would), 0
     for key in [key for key in grids if not key[0] and key[1] in hypothesis.paused_lanes]:
         held += grids.pop(key).count
@@ -126,9 +132,7 @@ def _capacities(parts: LoadParts, hypothesis: Hypothesis) -> dict[bool, LoadCapa
 
 def _planned(book: RuleBook, hypothesis: Hypothesis) -> list[PlannedSchedule]:
     return [
-        each._replace(
-            jitter_seconds=hypothesis.jitter_of(each.schedule.schedule_id, each.jitter_seconds)
-        )
+        each.with_jitter(hypothesis.jitter_of(each.schedule.schedule_id, each.jitter_seconds))
         for each in book.planned
         if each.schedule.schedule_id not in hypothesis.paused_schedules
     ]
@@ -139,8 +143,8 @@ def _occurrences(parts: LoadParts, book: RuleBook, hypothesis: Hypothesis) -> in
     paused = [
         each for each in book.planned if each.schedule.schedule_id in hypothesis.paused_schedules
     ]
-    grids = count_schedules(paused, parts.naming.of_rule, *parts.window).grids
-    return sum(sum(grid.counts_within(*parts.window)) for grid in grids.values())
+    counted = count_schedules(supposed(paused), parts.naming.by, *parts.window)
+    return sum(sum(counts) for counts in counted.counts.values())
 
 
 def _stored(parts: LoadParts, hypothesis: Hypothesis) -> StoredDue:

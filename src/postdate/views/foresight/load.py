@@ -10,12 +10,11 @@ import msgspec
 
 from postdate.model.foresight.capacity import LoadCapacity, chosen, limited
 from postdate.model.foresight.lateness import late_forecast
-from postdate.model.foresight.minutes import Counts, MinuteGrid, added, coarsen
+from postdate.model.foresight.minutes import Counts, added, coarsen, no_counts
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
 from postdate.store.foresight import due as due_store
-from postdate.store.foresight.rule import ScheduleRule
 from postdate.store.operate import activity as activity_store
 from postdate.store.operate import vital as vital_store
 from postdate.store.operate.activity import ActivitySlot
@@ -23,23 +22,24 @@ from postdate.store.schedule import schedule as schedule_store
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.views.foresight.due import StoredDue, lane_buckets, stored_due
 from postdate.views.foresight.load_shape import (
-    By,
     LoadPeak,
     LoadQuestion,
     LoadQueue,
     LoadSeries,
     LoadView,
+    Spread,
     SpreadEffect,
 )
 from postdate.views.foresight.rules import (
     MAX_SERIES,
     OTHERS,
+    By,
     CountedSchedules,
     RuleBook,
     RuleBooks,
-    ScheduleCounts,
     SeriesKey,
-    Spread,
+    count_schedules,
+    supposed,
 )
 
 R = TypeVar("R")
@@ -73,7 +73,6 @@ class LoadViews:
         self._lanes = lanes
         self._settings = settings
         self._books = books
-        self._counts = ScheduleCounts()
 
     async def load(self, tenant_id: int, question: LoadQuestion) -> LoadView:
         """Answer for one tenant."""
@@ -103,7 +102,7 @@ class LoadViews:
         async with self._database.connection() as connection:
             window = await self._window(connection, question)
             walk = partial(due_store.by_tenant, connection)
-            stored = await stored_due(walk, lane_buckets(lanes), *window)
+            stored = await stored_due(connection, walk, lane_buckets(lanes), *window)
             book = await self._books.get(connection, None)
             slots = await activity_store.recent_of_all(connection, MEASURED_SECONDS)
             ids = {each.schedule.tenant_id for each in book.planned}
@@ -118,10 +117,9 @@ class LoadViews:
     ) -> tuple[StoredDue, CountedSchedules]:
         """Count for the overview: what is stored, and what schedules have to come."""
         walk = partial(due_store.by_lane, connection, tenant_id)
-        stored = await stored_due(walk, lane_buckets(lanes), *window)
+        stored = await stored_due(connection, walk, lane_buckets(lanes), *window)
         book = await self._books.get(connection, tenant_id)
-        naming = LoadNaming("total", lanes, {})
-        scheduled = await computed(None, self._counts.get, book, "total", naming.of_rule, window)
+        scheduled = await computed(None, count_schedules, book, "total", *window)
         return stored, scheduled
 
     async def _window(self, connection: Connection, question: LoadQuestion) -> Window:
@@ -131,13 +129,14 @@ class LoadViews:
         return begin, min(max(until, begin + MINUTE), begin + MAX_WINDOW)
 
     async def _view(self, tenant_id: int | None, part: "LoadParts", book: RuleBook) -> LoadView:
-        naming, window, spread = part.naming, part.window, part.question.spread
+        by, window, spread = part.naming.by, part.window, part.question.spread
 
         def compute() -> LoadView:
-            view = part.view(self._counts.get(book, naming.by, naming.of_rule, window), book)
+            view = part.view(count_schedules(book, by, *window), book)
             if spread is None:
                 return view
-            changed = self._counts.get(book, naming.by, naming.of_rule, window, spread)
+            spreaded = supposed([spread.of(each) for each in book.planned])
+            changed = count_schedules(spreaded, by, *window)
             return msgspec.structs.replace(view, spread=part.effect(changed, spread))
 
         return await computed(tenant_id, compute)
@@ -167,13 +166,13 @@ async def _stored(
     connection: Connection, tenant_id: int, by: By, lanes: Sequence[Lane], window: Window
 ) -> StoredDue:
     by_lane = partial(due_store.by_lane, connection, tenant_id)
-    found = await stored_due(by_lane, lane_buckets(lanes), *window)
+    found = await stored_due(connection, by_lane, lane_buckets(lanes), *window)
     if by != "destination":
         return found
     own = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
     places = [bucket for bucket, _ in own], [lane_id for _, lane_id in own]
     walk = partial(due_store.by_destination, connection, tenant_id)
-    jobs = await stored_due(walk, places, *window)
+    jobs = await stored_due(connection, walk, places, *window)
     payments = [each for each in found.found if each.payments]
     return StoredDue(
         found=jobs.found + payments,
@@ -199,17 +198,10 @@ class LoadNaming:
         """Return the same names for lanes with other limits."""
         return LoadNaming(self.by, list(lanes.values()), self._tenants)
 
-    def of_rule(self, rule: ScheduleRule) -> str:
-        """Return the name of the series to which the occurrences of a schedule belong."""
-        match self.by:
-            case "lane":
-                return rule.lane or ("default" if rule.payment_json is None else "")
-            case "destination":
-                return rule.destination or ""
-            case "tenant":
-                return self._tenants.get(rule.tenant_id, str(rule.tenant_id))
-            case "total":
-                return ""
+    def of_scheduled(self, name: str) -> str:
+        """Return the name of the series of schedules: that of a tenant is told as its id."""
+        one_tenant = self.by == "tenant" and name != OTHERS
+        return self._tenants.get(int(name), name) if one_tenant else name
 
     def of_stored(self, key: int | str | None) -> str:
         """Return the name of the series of a lane's id, a destination or a tenant's id."""
@@ -243,7 +235,8 @@ class LoadParts(msgspec.Struct, frozen=True):
     def view(self, counted: CountedSchedules, book: RuleBook) -> LoadView:
         """Put the answer together."""
         begin, until = self.window
-        width = self.question.slot_minutes or _width(until - begin)
+        usual = next(minutes for upto, minutes in _WIDTHS if until - begin <= upto)
+        width = self.question.slot_minutes or usual
         grids = self.grids(counted)
         return LoadView(
             from_at=begin,
@@ -255,8 +248,7 @@ class LoadParts(msgspec.Struct, frozen=True):
             queues=self.queues(grids),
             error_percent=self.stored.error_percent,
             schedules=sum(
-                self.question.payments or each.schedule.payment_json is None
-                for each in book.planned
+                self.question.payments or each.schedule.payment is None for each in book.planned
             ),
             left_out=counted.left_out + book.left_out,
         )
@@ -271,9 +263,10 @@ class LoadParts(msgspec.Struct, frozen=True):
         """Put what is stored beside what schedules have to come, series by series."""
         wanted = self.naming.wanted(self.question)
         grids: dict[SeriesKey, _Both] = defaultdict(lambda: _Both(self.window))
-        for series, grid in counted.grids.items():
+        for (payments, name), counts in counted.counts.items():
+            series = payments, self.naming.of_scheduled(name)
             if wanted(series):
-                grids[series].scheduled = grid.counts_within(*self.window)
+                grids[series].scheduled = counts
         for each in self.stored.found:
             series = (each.payments, self.naming.of_stored(each.key))
             if wanted(series):
@@ -285,9 +278,9 @@ class LoadParts(msgspec.Struct, frozen=True):
             LoadSeries(
                 kind="payments" if payments else "jobs",
                 name=name,
-                stored=both.stored.total(),
-                scheduled=sum(both.scheduled),
-                counts=coarsen(both.total, width),
+                counts=both.coarsened(width),
+                stored=(stored := both.stored.total()),
+                scheduled=both.amount - stored,
             )
             for (payments, name), both in sorted(grids.items())
         ]
@@ -321,7 +314,7 @@ class LoadParts(msgspec.Struct, frozen=True):
         return LoadQueue(
             kind="payments" if payments else "jobs",
             name=name,
-            total=sum(counts),
+            total=sum(part.amount for part in parts),
             backlog=backlog,
             peak=LoadPeak(begin + counts.index(most) * MINUTE, most) if most else None,
             capacity=capacity,
@@ -335,18 +328,17 @@ class _Both:
     """What is stored and what schedules make of one series, by minute."""
 
     def __init__(self, window: Window) -> None:
-        self.scheduled = MinuteGrid(*window).counts()
+        self.scheduled = no_counts((window[1] - window[0]) // MINUTE)
         self.stored: Counter[int] = Counter()
         self.backlog = 0
         self._total: Counts | None = None
+        self._amount: int | None = None
 
     def add_stored(self, minutes: Sequence[int], counts: Sequence[int]) -> None:
         """Add what is stored; what is due before the window waits at its beginning."""
-        for minute, count in zip(minutes, counts, strict=True):
-            if minute < 0:
-                self.backlog += count
-            else:
-                self.stored[minute] += count
+        found = dict(zip(minutes, counts, strict=True))
+        self.backlog += found.pop(-1, 0)
+        self.stored.update(found)
 
     @property
     def total(self) -> Counts:
@@ -358,9 +350,22 @@ class _Both:
         return self._total
 
     @property
+    def amount(self) -> int:
+        """Return how much becomes due within the window."""
+        if self._amount is None:
+            self._amount = sum(self.total)
+        return self._amount
+
+    def coarsened(self, width: int) -> list[int]:
+        """Return how much becomes due in so many minutes at a time."""
+        counts = coarsen(self.total, width)
+        self._amount = sum(counts)
+        return counts
+
+    @property
     def count(self) -> int:
         """Return how much there is, what is due before the window included."""
-        return sum(self.total) + self.backlog
+        return self.amount + self.backlog
 
     def hold(self, begin: int, until: int) -> int:
         """Let what is due between two minutes wait for the later one; return how much that is."""
@@ -372,7 +377,7 @@ class _Both:
             total[minute] = 0
         if until < len(total):
             total[until] += waits
-        self._total = total
+        self._total, self._amount = total, None
         return waits
 
     def join(self, other: "_Both") -> None:
@@ -380,19 +385,15 @@ class _Both:
         self.scheduled = added([self.scheduled, other.scheduled])
         self.stored.update(other.stored)
         self.backlog += other.backlog
-        self._total = None
+        self._total = self._amount = None
 
 
 def _largest(grids: dict[SeriesKey, _Both], window: Window) -> dict[SeriesKey, _Both]:
     """Keep the largest series, and make one of all others."""
     if len(grids) <= MAX_SERIES:
         return dict(grids)
-    order = sorted(grids.items(), key=lambda each: -sum(each[1].total))
+    order = sorted(grids.items(), key=lambda each: -each[1].amount)
     kept = dict(order[:MAX_SERIES])
     for (payments, _), both in order[MAX_SERIES:]:
         kept.setdefault((payments, OTHERS), _Both(window)).join(both)
     return kept
-
-
-def _width(window: timedelta) -> int:
-    return next(minutes for upto, minutes in _WIDTHS if window <= upto)

@@ -8,9 +8,19 @@ import msgspec
 
 from postdate.model.foresight.capacity import LoadCapacity
 from postdate.model.foresight.lateness import LateForecast
-from postdate.views.foresight.rules import Spread
+from postdate.views.foresight.rules import By, PlannedSchedule
 
-By = Literal["total", "lane", "destination", "tenant"]
+
+class Spread(msgspec.Struct, frozen=True):
+    """Other jitter for some schedules (all where None), as a question."""
+
+    seconds: int
+    schedules: frozenset[UUID] | None = None
+
+    def of(self, each: PlannedSchedule) -> PlannedSchedule:
+        """Return a schedule with the jitter that it would have."""
+        changed = self.schedules is None or each.schedule.schedule_id in self.schedules
+        return each.with_jitter(self.seconds) if changed else each
 
 
 class LoadQuestion(msgspec.Struct, frozen=True, kw_only=True):

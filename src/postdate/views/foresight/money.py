@@ -22,14 +22,16 @@ from postdate.model.foresight.money import (
     ShortAccount,
     project,
 )
-from postdate.model.recurrence.plan import occurrences
-from postdate.model.schedule.schedule import FundsPolicy, jitter
+from postdate.model.foresight.rule_count import run_times, walked_times
+from postdate.model.schedule.schedule import FundsPolicy
+from postdate.model.tenant.test_clock import own_lane
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
+from postdate.store.foresight import due as due_store
 from postdate.store.foresight import money as store
 from postdate.store.foresight.money import AccountSum, OpenPayments
-from postdate.store.foresight.rule import policies_of
 from postdate.store.schedule import schedule as schedule_store
+from postdate.store.timer.timer import LANE_PAYMENT
 from postdate.views.foresight.rules import PlannedSchedule, RuleBook, RuleBooks
 
 EXACT_LIMIT: Final = 100_000
@@ -196,8 +198,9 @@ def _moved(each: ExpectedPayment, due_at: datetime, hypothesis: Hypothesis) -> E
 
 
 async def _open(connection: Connection, tenant_id: int, until: datetime) -> OpenPayments:
-    limit = EXACT_LIMIT + 1
-    most = BUCKET_LIMIT if await store.exceeds(connection, until, EXACT_LIMIT) else limit
+    limit, lanes = EXACT_LIMIT + 1, [own_lane(LANE_PAYMENT)]
+    too_many = await due_store.exceeds(connection, lanes, until, EXACT_LIMIT)
+    most = BUCKET_LIMIT if too_many else limit
     return await store.open_payments(connection, tenant_id, until, most, limit)
 
 
@@ -208,7 +211,7 @@ def standing_orders(
 
     Where there are too many, the window is cut in halves until they are few enough.
     """
-    orders = [each for each in book.planned if each.schedule.payment_json is not None]
+    orders = [each for each in book.planned if each.schedule.payment is not None]
     found: list[ExpectedPayment] = []
     for each in orders:
         found.extend(islice(_payments(each, now, until), limit + 1 - len(found)))
@@ -220,24 +223,25 @@ def standing_orders(
 def _payments(
     planned: PlannedSchedule, now: datetime, until: datetime
 ) -> Iterator[ExpectedPayment]:
-    schedule, plan = planned.schedule, planned.plan
-    payment, funds = schedule.payment, policies_of(schedule.policies_json).insufficient_funds
-    shift = jitter(schedule.schedule_id, planned.jitter_seconds)
-    left = None if plan.rule.max_runs is None else plan.rule.max_runs - schedule.runs
-    for each in occurrences(plan, max(schedule.handled, now - shift)):
-        due_at = each.scheduled_for + shift
-        if payment is None or due_at >= until or left == 0:
-            return
-        if each.skip is not None:
-            continue
-        left = None if left is None else left - 1
-        waits = timedelta(seconds=funds.retry_seconds)
+    schedule, shift, funds = planned.schedule, planned.shift, planned.funds
+    payment, runs = schedule.payment, planned.rule.plan.rule.max_runs
+    if payment is None:
+        return
+    after = max(schedule.handled, now - shift)
+    if runs is None:
+        times = run_times(planned.rule, after, until - shift)
+    else:
+        walked = walked_times(planned.rule.plan, after, until - shift)
+        times = islice(walked, max(0, runs - schedule.runs))
+    waits = timedelta(seconds=funds.retry_seconds) if funds.policy is FundsPolicy.RETRY else None
+    for at in times:
+        due_at = at + shift
         yield ExpectedPayment(
             due_at=due_at,
             from_account_id=payment.from_account_id,
             to_account_id=payment.to_account_id,
             amount=payment.amount,
-            retry_until=due_at + waits if funds.policy is FundsPolicy.RETRY else None,
+            retry_until=None if waits is None else due_at + waits,
             schedule_id=schedule.schedule_id,
         )
 
@@ -281,7 +285,7 @@ def _total(summed: AccountSum, curve: BalanceCurve) -> MoneyTotal:
         currency=summed.currency,
         accounts=summed.accounts,
         lowest=curve.lowest,
-        end=curve.points[-1],
+        end=curve.end,
         points=curve.thinned(MAX_POINTS),
     )
 
@@ -303,7 +307,7 @@ def _of_account(
         floor=account.floor,
         lowest=curve.lowest,
         first_short_at=short.first_short_at if short else None,
-        end=curve.points[-1],
+        end=curve.end,
         points=curve.thinned(MAX_POINTS),
         failing_count=len(failing),
         failing=failing[:MAX_FAILING],

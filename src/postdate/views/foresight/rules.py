@@ -1,31 +1,54 @@
-"""What schedules have to come, by minute: their rules read once, and counted once a day."""
+"""What schedules have to come, by minute: their rules read and compiled once, until they change."""
 
+import asyncio
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
-from typing import Final, NamedTuple
-from uuid import UUID
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from postdate.model.error import RefusedError
-from postdate.model.foresight.minutes import MinuteGrid, day_grid
-from postdate.model.foresight.rule_count import CountedRule, RuleCount
+from postdate.model.foresight.minutes import Counts, MinuteGrid
+from postdate.model.foresight.regular import CompiledRule
+from postdate.model.foresight.rule_count import CountedRule, RuleSum
 from postdate.model.recurrence.calendar import Calendar
-from postdate.model.recurrence.plan import RecurrencePlan
 from postdate.model.schedule.rule import plan_of
-from postdate.model.schedule.schedule import EPOCH, Definition, Rule, Template, jitter
+from postdate.model.schedule.schedule import (
+    EPOCH,
+    Definition,
+    InsufficientFunds,
+    PaymentTemplate,
+    Policies,
+    Rule,
+    Template,
+    jitter,
+)
 from postdate.store.connection.database import Connection
+from postdate.store.connection.off_loop import computed
 from postdate.store.foresight import rule as store
-from postdate.store.foresight.rule import ScheduleRule
+from postdate.store.foresight.rule import Fingerprint, ScheduleRule, StoredRule
 from postdate.store.schedule import calendar as calendar_store
 
-MAX_RULES: Final = 20_000
-"""How many schedules are looked at; of a tenant with more, the rest is told as left out."""
+MAX_BUCKET_RULES: Final = 500
+"""How many schedules of each of the 64 buckets are looked at: of 20,000 schedules all of them.
 
-MAX_BOOKS: Final = 256
-MAX_COUNTS: Final = 32
-"""How many countings are remembered: one of a year has 2 MB for each series."""
+Of a tenant with more, the rest is told as left out.
+"""
+
+MAX_BOOKED: Final = 40_000
+MAX_BOOKS: Final = 64
+"""How many schedules, of how many tenants, are remembered: 10,000 with their sums take 70 MB."""
+
+READ_BUCKETS: Final = 8
+"""How many buckets are read at once: the event loop decodes their rows."""
+
+MAX_CARRIED: Final = 16
+"""If more buckets have changed, all is added up anew."""
+
+By = Literal["total", "lane", "destination", "tenant"]
 
 MAX_SERIES: Final = 24
 OTHERS: Final = "(others)"
@@ -34,184 +57,239 @@ OTHERS: Final = "(others)"
 SeriesKey = tuple[bool, str]
 """Whether it is payments, and the name of the lane, destination or tenant."""
 
+_rule: Final = msgspec.json.Decoder(Rule).decode
+_policies: Final = msgspec.json.Decoder(Policies).decode
+_payment: Final = msgspec.json.Decoder(PaymentTemplate).decode
+
 
 class PlannedSchedule(NamedTuple):
-    """A schedule with all that decides when it is due."""
+    """A schedule with all that decides when it is due: `shift` after each instant of its rule."""
 
     schedule: ScheduleRule
-    plan: RecurrencePlan
-    jitter_seconds: int
+    rule: CompiledRule
+    shift: timedelta = timedelta(0)
+    jitter_seconds: int = 0
+    funds: InsufficientFunds = InsufficientFunds()
+
+    def with_jitter(self, seconds: int) -> "PlannedSchedule":
+        """Return the schedule as it would be with another jitter."""
+        if seconds == self.jitter_seconds:
+            return self
+        shift = jitter(self.schedule.schedule_id, seconds)
+        return self._replace(shift=shift, jitter_seconds=seconds)
 
 
-class RuleBook(msgspec.Struct, frozen=True):
-    """The schedules of a tenant that go on, and how many could not be read."""
+class BookPart(msgspec.Struct, frozen=True):
+    """The schedules of one bucket, as of a fingerprint, and how many are not among them."""
 
-    fingerprint: tuple[object, ...]
+    fingerprint: Fingerprint
     planned: list[PlannedSchedule]
     left_out: int
 
 
+class RuleBook:
+    """The schedules of a tenant that go on, added up, and how many could not be read."""
+
+    def __init__(self, parts: Mapping[int, BookPart], before: "RuleBook | None" = None) -> None:
+        self.parts = parts
+        self.planned = [planned for each in parts.values() for planned in each.planned]
+        self.left_out = sum(each.left_out for each in parts.values())
+        self._sums = {} if before is None else before.sums_with(parts)
+
+    def sums(self, by: By, begin: datetime, until: datetime) -> Mapping[SeriesKey, RuleSum]:
+        """Return the rules of each series, added up; the sums of the present are remembered."""
+        known = self._sums.get(by)
+        if known is not None and all(each.covers(begin, until) for each in known.values()):
+            return known
+        grouped = _grouped(self.planned, by, begin)
+        found = {series: RuleSum(begin).changed(rules) for series, rules in grouped.items()}
+        if known is None or all(each.is_near(begin) for each in known.values()):
+            self._sums[by] = found
+        return found
+
+    def sums_with(self, parts: Mapping[int, BookPart]) -> dict[By, Mapping[SeriesKey, RuleSum]]:
+        """Return the sums with other parts, by adding and taking away no more than those."""
+        before = [each for at, each in self.parts.items() if parts.get(at) is not each]
+        after = [each for at, each in parts.items() if self.parts.get(at) is not each]
+        if len(after) > MAX_CARRIED:
+            return {}
+        return {
+            by: _carried(sums, by, before, after)
+            for by, sums in self._sums.items()
+            if 0 < len(sums) <= MAX_SERIES
+        }
+
+
+def _carried(
+    sums: Mapping[SeriesKey, RuleSum], by: By, before: list[BookPart], after: list[BookPart]
+) -> dict[SeriesKey, RuleSum]:
+    since = next(iter(sums.values())).since
+    removed, added = (
+        _grouped([each for part in parts for each in part.planned], by, since)
+        for parts in (before, after)
+    )
+    return {
+        series: sums.get(series, RuleSum(since)).changed(
+            added.get(series, ()), removed.get(series, ())
+        )
+        for series in {**sums, **added}
+    }
+
+
 class CountedSchedules(msgspec.Struct, frozen=True):
-    """What the schedules have to come, by minute, in whole days."""
+    """What the schedules have to come, by minute."""
 
-    grids: dict[SeriesKey, MinuteGrid]
+    counts: dict[SeriesKey, Counts]
     left_out: int
-    since: datetime
-    """What is due before this was not looked for."""
-
-
-class Spread(msgspec.Struct, frozen=True):
-    """Other jitter for some schedules (all where None), as a question."""
-
-    seconds: int
-    schedules: frozenset[UUID] | None = None
-
-    def of(self, schedule_id: UUID, before: int) -> int:
-        """Return the jitter that a schedule would have."""
-        changed = self.schedules is None or schedule_id in self.schedules
-        return self.seconds if changed else before
 
 
 class RuleBooks:
-    """Reads the rules of a tenant, and remembers them until one of them changes."""
+    """Reads the rules of a tenant, and remembers them; of a book only changed buckets are read."""
 
     def __init__(self) -> None:
         self._books: OrderedDict[int | None, RuleBook] = OrderedDict()
+        self._reading: WeakValueDictionary[int | None, asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, connection: Connection, tenant_id: int | None) -> RuleBook:
         """Return the rules as they stand."""
-        fingerprint = (tenant_id, *await store.fingerprint(connection, tenant_id))
-        known = self._books.get(tenant_id)
-        if known is not None and known.fingerprint == fingerprint:
-            return known
-        rows = await store.load(connection, tenant_id, MAX_RULES + 1)
-        book = await _book(connection, rows[:MAX_RULES], fingerprint, len(rows) > MAX_RULES)
-        self._books[tenant_id] = book
-        if len(self._books) > MAX_BOOKS:
-            self._books.popitem(last=False)
-        return book
+        # Whoever comes while they are read waits, and finds them.
+        async with self._reading.setdefault(tenant_id, asyncio.Lock()):
+            wanted = await store.fingerprints(connection, tenant_id)
+            book = self._books.pop(tenant_id, None) or RuleBook({})
+            parts = {at: each for at, each in book.parts.items() if at in wanted}
+            stale = [at for at in wanted if at not in parts or parts[at].fingerprint != wanted[at]]
+            for first in range(0, len(stale), READ_BUCKETS):
+                buckets = stale[first : first + READ_BUCKETS]
+                parts |= await _parts(connection, tenant_id, {at: wanted[at] for at in buckets})
+            if stale or parts.keys() != book.parts.keys():
+                book = await computed(None, RuleBook, parts, book)
+            self._books[tenant_id] = book
+            self._forget()
+            return book
+
+    def _forget(self) -> None:
+        """Forget the books that were not asked for longest, but never the last one."""
+        booked = sum(len(book.planned) for book in self._books.values())
+        while (booked > MAX_BOOKED or len(self._books) > MAX_BOOKS) and len(self._books) > 1:
+            booked -= len(self._books.popitem(last=False)[1].planned)
 
 
-async def _book(
-    connection: Connection,
-    rows: Sequence[ScheduleRule],
-    fingerprint: tuple[object, ...],
-    more: bool,  # noqa: FBT001 - whether there are more than are looked at
-) -> RuleBook:
-    rules = {row.rule_json: _read(row.rule_json) for row in rows}
+async def _parts(
+    connection: Connection, tenant_id: int | None, wanted: Mapping[int, Fingerprint]
+) -> dict[int, BookPart]:
+    """Read the schedules of some buckets, and compile them in a thread."""
+    found = await store.load(connection, tenant_id, wanted, MAX_BUCKET_RULES)
     names = {
-        (row.tenant_id, rule.calendar)
+        (row.schedule.tenant_id, name)
+        for rows in found.values()
         for row in rows
-        if (rule := rules[row.rule_json]) is not None and rule.calendar is not None
+        if (name := _calendar(row.rule_json)) is not None
     }
-    found = await calendar_store.current(connection, names) if names else {}
-    calendars = {key: version.calendar for key, version in found.items()}
-    planned, left_out = [], int(more)
-    for row in rows:
-        one = _planned(row, calendars)
-        if one is None:
-            left_out += 1
-        else:
-            planned.append(one)
-    return RuleBook(fingerprint, planned, left_out)
+    versions = await calendar_store.current(connection, names) if names else {}
+    calendars = {key: version.calendar for key, version in versions.items()}
+
+    def compile_all() -> dict[int, BookPart]:
+        return {at: _part(mark, found.get(at, []), calendars) for at, mark in wanted.items()}
+
+    return await computed(None, compile_all)
 
 
-def _read(text: str) -> Rule | None:
+class _NamesCalendar(msgspec.Struct):
+    calendar: str | None = None
+
+
+_names_calendar: Final = msgspec.json.Decoder(_NamesCalendar).decode
+
+
+def _calendar(rule_json: str) -> str | None:
     try:
-        return store.rule_of(text)
+        return _names_calendar(rule_json).calendar
     except msgspec.MsgspecError:
         return None
 
 
+def _part(
+    fingerprint: Fingerprint,
+    rows: Sequence[StoredRule],
+    calendars: Mapping[tuple[int, str], Calendar],
+) -> BookPart:
+    planned = [each for row in rows if (each := _planned(row, calendars)) is not None]
+    return BookPart(fingerprint, planned, max(0, int(str(fingerprint[0])) - len(planned)))
+
+
 def _planned(
-    row: ScheduleRule, calendars: dict[tuple[int, str], Calendar]
+    row: StoredRule, calendars: Mapping[tuple[int, str], Calendar]
 ) -> PlannedSchedule | None:
+    schedule = row.schedule
+    name = _calendar(row.rule_json)
+    calendar = None if name is None else calendars.get((schedule.tenant_id, name))
     try:
-        rule, policies = store.rule_of(row.rule_json), store.policies_of(row.policies_json)
-        calendar = calendars.get((row.tenant_id, rule.calendar)) if rule.calendar else None
-        definition = Definition(rule=rule, template=Template(), policies=policies)
-        return PlannedSchedule(row, plan_of(definition, calendar), policies.jitter_seconds)
+        rule, policies = _compiled(row.rule_json, row.policies_json, calendar)
+        if row.payment_json is not None:
+            payment = _payment(row.payment_json)
+            schedule = msgspec.structs.replace(schedule, payment=payment)
     except (msgspec.MsgspecError, RefusedError):
         return None
-
-
-class ScheduleCounts:
-    """Counts what schedules have to come, and remembers it for the day."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[object, CountedSchedules] = OrderedDict()
-
-    def get(
-        self,
-        book: RuleBook,
-        by: str,
-        name_of: Callable[[ScheduleRule], str],
-        window: tuple[datetime, datetime],
-        spread: Spread | None = None,
-    ) -> CountedSchedules:
-        """Return the counts of the days in which a window lies; runs in a thread of its own."""
-        begin, until = window
-        key = (book.fingerprint, by, begin.date(), until.date(), spread)
-        known = self._known.get(key)
-        if known is None or known.since > begin:
-            known = count_schedules(book.planned, name_of, begin, until, spread)
-            self._known[key] = known
-            while len(self._known) > MAX_COUNTS:
-                self._known.popitem(last=False)
-        return known
-
-
-def count_schedules(
-    planned: Collection[PlannedSchedule],
-    name_of: Callable[[ScheduleRule], str],
-    begin: datetime,
-    until: datetime,
-    spread: Spread | None = None,
-) -> CountedSchedules:
-    """Count what schedules have to come by minute, for each series."""
-    grouped: dict[SeriesKey, dict[tuple[object, ...], CountedRule]] = defaultdict(dict)
-    series_of = _series(planned, name_of)
-    for schedule, plan, jitter_seconds in planned:
-        series = series_of(schedule)
-        seconds = spread.of(schedule.schedule_id, jitter_seconds) if spread else jitter_seconds
-        rule = _counted(schedule, plan, seconds, begin)
-        rules = grouped[series]
-        key = (id(rule.plan.rule), rule.plan, rule.shift, rule.handled, rule.max_runs)
-        same = rules.get(key)
-        rules[key] = rule if same is None else same._replace(weight=same.weight + 1)
-    grids, left_out = {}, 0
-    for series, rules in grouped.items():
-        grid = day_grid(begin, until)
-        count = RuleCount(grid, begin)
-        count.add(rules.values())
-        grids[series] = grid
-        left_out += count.left_out
-    return CountedSchedules(grids, left_out, begin)
-
-
-def _series(
-    planned: Collection[PlannedSchedule], name_of: Callable[[ScheduleRule], str]
-) -> Callable[[ScheduleRule], SeriesKey]:
-    """Name the series of a schedule; the smallest are one, so that there are not too many."""
-    sizes = Counter(
-        (each.schedule.payment_json is not None, name_of(each.schedule)) for each in planned
+    shift = jitter(schedule.schedule_id, policies.jitter_seconds)
+    return PlannedSchedule(
+        schedule, rule, shift, policies.jitter_seconds, policies.insufficient_funds
     )
-    largest = {series for series, _ in sizes.most_common(MAX_SERIES)}
-
-    def series_of(schedule: ScheduleRule) -> SeriesKey:
-        series = (schedule.payment_json is not None, name_of(schedule))
-        return series if series in largest else (series[0], OTHERS)
-
-    return series_of
 
 
-def _counted(
-    schedule: ScheduleRule, plan: RecurrencePlan, jitter_seconds: int, begin: datetime
-) -> CountedRule:
-    shift = jitter(schedule.schedule_id, jitter_seconds)
-    runs = plan.rule.max_runs
+@lru_cache(maxsize=16_384)
+def _compiled(
+    rule_json: str, policies_json: str, calendar: Calendar | None
+) -> tuple[CompiledRule, Policies]:
+    rule, policies = _rule(rule_json), _policies(policies_json)
+    definition = Definition(rule=rule, template=Template(), policies=policies)
+    return CompiledRule(plan_of(definition, calendar)), policies
+
+
+def count_schedules(book: RuleBook, by: By, begin: datetime, until: datetime) -> CountedSchedules:
+    """Count what schedules have to come by minute, for each series; best off the event loop."""
+    counts, left_out = {}, 0
+    for series, rules in book.sums(by, begin, until).items():
+        grid = MinuteGrid(begin, until)
+        left_out += rules.count(grid)
+        counts[series] = grid.counts()
+    return CountedSchedules(counts, left_out)
+
+
+def supposed(planned: list[PlannedSchedule]) -> RuleBook:
+    """Return a book of schedules as they would be."""
+    return RuleBook({0: BookPart((), planned, 0)})
+
+
+def _grouped(
+    planned: Sequence[PlannedSchedule], by: By, since: datetime
+) -> dict[SeriesKey, list[CountedRule]]:
+    """Sort schedules by series; the smallest are one, so that there are not too many."""
+    named = [(each.schedule.payment is not None, _name(each.schedule, by)) for each in planned]
+    largest = {series for series, _ in Counter(named).most_common(MAX_SERIES)}
+    grouped: dict[SeriesKey, list[CountedRule]] = defaultdict(list)
+    for series, each in zip(named, planned, strict=True):
+        kept = series if series in largest else (series[0], OTHERS)
+        grouped[kept].append(_counted(each, since))
+    return grouped
+
+
+def _name(rule: ScheduleRule, by: By) -> str:
+    """Return the name of the series to which the occurrences of a schedule belong."""
+    match by:
+        case "lane":
+            return rule.lane or ("default" if rule.payment is None else "")
+        case "destination":
+            return rule.destination or ""
+        case "tenant":
+            return str(rule.tenant_id)
+        case "total":
+            return ""
+
+
+def _counted(each: PlannedSchedule, begin: datetime) -> CountedRule:
+    schedule, runs = each.schedule, each.rule.plan.rule.max_runs
     # Schedules of one rule count as one where it does not matter how far each has come.
-    matters = runs is not None or schedule.handled + shift >= begin
+    matters = runs is not None or schedule.handled + each.shift >= begin
     handled = schedule.handled if matters else EPOCH
     left = None if runs is None else max(0, runs - schedule.runs)
-    return CountedRule(plan, shift, 1, handled, left)
+    return CountedRule(each.rule, each.shift, handled, left)

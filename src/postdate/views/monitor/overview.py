@@ -16,6 +16,7 @@ from postdate.store.operate import activity as activity_store
 from postdate.store.operate import overview as store
 from postdate.store.operate import vital as vital_store
 from postdate.store.operate.overview import (
+    BrokenOffSet,
     CountedBacklog,
     DisabledDestination,
     LaggingSubscription,
@@ -99,6 +100,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     payments_parked: int
     approvals_overdue: int
     approvals_oldest: datetime | None
+    broken_off: list[BrokenOffSet]
     disabled: list[DisabledDestination]
     subscriptions: list[LaggingSubscription]
     schedules_set_aside: int
@@ -150,6 +152,7 @@ class OverviewViews:
             slots = await activity_store.recent(connection, tenant_id, seconds)
             slow = await self._read_slow(connection, tenant_id, lanes)
             set_aside = await schedule_store.count_set_aside(connection, tenant_id, MAX_COUNT)
+            broken_off = await store.broken_off(connection, tenant_id, MAX_LISTED)
             disabled = await store.disabled(connection, tenant_id, MAX_LISTED)
             lagging = await store.lagging(connection, tenant_id, MIN_LAG_EVENTS, MAX_LISTED)
             backlog = {row.lane_id: row for row in rows}
@@ -167,6 +170,7 @@ class OverviewViews:
             payments_parked=payments.parked,
             approvals_overdue=approvals.overdue,
             approvals_oldest=approvals.oldest,
+            broken_off=broken_off,
             disabled=disabled,
             subscriptions=lagging,
             schedules_set_aside=set_aside,

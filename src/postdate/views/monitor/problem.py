@@ -13,7 +13,11 @@ from urllib.parse import quote
 import msgspec
 
 from postdate.model.destination.trouble import Trouble
-from postdate.store.operate.overview import DisabledDestination, LaggingSubscription
+from postdate.store.operate.overview import (
+    BrokenOffSet,
+    DisabledDestination,
+    LaggingSubscription,
+)
 from postdate.views.foresight.money import MoneyView
 from postdate.views.halt import HaltView
 from postdate.views.monitor.overview import LaneBacklog, Overview
@@ -82,6 +86,7 @@ def find_problems(facts: ProblemFacts) -> list[OverviewProblem]:
         *_will_fail(facts),
         *overdue_problems(facts.overdue, "/lanes"),
         *_schedules(facts),
+        *_change_sets(facts.overview.broken_off),
         *(each for lane in facts.overview.lanes for each in _lane(lane, facts)),
         *_troubles(facts),
         *_destinations(facts.overview.disabled),
@@ -143,7 +148,7 @@ def _will_fail(facts: ProblemFacts) -> Iterator[OverviewProblem]:
         f"first from {first.from_account_id} to {first.to_account_id}: {why}.",
         cause="What is open and scheduled was settled ahead on a copy of the accounts.",
         holds_up="Payees will not get their money.",
-        link="/foresight?window=week",
+        link="/foresight/money?window=week",
         help="See which",
         runbook="will-fail",
     )
@@ -173,6 +178,20 @@ def _schedules(facts: ProblemFacts) -> Iterator[OverviewProblem]:
             link="/schedules?set_aside=true",
             help="See the errors",
             runbook="schedule-set-aside",
+        )
+
+
+def _change_sets(broken_off: Sequence[BrokenOffSet]) -> Iterator[OverviewProblem]:
+    for one in broken_off:
+        verb = "applied" if one.status == "APPLYING" else "undone"
+        yield OverviewProblem(
+            severity=Severity.STOPPED,
+            text=f"Change set …{str(one.change_set_id)[-12:]} was broken off while it was {verb}.",
+            cause=f"{one.made} of {one.changes} changes stand; nobody works on it.",
+            since=one.changed_at,
+            holds_up="It goes on when it is asked to, and never by itself.",
+            link=f"/change-sets/{one.change_set_id}",
+            help="Go on or undo",
         )
 
 
@@ -328,7 +347,8 @@ def _holds(halt: HaltView, now: datetime) -> bool:
 
 
 def _sentence(note: str | None) -> str:
-    return "" if not note else note if note.endswith((".", "!", "?")) else f"{note}."
+    """Write why somebody wanted it so; what people type seldom is a sentence."""
+    return f"Reason: {note}{'' if note.endswith(('.', '!', '?')) else '.'}" if note else ""
 
 
 def _destination_page(label: str) -> str:

@@ -74,10 +74,14 @@ CREATE TABLE change_set (
     held_until    timestamptz,
     token         integer NOT NULL DEFAULT 0,
     changes       jsonb NOT NULL,
+    -- What lists show of the steps: counts in the place of up to 10,000 items.
+    summary       jsonb NOT NULL,
     steps         jsonb NOT NULL,
     PRIMARY KEY (bucket, tenant_id, change_set_id)
 );
 CREATE INDEX change_set_tenant ON change_set (tenant_id, change_set_id);
+CREATE INDEX change_set_begun ON change_set (tenant_id)
+    WHERE status IN ('APPLYING', 'UNDOING');
 SELECT table_guard('change_set', fact => false);
 
 -- Whose turn it is in the round of proofs; one row. All nodes take their turns from it.

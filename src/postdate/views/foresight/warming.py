@@ -1,0 +1,50 @@
+"""Read and add up the rules of the tenants that have the most, so that no caller waits for it."""
+
+import time
+from datetime import timedelta
+from typing import Final
+
+from postdate.store.connection.database import Database
+from postdate.store.connection.off_loop import computed
+from postdate.store.foresight import rule as store
+from postdate.store.schedule import schedule as schedule_store
+from postdate.views.foresight.rules import By, RuleBooks
+
+POLL_SECONDS: Final = 15.0
+"""How often rules that have changed are read again: whoever asks earlier reads them itself."""
+
+LARGEST_SECONDS: Final = 600.0
+"""How often the tenants with the most schedules are looked for."""
+
+MIN_SCHEDULES: Final = 500
+"""Fewer are read and added up in no time."""
+
+MAX_TENANTS: Final = 8
+WARMED: Final[tuple[By, ...]] = ("total", "lane", "destination")
+"""What a tenant may ask for."""
+
+YEAR: Final = timedelta(days=366)
+
+
+class RuleWarming:
+    """Keeps the rules of some tenants at hand."""
+
+    def __init__(self, database: Database, books: RuleBooks) -> None:
+        self._database = database
+        self._books = books
+        self._tenants: list[int] = []
+        self._look_at = 0.0
+
+    async def run_once(self, limit: int = MAX_TENANTS) -> int:
+        """Look once; there is never more to do at once."""
+        if time.monotonic() >= self._look_at:
+            async with self._database.connection() as connection:
+                self._tenants = await store.largest(connection, MIN_SCHEDULES, limit)
+            self._look_at = time.monotonic() + LARGEST_SECONDS
+        for tenant_id in self._tenants:
+            async with self._database.read(tenant_id) as connection:
+                now = await schedule_store.now(connection)
+                book = await self._books.get(connection, tenant_id)
+            for by in WARMED:
+                await computed(None, book.sums, by, now, now + YEAR)
+        return 0

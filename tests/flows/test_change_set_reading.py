@@ -1,0 +1,155 @@
+"""What is shown of a change set: no money without `payments:read`, no list without a bound."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+from conftest import Api
+from flows.test_change_set_undo import _account, _pay
+from flows.test_change_sets import _do, _draft, _jobs
+from postdate.model.ids import bucket_of
+from support.plain_browser import Browser
+
+CANCEL = {"type": "cancel_payments", "filter": {"from_account_id": "ada"}}
+
+
+async def _undone(api: Api) -> dict[str, Any]:
+    """Make a set that was applied and undone: one payment came back, one no longer fits."""
+    await _account(api, "ada", 1000)
+    await _account(api, "rent")
+    await _pay(api, 700)
+    await _pay(api, 200)
+    draft = await _draft(api, CANCEL)
+    await _do(api, draft, "apply")
+    await _pay(api, 700)
+    return await _do(api, draft, "undo")
+
+
+async def test_without_payments_read_no_amount_payment_or_account_is_shown(api: Api) -> None:
+    found = await _undone(api)
+    [step] = found["steps"]
+    assert (step["payments"], step["amount"], step["restored"]) == (2, 900, 1)
+    assert "insufficient_funds" in step["left"][0]
+    where = f"/change-sets/{found['change_set_id']}"
+    items = (await api.call("GET", f"{where}/items")).body["items"]
+    assert len(items) == 2
+    reads, writes = await api.new_key("jobs:read"), await api.new_key("payments:write")
+    for key in (reads, writes):
+        one = (await api.call("GET", where, key=key)).body
+        [listed] = (await api.call("GET", "/change-sets", key=key)).body["change_sets"]
+        assert one == listed
+        [step] = one["steps"]
+        assert (step["payments"], step["amount"], step["restored"]) == (2, None, 1)
+        assert (step["left"], step["left_count"]) == ([], 1)
+        hidden = (await api.call("GET", f"{where}/items", key=key)).body
+        assert hidden == {"items": [], "next_cursor": None}
+        assert "ada" not in json.dumps([one, listed])
+    made = (await api.call("POST", "/change-sets", {"changes": [CANCEL]}, key=writes)).body
+    assert made["steps"][0]["amount"] is None
+    assert (made["effect"]["moved_amount"], made["effect"]["released_amount"]) == (None, None)
+
+
+async def test_the_console_shows_no_more_than_the_key_may_read(api: Api) -> None:
+    found = await _undone(api)
+    where = f"/change-sets/{found['change_set_id']}"
+    async with Browser(api) as browser:
+        await browser.sign_in()
+        seen = (await browser.get(where)).text
+        assert "payments of 900" in seen
+        assert "insufficient_funds" in seen
+        await browser.sign_in(await api.new_key("jobs:read"))
+        for path in (where, "/change-sets"):
+            seen = (await browser.get(path)).text
+            assert "Cancel payments" in seen
+            for secret in ("900", "insufficient_funds", "ada<", "%22ada%22"):
+                assert secret not in seen, (path, secret)
+        assert "payments:read" in (await browser.get(where)).text
+
+
+async def test_items_are_paged_and_name_what_was_made_anew(api: Api) -> None:
+    found = await _undone(api)
+    where = f"/change-sets/{found['change_set_id']}/items"
+    first = (await api.call("GET", f"{where}?limit=1")).body
+    last = (await api.call("GET", f"{where}?limit=1&cursor={first['next_cursor']}")).body
+    assert last["next_cursor"] is None
+    items = [*first["items"], *last["items"]]
+    assert all(each["changed"] and each["change"] == 0 and each["due_before"] for each in items)
+    [anew] = [each["restored_as"] for each in items if each["restored_as"]]
+    assert (await api.call("GET", f"/payments/{anew}")).body["amount"] == 200
+    assert (await api.call("GET", f"{where}?cursor=bad")).body["code"] == "invalid_cursor"
+
+
+async def test_a_list_of_large_sets_stays_small(api: Api) -> None:
+    await _jobs(api, "mail", 1)
+    draft = await _draft(api, {"type": "cancel_jobs", "filter": {"lane": "mail"}})
+    change_set_id = UUID(draft["change_set_id"])
+    applied = await _do(api, draft, "apply")
+    # As applying one to 10,000 payments and undoing it leaves it: each a sentence and a new id.
+    await api.node.database.writer.execute(
+        """UPDATE change_set SET steps = jsonb_set(jsonb_set(steps, '{0,left}', (
+             SELECT jsonb_agg(format('payment %s: insufficient_funds', gen_random_uuid()))
+               FROM generate_series(1, 10000))), '{0,restored}', (
+             SELECT jsonb_object_agg(gen_random_uuid(), gen_random_uuid())
+               FROM generate_series(1, 10000)))
+            WHERE bucket = $1 AND change_set_id = $2""",
+        bucket_of(change_set_id),
+        change_set_id,
+    )
+    for path in ("/change-sets", f"/change-sets/{change_set_id}"):
+        seen = await api.call("GET", path)
+        assert len(json.dumps(seen.body)) < 10_000, path
+    [listed] = (await api.call("GET", "/change-sets")).body["change_sets"]
+    assert listed["steps"] == applied["steps"]
+    one = (await api.call("GET", f"/change-sets/{change_set_id}")).body
+    assert (one["steps"][0]["restored"], one["steps"][0]["left_count"]) == (10_000, 10_000)
+    assert len(one["steps"][0]["left"]) == 20
+
+
+async def test_a_key_limited_to_accounts_neither_makes_nor_uses_a_set(api: Api) -> None:
+    await _account(api, "ada", 1000)
+    await _account(api, "rent")
+    payment = await _pay(api, 700)
+    draft = await _draft(api, CANCEL)
+    wish = {"scopes": ["payments:read", "payments:write", "jobs:write"], "accounts": ["rent"]}
+    key = (await api.call("POST", "/keys", wish)).body["key"]
+    where = f"/change-sets/{draft['change_set_id']}"
+    own = {"type": "cancel_payments", "filter": {"to_account_id": "rent"}}
+    lane = {"type": "reschedule_jobs", "filter": {"lane": "mail"}, "to": {"delay_seconds": 5}}
+    for change in (CANCEL, own, lane):
+        refused = await api.call("POST", "/change-sets", {"changes": [change]}, key=key)
+        assert refused.status == 403, change
+    for method, path in (
+        ("GET", "/change-sets"),
+        ("GET", where),
+        ("GET", f"{where}/items"),
+        ("POST", f"{where}/apply"),
+    ):
+        assert (await api.call(method, path, key=key)).status == 403, path
+    await _do(api, draft, "apply")
+    assert (await api.call("POST", f"{where}/undo", key=key)).status == 403
+    assert (await api.call("GET", f"/payments/{payment}")).body["status"] == "CANCELLED"
+    async with Browser(api) as browser:
+        await browser.sign_in(key)
+        assert (await browser.get(where)).status == 403
+        assert (await browser.confirm(f"{where}/undo")).status == 403
+
+
+async def test_a_forged_set_pays_nothing_twice(api: Api) -> None:
+    """Whoever writes into the table makes an undo believe that a live payment was cancelled."""
+    await _account(api, "ada", 1000)
+    await _account(api, "rent")
+    payment = await _pay(api, 300)
+    draft = await _draft(api, CANCEL)
+    change_set_id = UUID(draft["change_set_id"])
+    await api.node.database.writer.execute(
+        """UPDATE change_set SET status = 'APPLIED', steps = jsonb_set(
+             steps #- '{0,state}', '{0}', steps -> 0 || jsonb_build_object('state', 'done',
+             'due', jsonb_build_object($3::text, clock() + interval '1 hour')))
+            WHERE bucket = $1 AND change_set_id = $2""",
+        bucket_of(change_set_id),
+        change_set_id,
+        payment,
+    )
+    undone = await _do(api, draft, "undo")
+    assert undone["steps"][0]["restored"] == 0
+    assert (await api.call("GET", "/accounts/ada")).body["held"] == 300

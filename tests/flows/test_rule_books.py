@@ -1,0 +1,92 @@
+"""The rules of a tenant at hand: read once, and again only where something has changed."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from conftest import Api
+from postdate.views.foresight import warming
+from postdate.views.foresight.rules import RuleBook, RuleBooks, count_schedules
+from postdate.views.foresight.warming import RuleWarming
+
+JOB: dict[str, Any] = {"job": {"destination": {"type": "worker"}}}
+PAYMENT = {"payment": {"from_account_id": "ada", "to_account_id": "bob", "amount": 1}}
+
+
+async def _calendar(api: Api, holidays: list[str], weekend: Sequence[int] = (6, 7)) -> None:
+    body = {"name": "bank", "holidays": holidays, "weekend": list(weekend)}
+    assert (await api.call("POST", "/calendars", body)).status == 201
+
+
+async def _make(api: Api, number: int) -> str:
+    for name in ("ada", "bob"):
+        await api.call("POST", "/accounts", {"account_id": name})
+    rule = {"cron": f"{number} 3 * * *", "timezone": "Europe/Berlin", "calendar": "bank"}
+    template = PAYMENT if number % 2 else JOB
+    answer = await api.call("POST", "/schedules", {**rule, "template": template})
+    assert answer.status == 201, answer.body
+    return str(answer.body["schedule_id"])
+
+
+async def _tenant_id(api: Api) -> int:
+    found: int = await api.node.database.writer.fetchval(
+        "SELECT tenant_id FROM tenant WHERE name = $1", api.tenant
+    )
+    return found
+
+
+async def _book(api: Api, books: RuleBooks) -> RuleBook:
+    tenant_id = await _tenant_id(api)
+    async with api.node.database.read(tenant_id) as connection:
+        return await books.get(connection, tenant_id)
+
+
+async def _counts(api: Api, book: RuleBook) -> Any:
+    now = await api.node.database.writer.fetchval("SELECT date_trunc('minute', clock())")
+    begin = now + timedelta(minutes=2)
+    return count_schedules(book, "total", begin, begin + timedelta(days=200))
+
+
+async def test_only_what_has_changed_is_read_and_counted_again(api: Api) -> None:
+    await _calendar(api, ["2027-01-01"])
+    ids = [await _make(api, number) for number in range(8)]
+    books = RuleBooks()
+    book = await _book(api, books)
+    before = await _counts(api, book)
+    assert await _book(api, books) is book
+    ids.append(await _make(api, 8))
+    await api.call("POST", f"/schedules/{ids[0]}/pause", {"note": "no"})
+    await api.call("PATCH", f"/schedules/{ids[1]}", {"cron": "5 */4 * * *"})
+    changed = await _book(api, books)
+    kept = [at for at, part in changed.parts.items() if book.parts.get(at) is part]
+    assert len(kept) >= 8 - 3
+    assert len(changed.planned) == 8
+    after = await _counts(api, changed)
+    assert after == await _counts(api, await _book(api, RuleBooks()))
+    assert after != before
+
+
+async def test_a_changed_calendar_is_seen(api: Api) -> None:
+    await _calendar(api, [])
+    await _make(api, 1)
+    books = RuleBooks()
+    before = await _counts(api, await _book(api, books))
+    await _calendar(api, [], [1, 2, 3, 4, 5, 6])
+    after = await _counts(api, await _book(api, books))
+    assert after == await _counts(api, await _book(api, RuleBooks()))
+    assert after != before
+
+
+async def test_rules_of_large_tenants_are_read_before_anybody_asks(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _calendar(api, [])
+    await _make(api, 1)
+    monkeypatch.setattr(warming, "MIN_SCHEDULES", 1)
+    books = RuleBooks()
+    await RuleWarming(api.node.database, books).run_once()
+    [warm] = [book for tenant, book in books._books.items() if tenant == await _tenant_id(api)]
+    assert await _book(api, books) is warm
+    assert set(warm._sums) == set(warming.WARMED)
