@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from uuid import uuid4
 
 import asyncpg
@@ -15,6 +16,7 @@ from postdate.node import http as edge
 from postdate.runtime.loop import Loop
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
+from postdate.store.secret.secret import KEY_BYTES, Keyring
 from postdate.views.monitor import health
 from support.api_ledger import open_ledger
 
@@ -82,6 +84,23 @@ async def test_a_lock_on_what_every_request_needs_is_told(
     assert (status, found["ready"]) == (200 if ready else 503, ready)
     assert [each["name"] for each in found["degraded" if ready else "reasons"]] == [part]
     assert (await text(api, "/readyz"))[0] == 200
+
+
+async def test_a_node_with_another_secret_key_than_the_others_says_so(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = {"name": "a", "url": "https://example.com/"}
+    assert (await api.call("POST", "/destinations", webhook)).status == 201
+    assert not msgspec.json.decode((await text(api, "/readyz"))[1])["degraded"]
+    [known] = api.node.outgoing.keyring.ids
+    for other in (Keyring([bytes(KEY_BYTES)]), Keyring([])):
+        lacking = replace(api.node.outgoing, keyring=other)
+        monkeypatch.setattr(api.node, "_outgoing", lacking)
+        status, body = await text(api, "/readyz")
+        [told] = msgspec.json.decode(body)["degraded"]
+        assert (status, told["name"]) == (200, "secrets")
+        assert f"{known:08x}" in told["reason"]
+        assert "POSTDATE_SECRET_KEY" in told["reason"]
 
 
 async def stopped(_: int) -> int:

@@ -1,5 +1,7 @@
 """Wire the HTTP side: every endpoint and page, and the services behind them."""
 
+from typing import Final
+
 from postdate.api.app import create_app
 from postdate.api.endpoints import ENDPOINTS
 from postdate.api.http.gate import Gate
@@ -76,6 +78,9 @@ from postdate.views.setting import SettingViews
 from postdate.views.subscription import SubscriptionViews
 from postdate.views.tenant import TenantViews
 from postdate.views.test_clock import TestClockViews
+
+DELIVERING_ROLES: Final = frozenset({"api", "worker", "publisher"})
+"""Who opens secrets: a settler never does."""
 
 
 def services(node: Node, identities: Identities) -> Services:
@@ -238,6 +243,8 @@ async def not_ready(node: Node) -> list[NotReady]:
     amiss = await health.readiness(node.database)
     if "api" in node.roles and not amiss:
         amiss = await health.entry(node.database)
+    if not amiss and not DELIVERING_ROLES.isdisjoint(node.roles):
+        amiss = await health.secrets(node.database, node.outgoing.keyring.ids)
     found = [_shortcoming(name, reason, stays=reads) for name, reason, reads in amiss]
     if "api" in node.roles and (weakness := node.safety.weakness()):
         found.append(Degraded("payments", weakness))

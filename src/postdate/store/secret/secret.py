@@ -99,11 +99,16 @@ def envelope_key(envelope: bytes) -> int:
     return int.from_bytes(envelope[1:_HEAD], "big")
 
 
+async def list_known(connection: Connection) -> set[int]:
+    """Return the ids of the keys that have encrypted something here."""
+    return {row[0] for row in await connection.fetch(query("secret_keys"))}
+
+
 async def admit(connection: Connection, keyring: Keyring) -> None:
     """Before encrypting: refuse a node whose keys the others do not have, and note its newest."""
     newest = keyring.newest
     await connection.execute(query("secret_lock"))
-    known = {row[0] for row in await connection.fetch(query("secret_keys"))}
+    known = await list_known(connection)
     if known and known.isdisjoint(keyring.ids):
         raise refuse(
             Code.SECRET_KEY_MISSING,

@@ -1,10 +1,12 @@
 """What is wrong with the database, and whether it can still be read."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.operate import partition
+from postdate.store.secret import secret as secret_store
 from postdate.store.tenant import halt as halt_store
 from postdate.store.tenant import key as key_store
 
@@ -36,11 +38,7 @@ async def readiness(database: Database) -> list[DatabaseFault]:
                 "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean",
                 timeout=2,
             ):
-                return [
-                    DatabaseFault(
-                        "database", "it is read-only: a standby, or a primary being replaced"
-                    )
-                ]
+                return [DatabaseFault("database", READ_ONLY)]
             weeks = await partition.weeks_ahead(connection)
     except DatabaseError as error:
         reason = f"it does not answer: {type(error).__name__} {error}".strip()
@@ -70,6 +68,23 @@ async def entry(database: Database) -> list[DatabaseFault]:
             DatabaseFault(HALTS, f"they cannot be read, so nothing is accepted: {error}".strip())
         )
     return found
+
+
+async def secrets(database: Database, key_ids: Sequence[int]) -> list[DatabaseFault]:
+    """Ask whether this node has every key that has encrypted something here."""
+    try:
+        async with database.connection(PROBE_SECONDS) as connection:
+            known = await secret_store.list_known(connection)
+    except DatabaseError:
+        return []  # What every request needs is looked at by `readiness` and `entry`.
+    if not (missing := sorted(known.difference(key_ids))):
+        return []
+    names = ", ".join(f"{each:08x}" for each in missing)
+    reason = (
+        f"this node lacks a secret key of the others ({names}), so that webhooks and messages it "
+        "takes wait: give it the same POSTDATE_SECRET_KEY"
+    )
+    return [DatabaseFault("secrets", reason)]
 
 
 async def _replica_answers(database: Database) -> bool:
