@@ -20,6 +20,7 @@ from postdate.store.connection.database import (
     WRITER,
     Database,
 )
+from postdate.store.connection.driver import look_at_types
 from postdate.store.connection.error import PermissionDeniedError, translated
 from postdate.store.connection.pool import Spares
 from postdate.store.connection.session import DatabaseSession, refuse_strong_role, reset
@@ -97,6 +98,7 @@ async def open_pool(
     min_size: int = 1,
 ) -> asyncpg.Pool:
     """Open a pool of `min_size` to `size` connections; an answer may take so many seconds."""
+    look_at_types()
     with translated:
         return await asyncpg.create_pool(
             dsn,
