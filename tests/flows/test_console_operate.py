@@ -7,11 +7,12 @@ from uuid import UUID, uuid4
 import pytest
 
 from conftest import Api
-from postdate.delivery.breaker import Health
+from postdate.delivery.breaker import FAILURES, Health
 from postdate.delivery.call_log import REMEMBERED, CallLog
 from postdate.intake.tenant.tenant import Tenants
 from postdate.node import initial_key as first
-from postdate.worker.call_report import CallReporter
+from postdate.worker.call_report import REPORT_SECONDS, CallReporter
+from postdate.worker.trouble import TroubleReporter
 from support.event import seal_all
 from support.plain_browser import Browser
 
@@ -74,6 +75,22 @@ async def test_a_destination_shows_its_latest_calls_over_all_nodes(
         stranger = await api.new_key("payments:read")
         await other.sign_in(stranger)
         assert (await other.get("/destinations/shop")).status == 403
+
+
+async def test_a_destination_that_fails_is_not_told_to_be_uncalled(
+    browser: Browser, tenant_id: int
+) -> None:
+    api = browser.api
+    body = {"name": "shop", "url": "https://shop.example/hook"}
+    assert (await api.call("POST", "/destinations", body)).status == 201
+    for _ in range(FAILURES):
+        call(api, tenant_id, "shop", 0.2, Health.DOWN, "http_503: no")
+    await TroubleReporter(api.node.database, api.node.node_id, api.node._reports).run_once()
+    await api.node.refresh_settings()
+    text = (await browser.get("/destinations/shop")).text
+    assert "No node has reported its calls yet; each does every 10 s." in text
+    assert "No call within a day." not in text
+    assert REPORT_SECONDS == 10
 
 
 async def test_what_has_not_changed_is_not_reported_again(api: Api, tenant_id: int) -> None:

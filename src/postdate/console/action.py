@@ -11,6 +11,7 @@ from starlette.responses import Response
 from postdate.console.bulk import BulkRun, begin
 from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest, instant
+from postdate.console.subject import read_facts
 from postdate.intake.accept.create_once import CreateRequest, Remember, Shown
 from postdate.intake.accept.idempotency import CREATED, Granted, Refused
 from postdate.model.error import Code, Refusal, RefusedError, refuse
@@ -140,11 +141,11 @@ class Action:
         self._require(request)
         given = request.http.query_params
         if self.rehearse is None or not self._complete(given):
-            return self._form(request, given, None, None)
+            return await self._form(request, given, None, None)
         try:
-            return self._form(request, given, None, await self.rehearse(request, given))
+            return await self._form(request, given, None, await self.rehearse(request, given))
         except RefusedError as error:
-            return self._form(request, given, error.refusal, None)
+            return await self._form(request, given, error.refusal, None)
 
     async def act(self, request: PageRequest) -> Response:
         """Carry it out, and go back to the page that shows the result."""
@@ -162,7 +163,7 @@ class Action:
                 else request.finish(done, self.back(request))
             )
         except Exception as error:  # noqa: BLE001 - an unknown one is raised again
-            return self._form(request, request.form, request.refusal_of(error), kept)
+            return await self._form(request, request.form, request.refusal_of(error), kept)
         request.session.drop_plan(request.form.get("once", ""))
         return answer
 
@@ -171,7 +172,7 @@ class Action:
         required = [one.name for one in self.fields if one.required and not one.late]
         return all(given.get(name) for name in required) and (not early or "dry" in given)
 
-    def _form(
+    async def _form(
         self,
         request: PageRequest,
         values: Mapping[str, str],
@@ -188,6 +189,7 @@ class Action:
             http_status=refusal.status if refusal else 200,
             action=self,
             subject=" ".join(params.values()),
+            facts=await read_facts(request),
             back=self.back(request),
             values=values,
             refusal=refusal,
