@@ -78,7 +78,7 @@ async def test_payments_give_their_figures() -> None:
 
 @pytest.mark.usefixtures("small")
 async def test_jobs_without_peers_give_their_figures() -> None:
-    found = await job.run(job.JobPlan(200, rounds=1), ["life", "webhooks"])
+    found = await job.run(job.JobPlan(count=200, rounds=1), ["life", "webhooks"])
     figures = {(each.arm, each.what): each.value for each in found}
     parts = [value for (_, what), value in figures.items() if what.startswith("write-ahead log,")]
     # A job of nothing would be a life of nothing: each of the four parts writes at least its row.
@@ -155,6 +155,7 @@ def test_a_scaled_run_measures_fewer_items_in_as_many_rounds() -> None:
     plan = everything.WholePlan(scale=0.2, pending=5000)
     suites = {name: suite.args[0] for name, suite in everything.plan_suites(plan).items()}
     assert (suites["jobs"].count, suites["jobs"].rounds) == (8000, 3)
+    assert suites["jobs"].slow_calls >= 10 * job.WINDOW, "two processes would need one wave"
     assert (suites["payments"].settled, suites["payments"].rate) == (8000, 1000)
     assert suites["payments"].accounts == PaymentPlan().accounts
     assert suites["pending"].timers == 5000

@@ -18,7 +18,7 @@ from postdate.bench.transfer import pgledger_scripts
 
 Sizes = TypeVar("Sizes", JobPlan, PaymentPlan, PendingPlan, SchedulePlan, EventPlan)
 
-UNSCALED: Final = frozenset({"rounds", "accounts", "batches", "rate"})
+UNSCALED: Final = frozenset({"rounds", "accounts", "batches", "rate", "slow_calls"})
 """What is the same however many items are measured."""
 
 

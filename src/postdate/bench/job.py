@@ -50,15 +50,17 @@ SHARE_SECONDS: Final = 6.0
 """How long two processes need to hear of each other and to share the buckets."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, kw_only=True)
 class JobPlan:
     """How much to measure."""
 
     count: int = 40_000
+    slow_calls: int = 1000
+    """Calls of a receiver that takes its time: many times as many as go at once."""
     rounds: int = 3
 
 
-QUICK: Final = JobPlan(count=400, rounds=1)
+QUICK: Final = JobPlan(count=400, slow_calls=10, rounds=1)
 
 
 async def execute(at: Testbed, plan: JobPlan) -> list[Measure]:
@@ -222,7 +224,7 @@ async def workers(at: Testbed, plan: JobPlan) -> list[Measure]:
     async with receiving(SLOW_SECONDS) as receiver:
         for _ in range(plan.rounds):
             for processes in (1, 2):
-                rate, busy = await _called(at, receiver, processes, plan.count // 40)
+                rate, busy = await _called(at, receiver, processes, plan.slow_calls)
                 rates[processes].append(rate)
                 cores.append(busy)
                 show_progress(f"  {processes}: {rate:.0f} a second")

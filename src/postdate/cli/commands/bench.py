@@ -110,7 +110,7 @@ def jobs(
     """
     from postdate.bench.job import JobPlan, run
 
-    _measure(run(JobPlan(count, rounds), only or []))
+    _measure(run(JobPlan(count=count, rounds=rounds), only or []))
 
 
 @bench_app.command
