@@ -223,11 +223,16 @@ async def test_a_template_that_poses_as_sealed_is_refused(api: Api) -> None:
 
 
 async def test_a_template_that_cannot_be_opened_holds_up_no_other(
-    sealing: Api, clock: Clock
+    sealing: Api, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = await schedule(sealing, {"payload": PAYLOAD})
     other = await schedule(sealing, {})
-    node, cipher = sealing.node, PayloadCipher(Keyring([bytes(range(32))]))
+    node, cipher = sealing.node, PayloadCipher(Keyring([parse_key(SECRET_KEY)]))
+
+    async def broken(*_: object) -> None:
+        raise SecretError("the payload was changed, or stands in another place")
+
+    monkeypatch.setattr(cipher, "decrypt", broken)
     accepting = JobIntake(
         node.database,
         jobs.lanes(node),

@@ -75,8 +75,8 @@ class QueueHandler:
         match found := await self._resolve(delivery.tenant_id, name):
             case Missing():
                 return _refused("destination_missing", f"there is no destination {name}")
-            case Unavailable(reason):
-                return Throttled(seconds=LOOK_AGAIN_SECONDS, reason=reason)
+            case Unavailable(reason, elsewhere):
+                return Throttled(seconds=LOOK_AGAIN_SECONDS, reason=reason, elsewhere=elsewhere)
             case Destination(disabled=str(why)):
                 return _refused("destination_disabled", f"{name} is disabled: {why}")
             case Destination(type=DestinationType.QUEUE):

@@ -107,8 +107,8 @@ class WebhookHandler:
         match found := await self._resolve(delivery.tenant_id, name):
             case Missing():
                 return _refused("destination_missing", f"there is no destination {name}")
-            case Unavailable(reason):
-                return Throttled(seconds=LOOK_AGAIN_SECONDS, reason=reason)
+            case Unavailable(reason, elsewhere):
+                return Throttled(seconds=LOOK_AGAIN_SECONDS, reason=reason, elsewhere=elsewhere)
             case Destination():
                 return _call_of(delivery, found)
 

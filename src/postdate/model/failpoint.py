@@ -1,6 +1,7 @@
 """Named points around commits and effects at which a fault test ends the process; free when off.
 
-Nothing in the program arms them: `tests/kill` does, in a process of its own that it then kills.
+Nothing in the program arms them: `tests/faults/kill.py` does, in a process of its own that it then
+kills.
 A point of a commit has two moments, `settle.before_commit` and `settle.after_commit`.
 """
 

@@ -40,6 +40,7 @@ from postdate.store.schedule import schedule as store
 from postdate.store.schedule import schedule_due, timeline
 from postdate.store.schedule.schedule import ScheduleKey
 from postdate.store.schedule.schedule_due import DueFilter, DueTimer
+from postdate.store.secret.secret import SecretKeyMissingError
 from postdate.store.timer import timer as timer_store
 from postdate.store.timer.timer import LANE_SCHEDULE
 
@@ -55,7 +56,7 @@ AT_ONCE: Final = 2
 """Buckets expanded at the same time."""
 
 HELD_SECONDS: Final = 2.0
-"""How long a schedule rests for whose rows, job or account somebody else's lock was awaited."""
+"""How long a schedule rests that waited for a lock in vain, or that needs a key of other nodes."""
 
 HELD_POLL_SECONDS: Final = 0.1
 HELD_TRIES: Final = 4
@@ -140,7 +141,7 @@ class Expander:
             try:
                 await self._once(bucket, 1, only=[key], impatient=True)
             except BrokenBatchError as broken:
-                if broken.locked:
+                if broken.passing:
                     self._let_rest(bucket, broken)
                     continue
             # It is done, or goes the way of all others again.
@@ -203,7 +204,7 @@ class Expander:
         try:
             return await self._once(bucket, limit, only=only, impatient=only is not None)
         except BrokenBatchError as broken:
-            if broken.locked and time.monotonic() > self._divide_until:
+            if broken.passing and time.monotonic() > self._divide_until:
                 return self._let_rest(bucket, broken)
             raise
 
@@ -217,7 +218,7 @@ class Expander:
         if isinstance(error.error, ServerFaultError):
             self._stumbles[key] = self._stumbles.get(key, 0) + 1
             stumbled = self._stumbles[key] < MAX_STUMBLES
-        if error.locked or stumbled:
+        if error.passing or stumbled:
             return self._let_rest(bucket, error)
         if looked or not isinstance(error.error, UniqueViolationError):
             return await self._set_aside(bucket, timer, error.error)
@@ -341,7 +342,7 @@ class Expander:
 
 
 class BrokenBatchError(Exception):
-    """A batch that failed because of one of its schedules, or of what somebody else has locked."""
+    """A batch that failed because of one of its schedules, or of what only others can do now."""
 
     def __init__(self, timers: Sequence[DueTimer], error: Exception) -> None:
         super().__init__(repr(error))
@@ -349,6 +350,6 @@ class BrokenBatchError(Exception):
         self.error = error
 
     @property
-    def locked(self) -> bool:
-        """Return whether it waited in vain for a lock."""
-        return isinstance(self.error, LockNotAvailableError)
+    def passing(self) -> bool:
+        """Return whether it is no schedule's fault: a lock was held, or this node lacks a key."""
+        return isinstance(self.error, LockNotAvailableError | SecretKeyMissingError)

@@ -260,8 +260,8 @@ class Claimer:
                 max(each.ready_at for each in taken), taken[0].claimed_at
             )
             lane_bucket.active_until = now + ACTIVE_SECONDS
-        full = len(taken) == claim.wanted
-        if full and lane_bucket.bucket in self.mine and self.lane_buckets.is_current(lane_bucket):
+        leads = len(taken) == claim.wanted and not lane_bucket.late_seconds(self.mine, now)
+        if leads and self.lane_buckets.is_current(lane_bucket):
             self.ready.add(lane_bucket)
         else:
             self.lane_buckets.plan(lane_bucket, now + lane_bucket.rest_seconds())

@@ -21,6 +21,12 @@ ACTIVE_SECONDS: Final = 60.0
 OTHERS_SECONDS: Final = 0.3
 """How late a timer in another node's bucket must be before this node helps out."""
 
+YIELD_SECONDS: Final = 1.0
+"""How late a timer must be where others come first: they help out long before."""
+
+YIELDING_SECONDS: Final = 60.0
+"""How long others come first at a bucket after this node could not do what it took there."""
+
 INSTANT_SECONDS: Final = 0.001
 """Instants as near as this are one: a sleep until a tick may end a rounding before it."""
 
@@ -44,6 +50,14 @@ class LaneBucket:
     busy: bool = False
     # Claims in a row that found nothing although something was due: somebody else is at it.
     vain: int = 0
+    # Until when others come first: they may have what this node lacks for a job there.
+    yields_until: float = 0.0
+
+    def late_seconds(self, mine: frozenset[int], now: float) -> float:
+        """Return how late a timer must be before this node takes it."""
+        if self.yields_until > now:
+            return YIELD_SECONDS
+        return 0.0 if self.bucket in mine else OTHERS_SECONDS
 
     def rest_seconds(self) -> float:
         """Return how long to leave alone what somebody else holds, longer each time.
@@ -152,8 +166,7 @@ class LaneBuckets:
             lane_bucket.mark.learn_empty_below(head.due_at if head else now[1], now[1])
             pause = self._next_look(lane_bucket, now[0]) - now[0]
             if head is not None:
-                late = 0.0 if lane_bucket.bucket in mine else OTHERS_SECONDS
-                pause = min(pause, head.seconds + late)
+                pause = min(pause, head.seconds + lane_bucket.late_seconds(mine, now[0]))
             if pause <= 0:
                 ready.append(lane_bucket)
             else:

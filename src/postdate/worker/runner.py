@@ -30,6 +30,7 @@ from postdate.store.connection.error import CommitUnknownError, DatabaseError, U
 from postdate.store.job import execution
 from postdate.worker.claim import LaneClaim
 from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
+from postdate.worker.lane_bucket import YIELDING_SECONDS
 from postdate.worker.permit import HeldPermits, Permits
 from postdate.worker.recorder import OutcomeRecorder
 
@@ -244,6 +245,8 @@ class Runner:
         elif isinstance(outcome, Completed):
             self._recorder.submit(job, complete(outcome))
         else:
+            if isinstance(outcome, Throttled) and outcome.elsewhere:
+                job.claim.lane_bucket.yields_until = job.ended_at + YIELDING_SECONDS
             self._recorder.submit(job, decide(job.execution.facts, outcome, job.now()))
 
     def _make_room(self, jobs: Sequence[ClaimedJob]) -> None:

@@ -48,7 +48,7 @@ def test_the_newest_key_encrypts_and_all_decrypt() -> None:
     after = both.encrypt(1, "x", b"secret")
     assert both.decrypt(1, "x", before) == both.decrypt(1, "x", after) == b"secret"
     assert Keyring([NEW]).decrypt(1, "x", after) == b"secret"
-    with pytest.raises(SecretError, match="not known here"):
+    with pytest.raises(SecretError, match="not known to this node"):
         RING.decrypt(1, "x", after)
 
 

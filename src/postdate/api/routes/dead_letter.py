@@ -160,7 +160,12 @@ async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
     "/dead-letters/redrive",
     Scope.JOBS_WRITE,
     halted="new work",
-    errors=(Code.INVALID_CURSOR, Code.IDEMPOTENCY_IN_FLIGHT, Code.UNAVAILABLE),
+    errors=(
+        Code.INVALID_CURSOR,
+        Code.IDEMPOTENCY_IN_FLIGHT,
+        Code.UNAVAILABLE,
+        Code.SECRET_KEY_MISSING,
+    ),
 )
 async def redrive_dead_letters(call: Call[Services, RedriveBody, None]) -> RedriveOutcome:
     """Send failed jobs on their way again, as new jobs.

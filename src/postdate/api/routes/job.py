@@ -40,6 +40,7 @@ _REFUSALS: Final = (
     Code.TOO_MANY_LANES,
     Code.QUOTA_EXCEEDED,
     Code.UNAVAILABLE,
+    Code.SECRET_KEY_MISSING,
 )
 
 
@@ -148,7 +149,12 @@ async def create_job(call: Call[Services, JobSpec, None]) -> Reply:
     returns=JobOutcomes,
     halted="new work",
     max_body=BATCH_BYTES,
-    errors=(Code.BATCH_TOO_LARGE, Code.IDEMPOTENCY_IN_FLIGHT, Code.UNAVAILABLE),
+    errors=(
+        Code.BATCH_TOO_LARGE,
+        Code.IDEMPOTENCY_IN_FLIGHT,
+        Code.UNAVAILABLE,
+        Code.SECRET_KEY_MISSING,
+    ),
 )
 async def create_jobs(call: Call[Services, JobBatchBody, None]) -> Reply:
     """Register up to 1,000 jobs in one commit.
@@ -187,7 +193,7 @@ def _outcome(result: JobAnswer | Refusal, request_id: str) -> dict[str, Any]:
     return batch.accepted("job", CREATED, result.body, replayed=result.replayed)
 
 
-@ROUTES.add("GET", "/jobs/{job_id:uuid}", Scope.JOBS_READ)
+@ROUTES.add("GET", "/jobs/{job_id:uuid}", Scope.JOBS_READ, errors=(Code.SECRET_KEY_MISSING,))
 async def show_job(call: Call[Services, Any, None]) -> JobView:
     """Show a job.
 

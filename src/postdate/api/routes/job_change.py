@@ -62,6 +62,7 @@ class BulkRescheduleBody(Body, kw_only=True):
         Code.BEYOND_HORIZON,
         Code.PAYLOAD_TOO_LARGE,
         Code.UNAVAILABLE,
+        Code.SECRET_KEY_MISSING,
     ),
 )
 async def change_job(call: Call[Services, JobPatch, None]) -> JobView:
@@ -91,7 +92,7 @@ async def cancel_job(call: Call[Services, None, None]) -> CancelledJob:
     "POST",
     "/jobs/{job_id:uuid}/run-now",
     Scope.JOBS_WRITE,
-    errors=(Code.CONFLICT, Code.UNAVAILABLE),
+    errors=(Code.CONFLICT, Code.UNAVAILABLE, Code.SECRET_KEY_MISSING),
 )
 async def run_job_now(call: Call[Services, None, None]) -> JobView:
     """Make a pending job due at once.
@@ -107,7 +108,7 @@ async def run_job_now(call: Call[Services, None, None]) -> JobView:
     "POST",
     "/jobs/{job_id:uuid}/resolve",
     Scope.JOBS_WRITE,
-    errors=(Code.CONFLICT, Code.UNAVAILABLE),
+    errors=(Code.CONFLICT, Code.UNAVAILABLE, Code.SECRET_KEY_MISSING),
 )
 async def resolve_job(call: Call[Services, ResolveBody, None]) -> JobView:
     """Say what became of a job whose status is UNKNOWN.

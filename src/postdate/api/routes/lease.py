@@ -109,7 +109,13 @@ class RenewView(msgspec.Struct, frozen=True, kw_only=True):
     lease_until: datetime
 
 
-@ROUTES.add("POST", "/lanes/{lane}/claim", Scope.JOBS_WRITE, max_seconds=MAX_WAIT_SECONDS + 10)
+@ROUTES.add(
+    "POST",
+    "/lanes/{lane}/claim",
+    Scope.JOBS_WRITE,
+    max_seconds=MAX_WAIT_SECONDS + 10,
+    errors=(Code.SECRET_KEY_MISSING,),
+)
 async def claim_jobs(call: Call[Services, ClaimBody, None]) -> LeaseList:
     """Claim due jobs of a lane.
 

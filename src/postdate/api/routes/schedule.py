@@ -33,6 +33,7 @@ _REFUSALS: Final = (
     Code.TARGET_NOT_ALLOWED,
     Code.PAYLOAD_TOO_LARGE,
     Code.UNAVAILABLE,
+    Code.SECRET_KEY_MISSING,
 )
 
 

@@ -94,7 +94,7 @@ async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
     idempotency="optional",
     halted="new work",
     status=201,
-    errors=(Code.NOT_FOUND,),
+    errors=(Code.NOT_FOUND, Code.SECRET_KEY_MISSING),
 )
 async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.Struct:
     """Run a schedule once, now.
@@ -117,7 +117,7 @@ async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.
     returns=Backfill,
     idempotency="optional",
     halted="new work",
-    errors=(Code.NOT_FOUND,),
+    errors=(Code.NOT_FOUND, Code.SECRET_KEY_MISSING),
 )
 async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply | msgspec.Struct:
     """Run what has not run in the past; a dry run unless told otherwise.

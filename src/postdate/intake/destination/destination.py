@@ -25,7 +25,7 @@ from postdate.store.destination.destination import (
     secret_label,
 )
 from postdate.store.secret import secret as secret_store
-from postdate.store.secret.secret import Keyring, SecretError
+from postdate.store.secret.secret import Keyring, SecretError, SecretKeyMissingError
 
 CONFIG_BYTES: Final = 16 * 1024
 
@@ -189,6 +189,8 @@ class Destinations:
             )
         try:
             opened = self._keyring.decrypt(actor.tenant_id, SIGNING, found.secret)
+        except SecretKeyMissingError:
+            raise
         except SecretError as error:
             raise refuse(Code.SECRET_KEY_MISSING, f"The secret is unreadable: {error}.") from error
         return RotatedSecret(opened.decode(), found.previous_until)

@@ -18,7 +18,7 @@ from postdate.model.schedule.firing import Fired, Firing
 from postdate.model.schedule.schedule import JobTemplate
 from postdate.store.connection.database import Connection
 from postdate.store.schedule.encrypted_template import is_encrypted
-from postdate.store.secret.secret import SecretError
+from postdate.store.secret.secret import SecretError, SecretKeyMissingError
 from postdate.store.timer.lane import Lane, LaneKey
 
 log = Log()
@@ -56,13 +56,18 @@ class JobOccurrences:
         ]
 
     async def _opened(self, connection: Connection, firing: Firing) -> Firing:
-        """Return an occurrence with its payload as it came, where its template is encrypted."""
+        """Return an occurrence with its payload as it came, where its template is encrypted.
+
+        Without the key nothing becomes of it here, and another node may have it.
+        """
         if not is_encrypted(firing.template):
             return firing
         try:
             template = await self._jobs.encryption.open_template(
                 connection, firing.tenant_id, firing.schedule_id, firing.template
             )
+        except SecretKeyMissingError:
+            raise
         except SecretError as error:
             # One template that cannot be opened must not hold up the others of its batch.
             log.warning("schedule.sealed", schedule_id=str(firing.schedule_id), error=str(error))

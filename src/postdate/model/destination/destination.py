@@ -50,6 +50,8 @@ class Unavailable(msgspec.Struct, frozen=True):
     """A destination that cannot be read now: the database or the secret's key is missing."""
 
     reason: str
+    elsewhere: bool = False
+    """Whether another node may be able to read it."""
 
 
 Resolved = Destination | Missing | Unavailable

@@ -81,6 +81,8 @@ class Throttled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     seconds: float
     reason: str = "throttled"
+    elsewhere: bool = False
+    """Whether another node may be able to do it: there it should be tried first."""
 
 
 Outcome = Completed | Failed | Unknown | Running | Throttled

@@ -94,7 +94,7 @@ class DestinationDirectory:
             return last or Unavailable("the database is away")
         except (SecretError, RefusedError) as error:
             log.warning("destination.secret_closed", tenant_id=tenant_id, error=str(error))
-            return Unavailable("its secret cannot be read by this node")
+            return Unavailable("its secret cannot be read by this node", elsewhere=True)
         if len(self._known) >= MAX_REMEMBERED:
             self._known.clear()
         self._known[key] = (time.monotonic() + REMEMBER_SECONDS, found)

@@ -32,7 +32,7 @@ from postdate.store.event.event import NewEvent
 from postdate.store.job import job
 from postdate.store.job.job import JobKey, LoadedJob
 from postdate.store.secret.payload_encryption import MARK, PayloadCipher
-from postdate.store.secret.secret import SecretError
+from postdate.store.secret.secret import SecretKeyMissingError
 from postdate.store.timer import lease
 from postdate.store.timer.lane import Lane
 from postdate.store.timer.lease import Attempt, Endings, LeaseMove, MovedTimer, TakenJob
@@ -115,7 +115,7 @@ async def _opened(
 ) -> list[TakenJob]:
     """Open sealed payloads; without the key nothing is claimed, and another node may."""
     if cipher is None:
-        raise SecretError("this node was given no key for sealed payloads")
+        raise SecretKeyMissingError("This node was given no key for encrypted payloads.")
     return [
         each._replace(
             payload=await cipher.decrypt(connection, tenant_id, each.subject, each.payload)

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw
 from postdate.model.schedule.schedule import Template
 from postdate.store.connection.combined import Reader
 from postdate.store.secret.payload_encryption import MARK, PayloadCipher
-from postdate.store.secret.secret import SecretError
+from postdate.store.secret.secret import SecretKeyMissingError
 
 PREFIX: Final = b64encode(MARK[: len(MARK) // 3 * 3]).decode()
 """How a encrypted payload begins in base64; one that comes so is refused."""
@@ -69,7 +69,7 @@ async def decrypt(
     if template.job is None or not is_encrypted(template):
         return template
     if cipher is None:
-        raise SecretError("a template is encrypted, and this process has no key")
+        raise SecretKeyMissingError("A template is encrypted, and this process has no key.")
     closed = b64decode(template.job.payload_base64 or "")
     text = await cipher.decrypt(connection, tenant_id, schedule_id, closed)
     named = _members.decode(text or b"{}")

@@ -32,12 +32,18 @@ class PayloadCipher:
     def __init__(self, keyring: Keyring) -> None:
         self._keyring = keyring
         self._keys: dict[int, bytes] = {}
+        # Whose key was found stored. One that was made may have been rolled back since: it is
+        # looked up once more before anything else is encrypted with it.
+        self._stored: set[int] = set()
 
     async def prepare(self, connection: Connection, tenant_ids: Collection[int]) -> None:
-        """Have the keys of these tenants at hand, making those that are missing."""
+        """Have the keys of these tenants at hand, making those that are missing.
+
+        Once in a transaction: a second call would take for stored what the first has made.
+        """
         for tenant_id in tenant_ids:
-            if tenant_id not in self._keys:
-                self._keys[tenant_id] = await self._ensure(connection, tenant_id)
+            if tenant_id not in self._stored and not await self._find(connection, tenant_id):
+                self._keys[tenant_id] = await self._make(connection, tenant_id)
 
     def encrypt(self, tenant_id: int, job_id: UUID, payload: bytes) -> bytes:
         """Encrypt the payload of one job; the tenant's key is at hand."""
@@ -55,11 +61,8 @@ class PayloadCipher:
         """Return a payload as it came; one in the clear is given as it is."""
         if payload is None or not payload.startswith(MARK):
             return payload
-        if tenant_id not in self._keys:
-            found = await connection.fetchval(query("payload_encryption_find"), tenant_id)
-            if found is None:
-                raise SecretError("the key of the tenant's payloads is gone")
-            self._keys[tenant_id] = self._keyring.decrypt(tenant_id, FIELD, found)
+        if tenant_id not in self._stored and not await self._find(connection, tenant_id):
+            raise SecretError("the key of the tenant's payloads is gone")
         start = len(MARK) + NONCE_BYTES
         nonce, encrypted = payload[len(MARK) : start], payload[start:]
         try:
@@ -68,13 +71,20 @@ class PayloadCipher:
         except InvalidTag as error:
             raise SecretError("the payload was changed, or stands in another place") from error
 
-    async def _ensure(self, connection: Connection, tenant_id: int) -> bytes:
+    async def _find(self, connection: Reader, tenant_id: int) -> bool:
+        """Take over the stored key of a tenant; return whether there is one."""
         found = await connection.fetchval(query("payload_encryption_find"), tenant_id)
-        if found is None:
-            await secret.admit(connection, self._keyring)
-            new = self._keyring.encrypt(tenant_id, FIELD, secrets.token_bytes(KEY_BYTES))
-            await connection.execute(query("payload_encryption_create"), tenant_id, new)
-            found = await connection.fetchval(query("payload_encryption_find"), tenant_id)
+        if found is not None:
+            self._keys[tenant_id] = self._keyring.decrypt(tenant_id, FIELD, found)
+            self._stored.add(tenant_id)
+        return found is not None
+
+    async def _make(self, connection: Connection, tenant_id: int) -> bytes:
+        """Make the key of a tenant, or wait for the one that somebody else makes meanwhile."""
+        await secret.admit(connection, self._keyring)
+        new = self._keyring.encrypt(tenant_id, FIELD, secrets.token_bytes(KEY_BYTES))
+        await connection.execute(query("payload_encryption_create"), tenant_id, new)
+        found = await connection.fetchval(query("payload_encryption_find"), tenant_id)
         return self._keyring.decrypt(tenant_id, FIELD, found)
 
 

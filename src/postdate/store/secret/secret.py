@@ -13,7 +13,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from postdate.model.error import Code, refuse
+from postdate.model.error import Code, Refusal, RefusedError
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -29,6 +29,13 @@ _WRAPPED: Final = _HEAD + NONCE_BYTES + KEY_BYTES + TAG_BYTES
 
 class SecretError(Exception):
     """An envelope cannot be opened: its key is missing, or it is not what was written."""
+
+
+class SecretKeyMissingError(SecretError, RefusedError):
+    """A secret key is missing on this node; another one may have it, so nothing is lost yet."""
+
+    def __init__(self, detail: str) -> None:
+        RefusedError.__init__(self, Refusal(Code.SECRET_KEY_MISSING, detail))
 
 
 def parse_key(text: str) -> bytes:
@@ -61,7 +68,7 @@ class Keyring:
     def newest(self) -> int:
         """Return the id of the key that encrypts; a node without any keeps no secrets."""
         if self._newest is None:
-            raise refuse(Code.SECRET_KEY_MISSING, "This node was given no secret key.")
+            raise SecretKeyMissingError("This node was given no secret key.")
         return self._newest
 
     @property
@@ -84,7 +91,8 @@ class Keyring:
             raise SecretError("this is no envelope of ours")
         key = self._keys.get(envelope_key(envelope))
         if key is None:
-            raise SecretError(f"the secret key {envelope_key(envelope):08x} is not known here")
+            missing = f"{envelope_key(envelope):08x}"
+            raise SecretKeyMissingError(f"The secret key {missing} is not known to this node.")
         bound = envelope[:_HEAD] + f"{tenant_id}/{label}".encode()
         outer, inner = envelope[_HEAD : _HEAD + NONCE_BYTES], envelope[_WRAPPED:]
         try:
@@ -110,9 +118,8 @@ async def admit(connection: Connection, keyring: Keyring) -> None:
     await connection.execute(query("secret_lock"))
     known = await list_known(connection)
     if known and known.isdisjoint(keyring.ids):
-        raise refuse(
-            Code.SECRET_KEY_MISSING,
-            "The secrets here were encrypted with a key that this node does not have.",
+        raise SecretKeyMissingError(
+            "The secrets here were encrypted with a key that this node does not have."
         )
     if newest not in known:
         await connection.execute(query("secret_note"), newest)
