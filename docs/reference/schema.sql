@@ -256,12 +256,6 @@ CREATE FUNCTION client_wrong(field text, message text) RETURNS void
 CREATE FUNCTION current_tenant() RETURNS integer
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION due_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer, walk_limit integer) RETURNS TABLE(lane_id integer, place integer, minutes integer[], walked integer, known timestamp with time zone)
-    LANGUAGE sql STABLE SECURITY DEFINER
-    SET search_path TO 'postdate', 'pg_temp'
-    SET enable_seqscan TO 'off'
-    SET enable_bitmapscan TO 'off';
-
 CREATE FUNCTION enqueue(destination jsonb, payload jsonb DEFAULT NULL::jsonb, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay_seconds double precision DEFAULT NULL::double precision, lane text DEFAULT 'default'::text, idempotency_key text DEFAULT NULL::text, retry jsonb DEFAULT NULL::jsonb, timeout_seconds double precision DEFAULT NULL::double precision, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, metadata jsonb DEFAULT NULL::jsonb, description text DEFAULT NULL::text, payload_ref text DEFAULT NULL::text, payload_bytes bytea DEFAULT NULL::bytea, content_type text DEFAULT NULL::text, traceparent text DEFAULT NULL::text) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
@@ -711,6 +705,12 @@ CREATE FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp w
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) RETURNS boolean
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off';
+
+CREATE FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer) RETURNS TABLE(lane_id integer, place integer, minutes integer[], walked integer, known timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -2060,8 +2060,6 @@ REVOKE ALL ON FUNCTION client_refuse_unsafe() FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_setting(of_tenant integer, of_name text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_usable(of_tenant integer, of_account text, field text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_wrong(field text, message text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION due_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer, walk_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION due_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer, walk_limit integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text) FROM PUBLIC;
 GRANT ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text) TO postdate_client;
 GRANT SELECT ON TABLE event TO postdate_reader;
@@ -2169,6 +2167,8 @@ GRANT ALL ON FUNCTION tenants_held() TO postdate_writer;
 REVOKE ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) TO postdate_reader;
 GRANT ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) TO postdate_writer;
+REVOKE ALL ON FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer) TO postdate_reader;
 GRANT SELECT ON TABLE account_proof TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE account_proof TO postdate_writer;
 GRANT SELECT ON TABLE account_repair TO postdate_reader;

@@ -10,6 +10,7 @@ from conftest import INTERNAL_TOKEN, Api
 from postdate.model.ids import BUCKETS
 from postdate.store.connection.database import Database
 from postdate.store.foresight import due as due_store
+from postdate.store.foresight.due import DueWalk, WalkWindow
 from postdate.store.operate.overview import Places
 from postdate.store.timer.timer import LANE_PAYMENT
 from postdate.views.foresight import due as module
@@ -45,6 +46,11 @@ async def _due(database: Database, tenant_id: int, as_tenant: int | None = None)
 
 def _minutes(found: StoredDue, key: int) -> dict[int, int]:
     [own] = [each for each in found.found if each.key == key]
+    return dict(zip(own.minutes, own.counts, strict=True))
+
+
+def _told(found: DueWalk) -> dict[int, int]:
+    [own] = found.found
     return dict(zip(own.minutes, own.counts, strict=True))
 
 
@@ -90,6 +96,29 @@ async def test_what_is_due_at_once_is_counted_one_by_one_however_long_the_window
         found = await stored_due(connection, walk, places, BEGIN, until, exact_limit=20_000)
     assert (found.error_percent, found.known_until) == (None, until)
     assert _minutes(found, LANE) == Counter(n % 90 - 1 for n in range(1, 2001))
+
+
+async def test_a_walk_that_is_cut_short_counts_whole_minutes_and_says_how_many(
+    database: Database, tenant_id: int
+) -> None:
+    one_a_minute = TIMERS.format(bucket="n % 8", minutes=89)  # in each of the eight buckets
+    async with database.write() as connection:
+        await connection.execute(one_a_minute, tenant_id, LANE + 1, 8 * 89, BEGIN)
+    places: Places = (list(range(8)), [LANE + 1] * 8)
+    for limit, whole in ((11, 9), (1, -1), (89, 87), (90, None)):
+        window = WalkWindow(
+            begin=BEGIN,
+            until=BEGIN + timedelta(days=1),
+            lane_buckets=places,
+            lane_bucket_limit=limit,
+            walk_limit=0,
+        )
+        async with database.read(tenant_id) as connection:
+            found = await due_store.by_lane(connection, tenant_id, window)
+        known = window.until if whole is None else BEGIN + timedelta(minutes=whole)
+        assert (found.walked, found.known_until) == (8 * min(limit, 89), known)
+        counted = range(-1, 88 if whole is None else max(whole, 0))
+        assert _told(found) == Counter(dict.fromkeys(counted, 8))
 
 
 async def test_another_tenant_cannot_be_counted(database: Database, tenant_id: int) -> None:

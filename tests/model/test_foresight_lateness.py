@@ -1,5 +1,6 @@
 """Lateness by minutes, against a queue that is followed second by second."""
 
+from array import array
 from collections import deque
 from datetime import UTC, datetime, timedelta
 
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postdate.model.foresight.lateness import ERROR_SECONDS, MAX_LATE_SECONDS, late_forecast
+from postdate.model.foresight.minutes import hour_peaks
 
 BEGIN = datetime(2026, 11, 17, 7, 58, tzinfo=UTC)
 
@@ -33,7 +35,7 @@ def _worst_seconds(counts: list[int], per_second: int, backlog: int) -> int:
 def test_the_worst_lateness_is_within_its_error(
     counts: list[int], per_second: int, backlog: int
 ) -> None:
-    found = late_forecast(counts, BEGIN, per_second, backlog)
+    found = late_forecast(array("I", counts), BEGIN, per_second, backlog)
     worst = _worst_seconds(counts, per_second, backlog)
     told = found.worst.late_seconds if found.worst else 0
     assert told <= worst <= told + ERROR_SECONDS + 1
@@ -42,17 +44,23 @@ def test_the_worst_lateness_is_within_its_error(
 
 def test_episodes_have_a_beginning_a_worst_hour_and_an_end() -> None:
     counts = [0, 0, 600, 0, 60, 0, 0, 0, 0, 0, 0, 0, 0]
-    [episode] = late_forecast(counts, BEGIN, 1.0).episodes
+    [episode] = late_forecast(array("I", counts), BEGIN, 1.0).episodes
     assert episode.from_at == BEGIN + timedelta(minutes=2)
     assert episode.worst_at == BEGIN + timedelta(minutes=3)
     assert episode.worst_hour == datetime(2026, 11, 17, 8, tzinfo=UTC)
     assert (episode.late_seconds, episode.waiting) == (540, 540)
     assert episode.until_at == BEGIN + timedelta(minutes=13)
-    assert late_forecast(counts[:8], BEGIN, 1.0).episodes[0].until_at is None
-    assert late_forecast(counts, BEGIN, 10.0).episodes == []
+    assert late_forecast(array("I", counts[:8]), BEGIN, 1.0).episodes[0].until_at is None
+    assert late_forecast(array("I", counts), BEGIN, 10.0).episodes == []
 
 
 def test_next_to_no_capacity_is_a_lateness_without_an_end() -> None:
-    found = late_forecast([0, 3], BEGIN, 5e-324)
+    found = late_forecast(array("I", [0, 3]), BEGIN, 5e-324)
     assert found.worst is not None
     assert (found.worst.late_seconds, found.worst.waiting) == (MAX_LATE_SECONDS, 3)
+
+
+@given(st.lists(st.integers(0, 2**31 - 1) | st.integers(0, 3), min_size=1, max_size=400))
+def test_the_peaks_of_hours_are_those_of_their_minutes(counts: list[int]) -> None:
+    hours = [counts[at : at + 60] for at in range(0, len(counts), 60)]
+    assert list(hour_peaks(array("I", counts))) == [max(hour) for hour in hours]

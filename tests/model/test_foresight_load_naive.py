@@ -1,6 +1,7 @@
 """Load ahead against naive counts: rules followed on the wall clock, a queue second by second."""
 
 import random
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -227,7 +228,7 @@ def test_lateness_equals_a_queue_that_is_followed_second_by_second(
     counts: list[int], rate: str, backlog: int
 ) -> None:
     per_second = Fraction(rate)
-    found = late_forecast(counts, BEGIN, float(rate), backlog)
+    found = late_forecast(array("I", counts), BEGIN, float(rate), backlog)
     naive = _naive_episodes(list(_levels(counts, per_second, backlog)), per_second)
     told = [
         (each.from_at, each.until_at, each.worst_at, each.late_seconds, each.waiting)
@@ -242,6 +243,6 @@ def test_lateness_equals_a_queue_that_is_followed_second_by_second(
 
 
 def test_a_capacity_that_just_suffices_is_never_late() -> None:
-    assert late_forecast([123, 123, 0, 123], BEGIN, 2.05).episodes == []
-    [episode] = late_forecast([87, 0, 0, 0, 0, 0, 0], BEGIN, 0.29).episodes
+    assert late_forecast(array("I", [123, 123, 0, 123]), BEGIN, 2.05).episodes == []
+    [episode] = late_forecast(array("I", [87, 0, 0, 0, 0, 0, 0]), BEGIN, 0.29).episodes
     assert episode.until_at == BEGIN + 5 * MINUTE

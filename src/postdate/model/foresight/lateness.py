@@ -5,7 +5,6 @@ to arrive evenly, so that a lateness is at most a minute below what it is when a
 work is due at its first second.
 """
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
 from heapq import nlargest
@@ -13,9 +12,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from postdate.model.foresight.minutes import HOUR_MINUTES, Counts, hour_peaks
+
 MINUTE_SECONDS: Final = 60
 MAX_EPISODES: Final = 20
-CHUNK: Final = 60
 ERROR_SECONDS: Final = 60
 """How far a lateness may be below the true one: see above."""
 
@@ -59,13 +59,21 @@ class _Episode(NamedTuple):
 
 
 def late_forecast(
-    counts: Sequence[int], begin: datetime, per_second: float, backlog: int = 0
+    counts: Counts,
+    begin: datetime,
+    per_second: float,
+    backlog: int = 0,
+    peaks: "Counts | None" = None,
 ) -> LateForecast:
-    """Let work that is due by minute flow through a queue that starts with a backlog."""
+    """Let work that is due by minute flow through a queue that starts with a backlog.
+
+    `peaks` are those of its hours, for a caller that knows them already.
+    """
     # In whole parts of an item: what fits exactly must not be late by a rounding.
     rate = Fraction(str(per_second))
     parts, a_minute = rate.denominator, rate.numerator * MINUTE_SECONDS
-    found = _episodes(counts, parts, a_minute, backlog * parts)
+    hours = hour_peaks(counts) if peaks is None else peaks
+    found = _episodes(counts, hours, (parts, a_minute), backlog * parts)
     # Of two that are as late the first one is worse.
     kept = nlargest(MAX_EPISODES, found, key=lambda each: (each.waiting // parts, -each.since))
     shown = {each: _shown(each, begin, parts, a_minute) for each in kept}
@@ -76,18 +84,19 @@ def late_forecast(
     )
 
 
-def _episodes(counts: Sequence[int], parts: int, a_minute: int, backlog: int) -> list[_Episode]:
+def _episodes(counts: Counts, peaks: Counts, rate: tuple[int, int], backlog: int) -> list[_Episode]:
     """Go through the minutes; hours in which nothing can be late are passed as a whole.
 
     An episode is a stretch without an empty queue.
     """
     found: list[_Episode] = []
+    parts, a_minute = rate
     waiting, since, most, worst = backlog, 0, backlog, 0
-    for start in range(0, len(counts), CHUNK):
-        part = counts[start : start + CHUNK]
-        if waiting == 0 and max(part) * parts <= a_minute:
+    for hour, peak in enumerate(peaks):
+        if waiting == 0 and peak * parts <= a_minute:
             continue
-        for minute, count in enumerate(part, start):
+        start = hour * HOUR_MINUTES
+        for minute, count in enumerate(counts[start : start + HOUR_MINUTES], start):
             if waiting == 0:
                 if count * parts <= a_minute:
                     continue

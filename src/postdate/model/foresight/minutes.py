@@ -14,6 +14,7 @@ Counts: TypeAlias = "array[int]"
 """How much there is in each minute."""
 
 DAY_MINUTES: Final = 1440
+HOUR_MINUTES: Final = 60
 MINUTE_BITS: Final = 32
 MAX_DAYS: Final = 367
 """A window is a year at most; one more day where it begins in the middle of one."""
@@ -32,7 +33,7 @@ def pack(counts: Mapping[int, int]) -> int:
     row = array("I", bytes(_COUNT_BYTES * (max(counts, default=0) + 1)))
     for minute, count in counts.items():
         row[minute] += count
-    return int.from_bytes(row.tobytes(), sys.byteorder)
+    return _integer(row)
 
 
 def no_counts(minutes: int) -> Counts:
@@ -105,9 +106,34 @@ def added(parts: Sequence[Counts]) -> Counts:
     """Add counts up, minute by minute: as integers, which costs no step for each minute."""
     if len(parts) == 1:
         return parts[0]
-    total = sum(int.from_bytes(part.tobytes(), sys.byteorder) for part in parts)
+    return _counts(sum(_integer(part) for part in parts), len(parts[0]))
+
+
+def hour_peaks(counts: Counts) -> Counts:
+    """Return the most of a minute in each hour, counted from the first minute on.
+
+    A minute of every hour is compared at once, as the parts of two integers. With the highest bit
+    of each part added to one of them, it stays after a subtraction unless the other is larger.
+    """
+    hours = -(-len(counts) // HOUR_MINUTES)
+    whole = counts + no_counts(hours * HOUR_MINUTES - len(counts))
+    highest = _integer(array("I", [1 << MINUTE_BITS - 1]) * hours)
+    most = 0
+    for minute in range(HOUR_MINUTES):
+        other = _integer(whole[minute::HOUR_MINUTES])
+        kept = (most | highest) - other & highest
+        kept -= kept >> MINUTE_BITS - 1
+        most = other ^ (most ^ other) & kept
+    return _counts(most, hours)
+
+
+def _integer(counts: Counts) -> int:
+    return int.from_bytes(counts.tobytes(), sys.byteorder)
+
+
+def _counts(packed: int, size: int) -> Counts:
     row = array("I")
-    row.frombytes(total.to_bytes(_COUNT_BYTES * len(parts[0]), sys.byteorder))
+    row.frombytes(packed.to_bytes(_COUNT_BYTES * size, sys.byteorder))
     return row
 
 

@@ -26,25 +26,34 @@ _under_way: Final[Counter[int]] = Counter()
 async def computed(
     tenant_id: int | None, function: Callable[P, R], *arguments: P.args, **options: P.kwargs
 ) -> R:
-    """Run a function in a thread; it counts for its tenant until it has really ended.
+    """Run a function in a thread, and wait for it."""
+    return await asyncio.shield(started(tenant_id, function, *arguments, **options))
 
-    Without a tenant it is one step of a walk over many schedules, and waits for its turn.
+
+def started(
+    tenant_id: int | None, function: Callable[P, R], *arguments: P.args, **options: P.kwargs
+) -> asyncio.Future[R]:
+    """Start a function in a thread; it counts for its tenant until it has really ended.
+
+    Without a tenant it is one step of a walk over many schedules, and waits for its turn. Whoever
+    started it may leave: what it raises is then nobody's concern.
     """
-    loop = asyncio.get_running_loop()
-    if tenant_id is None:
-        return await loop.run_in_executor(_threads, lambda: function(*arguments, **options))
-    if _under_way[tenant_id] >= PER_TENANT:
+    if tenant_id is not None and _under_way[tenant_id] >= PER_TENANT:
         detail = f"{PER_TENANT} schedules of the tenant are being computed: wait for one of them."
         raise refuse(Code.RATE_LIMITED, detail, retry_after_seconds=1)
-    _under_way[tenant_id] += 1
+    loop = asyncio.get_running_loop()
     running = loop.run_in_executor(_threads, lambda: function(*arguments, **options))
+    if tenant_id is not None:
+        _under_way[tenant_id] += 1
     running.add_done_callback(partial(_ended, tenant_id))
-    return await asyncio.shield(running)
+    return running
 
 
-def _ended(tenant_id: int, ended: asyncio.Future[Any]) -> None:
+def _ended(tenant_id: int | None, ended: asyncio.Future[Any]) -> None:
     if not ended.cancelled():
         ended.exception()  # whoever waited may have left: nobody else asks for it
+    if tenant_id is None:
+        return
     _under_way[tenant_id] -= 1
     if not _under_way[tenant_id]:
         del _under_way[tenant_id]

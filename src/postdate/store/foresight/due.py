@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+import asyncpg
 import msgspec
 
 from postdate.model.tenant.test_clock import lane_purpose
@@ -61,30 +62,28 @@ async def exceeds(
 
 
 async def by_lane(connection: Connection, tenant_id: int, window: WalkWindow) -> DueWalk:
-    """Count what becomes due of one tenant, by lane."""
-    return await _walk(connection, "due_by_minute", window, tenant_id)
+    """Count what becomes due of one tenant, by lane; the limit of each place bounds the walk."""
+    return _walked(await connection.fetch(query("due_by_minute"), tenant_id, *_values(window)))
 
 
 async def by_destination(connection: Connection, tenant_id: int, window: WalkWindow) -> DueWalk:
     """Count what becomes due of one tenant's jobs, by destination."""
-    return await _walk(connection, "due_by_destination", window, tenant_id)
+    values = *_values(window), window.walk_limit
+    return _walked(await connection.fetch(query("due_by_destination"), tenant_id, *values))
 
 
 async def by_tenant(connection: Connection, window: WalkWindow) -> DueWalk:
     """Count what becomes due of all tenants, for the operator."""
-    return await _walk(connection, "due_by_tenant", window)
+    values = *_values(window), window.walk_limit
+    return _walked(await connection.fetch(query("due_by_tenant"), *values))
 
 
-async def _walk(connection: Connection, name: str, window: WalkWindow, *tenant_id: int) -> DueWalk:
-    rows = await connection.fetch(
-        query(name),
-        *tenant_id,
-        *window.lane_buckets,
-        window.begin,
-        window.until,
-        window.lane_bucket_limit,
-        window.walk_limit,
-    )
+def _values(window: WalkWindow) -> tuple[object, ...]:
+    return *window.lane_buckets, window.begin, window.until, window.lane_bucket_limit
+
+
+def _walked(rows: Sequence[asyncpg.Record]) -> DueWalk:
+    """Add up what a walk has found, by series; the last row says how far it came."""
     *found, (*_, walked, known_until) = rows
     by_lane_bucket: Counter[int] = Counter()
     series: dict[tuple[int | str | None, int], Counter[int]] = defaultdict(Counter)
@@ -94,5 +93,6 @@ async def _walk(connection: Connection, name: str, window: WalkWindow, *tenant_i
     counted = [
         DueMinutes(*of, sorted(counts), [counts[minute] for minute in sorted(counts)])
         for of, counts in series.items()
+        if counts
     ]
     return DueWalk(counted, by_lane_bucket, walked, known_until)

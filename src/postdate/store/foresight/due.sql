@@ -6,7 +6,7 @@ SELECT timers_ahead_exceed($1, $2, $3)
 
 -- name: due_by_minute
 SELECT lane_id, lane_id, place, minutes, walked, known
-  FROM due_by_minute($1, $2::smallint[], $3::integer[], $4, $5, $6, $7)
+  FROM timers_by_minute($1, $2::smallint[], $3::integer[], $4, $5, $6)
 
 -- name: due_by_destination
 -- The same for jobs, by where they go; only timers of the tenant's own lanes are walked.

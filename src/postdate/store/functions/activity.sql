@@ -7,39 +7,47 @@ CREATE OR REPLACE FUNCTION array_sum(integer[], integer[]) RETURNS integer[]
 
 -- In which minutes timers of one tenant become due, at each of the given places (buckets with a
 -- lane beside each). Minutes are counted from `begin_at` on; -1 is that of all that is due before.
--- At most `place_limit` timers are walked at a place and `walk_limit` in all, those of others
--- included: payments of every tenant share a lane, so the walk must be bounded before the tenant is
--- looked at, which row-level security would do first.
--- The last row has no place. `walked` is how many timers were seen; `known` the instant up to which
--- every place was walked whole.
-CREATE OR REPLACE FUNCTION due_by_minute(
+-- At most `place_limit` timers are walked at a place, those of others included: payments of every
+-- tenant share a lane, so the walk must be bounded before the tenant is looked at, which row-level
+-- security would do first. A place is added up while it is walked: no timer is kept.
+-- The last row has no place. `walked` is how many timers were seen; `known` the whole minute up to
+-- which every place was walked.
+CREATE OR REPLACE FUNCTION timers_by_minute(
     of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamptz,
-    until_at timestamptz, place_limit integer, walk_limit integer
+    until_at timestamptz, place_limit integer
 ) RETURNS TABLE (lane_id integer, place integer, minutes integer[], walked integer,
                  known timestamptz)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT
     SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 WITH walked AS MATERIALIZED (
-    SELECT head.place::integer, head.lane_id,
-           head.tenant_id = of_tenant AND head.claimed_at IS NULL AS counts, head.due_at
-      FROM timer_walk(buckets, lanes, ARRAY['-infinity'::timestamptz],
-                      '00000000-0000-0000-0000-000000000000',
-                      until_at - interval '1 microsecond', NULL, place_limit) AS head
-     LIMIT walk_limit),
-cut AS (
-    SELECT max(due_at) AS at FROM walked GROUP BY place HAVING count(*) = place_limit),
+    SELECT wanted.lane_id, wanted.place::integer, head.*
+      FROM unnest(buckets, lanes) WITH ORDINALITY AS wanted (bucket, lane_id, place)
+     CROSS JOIN LATERAL (
+           SELECT count(*)::integer AS timers, max(t.due_at) AS last_at,
+                  array_agg(greatest(-1,
+                      floor(date_part('epoch', t.due_at - begin_at) / 60))::integer)
+                      FILTER (WHERE t.tenant_id = of_tenant AND t.claimed_at IS NULL) AS minutes
+             FROM (SELECT t.tenant_id, t.due_at, t.claimed_at FROM timer t
+                    WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
+                      AND t.due_at < until_at
+                    ORDER BY t.due_at LIMIT place_limit) AS t) AS head),
 seen AS MATERIALIZED (
-    SELECT (SELECT count(*) FROM walked)::integer AS walked,
-           coalesce((SELECT min(at) FROM cut), until_at) AS known)
+    SELECT sum(w.timers)::integer AS walked,
+           floor(date_part('epoch',
+               min(w.last_at) FILTER (WHERE w.timers = place_limit) - begin_at) / 60) AS whole
+      FROM walked w)
 SELECT w.lane_id, w.place,
-       array_agg(greatest(-1, floor(date_part('epoch', w.due_at - begin_at) / 60))::integer),
+       CASE WHEN seen.whole IS NULL THEN w.minutes
+            ELSE ARRAY(SELECT each FROM unnest(w.minutes) AS each
+                        WHERE each < greatest(seen.whole, 0)) END,
        NULL::integer, NULL::timestamptz
   FROM walked w CROSS JOIN seen
- WHERE of_tenant = current_tenant() AND w.counts AND w.due_at <= seen.known
- GROUP BY w.lane_id, w.place
+ WHERE of_tenant = current_tenant() AND w.minutes IS NOT NULL
  UNION ALL
-SELECT NULL, NULL, NULL, seen.walked, seen.known FROM seen
+SELECT NULL, NULL, NULL, seen.walked,
+       coalesce(begin_at + seen.whole * interval '1 minute', until_at)
+  FROM seen
 $$;
 
-REVOKE EXECUTE ON FUNCTION due_by_minute FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION due_by_minute TO postdate_reader;
+REVOKE EXECUTE ON FUNCTION timers_by_minute FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION timers_by_minute TO postdate_reader;

@@ -14,7 +14,13 @@ from postdate.views.foresight.due import StoredDue
 from postdate.views.foresight.load import CAPACITY_SETTINGS, MINUTE, LoadParts, LoadViews
 from postdate.views.foresight.load_shape import LoadQuestion, LoadQueue
 from postdate.views.foresight.money import MoneyViews
-from postdate.views.foresight.rules import PlannedSchedule, RuleBook, count_schedules, supposed
+from postdate.views.foresight.rules import (
+    CountedSchedules,
+    PlannedSchedule,
+    RuleBook,
+    count_schedules,
+    supposed,
+)
 
 MAX_NAMED = 50
 """How many payments are named that would fail only then."""
@@ -63,9 +69,9 @@ class EffectViews:
     ) -> ChangeEffect:
         """Compute load and money as they are and as they would be."""
         question = LoadQuestion(until=until, by="lane")
-        parts, book = await self._load.prepare(tenant_id, question)
+        parts, book, counted = await self._load.prepare(tenant_id, question)
         before, after, held = await self._load.computed(
-            tenant_id, lambda: _both(parts, book, hypothesis)
+            tenant_id, lambda: _both(parts, book, counted, hypothesis)
         )
         was, would, released = await self._money.suppose(tenant_id, parts.window[1], hypothesis)
         known = {_identity(each) for each in was.failing}
@@ -92,11 +98,10 @@ def _identity(each: FailingPayment) -> tuple[object, ...]:
 
 
 def _both(
-    parts: LoadParts, book: RuleBook, hypothesis: Hypothesis
+    parts: LoadParts, book: RuleBook, counted: CountedSchedules, hypothesis: Hypothesis
 ) -> tuple[list[LoadQueue], list[LoadQueue], int]:
     """Return the queues as they are and as they would be, and how much would wait."""
     naming, window = parts.naming, parts.window
-    counted = count_schedules(book, naming.by, *window)
     lanes = {
         lane_id: msgspec.structs.replace(
             lane, rate_per_second=hypothesis.rates.get(lane.name, lane.rate_per_second)

@@ -1,6 +1,7 @@
 """Load ahead: how much becomes due, when that is too much, and what spreading would change."""
 
-from collections import Counter, defaultdict
+import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -10,10 +11,10 @@ import msgspec
 
 from postdate.model.foresight.capacity import LoadCapacity, chosen, limited
 from postdate.model.foresight.lateness import late_forecast
-from postdate.model.foresight.minutes import Counts, added, coarsen, no_counts
+from postdate.model.foresight.minutes import added, hour_peaks
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.off_loop import computed
+from postdate.store.connection.off_loop import computed, started
 from postdate.store.foresight import due as due_store
 from postdate.store.operate import activity as activity_store
 from postdate.store.operate import vital as vital_store
@@ -31,7 +32,6 @@ from postdate.views.foresight.load_shape import (
     SpreadEffect,
 )
 from postdate.views.foresight.rules import (
-    MAX_SERIES,
     OTHERS,
     By,
     CountedSchedules,
@@ -41,6 +41,7 @@ from postdate.views.foresight.rules import (
     count_schedules,
     supposed,
 )
+from postdate.views.foresight.series import SeriesCounts, largest
 
 R = TypeVar("R")
 
@@ -76,20 +77,24 @@ class LoadViews:
 
     async def load(self, tenant_id: int, question: LoadQuestion) -> LoadView:
         """Answer for one tenant."""
-        parts, book = await self.prepare(tenant_id, question)
-        return await self._view(tenant_id, parts, book)
+        return await self._view(tenant_id, *await self.prepare(tenant_id, question))
 
-    async def prepare(self, tenant_id: int, question: LoadQuestion) -> tuple["LoadParts", RuleBook]:
-        """Read all that an answer is made of."""
+    async def prepare(
+        self, tenant_id: int, question: LoadQuestion
+    ) -> tuple["LoadParts", RuleBook, CountedSchedules]:
+        """Read and count all that an answer is made of."""
         lanes = self._lanes.of_tenant(tenant_id, question.lane)
         async with self._database.read(tenant_id) as connection:
             window = await self._window(connection, question)
-            stored = await _stored(connection, tenant_id, question.by, lanes, window)
             book = await self._books.get(connection, tenant_id)
+            # A thread counts what schedules make while the database walks what is stored.
+            counting = started(tenant_id, count_schedules, book, question.by, *window)
+            stored = await _stored(connection, tenant_id, question.by, lanes, window)
             slots = await activity_store.recent(connection, tenant_id, MEASURED_SECONDS)
         limits = self._capacities(tenant_id, question, slots)
         naming = LoadNaming(question.by, lanes, {})
-        return LoadParts(question, window, stored, naming, limits), book
+        parts = LoadParts(question, window, stored, naming, limits)
+        return parts, book, await asyncio.shield(counting)
 
     async def computed(self, tenant_id: int, function: Callable[[], R]) -> R:
         """Compute something off the event loop, as one of the tenant's computations."""
@@ -101,26 +106,28 @@ class LoadViews:
         lanes = list(self._lanes.by_id.values())
         async with self._database.connection() as connection:
             window = await self._window(connection, question)
+            book = await self._books.get(connection, None)
+            counting = started(None, count_schedules, book, question.by, *window)
             walk = partial(due_store.by_tenant, connection)
             stored = await stored_due(connection, walk, lane_buckets(lanes), *window)
-            book = await self._books.get(connection, None)
             slots = await activity_store.recent_of_all(connection, MEASURED_SECONDS)
             ids = {each.schedule.tenant_id for each in book.planned}
             ids |= {int(each.key) for each in stored.found if each.key is not None}
             names = await vital_store.tenant_names(connection, sorted(ids))
         limits = self._capacities(0, question, slots)
         naming = LoadNaming("tenant", lanes, names)
-        return await self._view(None, LoadParts(question, window, stored, naming, limits), book)
+        parts = LoadParts(question, window, stored, naming, limits)
+        return await self._view(None, parts, book, await asyncio.shield(counting))
 
     async def counts(
         self, connection: Connection, tenant_id: int, lanes: Sequence[Lane], window: Window
     ) -> tuple[StoredDue, CountedSchedules]:
         """Count for the overview: what is stored, and what schedules have to come."""
+        book = await self._books.get(connection, tenant_id)
+        counting = started(None, count_schedules, book, "total", *window)
         walk = partial(due_store.by_lane, connection, tenant_id)
         stored = await stored_due(connection, walk, lane_buckets(lanes), *window)
-        book = await self._books.get(connection, tenant_id)
-        scheduled = await computed(None, count_schedules, book, "total", *window)
-        return stored, scheduled
+        return stored, await asyncio.shield(counting)
 
     async def _window(self, connection: Connection, question: LoadQuestion) -> Window:
         now = next_minute(await schedule_store.now(connection))
@@ -128,11 +135,13 @@ class LoadViews:
         until = next_minute(question.until or begin + DEFAULT_WINDOW)
         return begin, min(max(until, begin + MINUTE), begin + MAX_WINDOW)
 
-    async def _view(self, tenant_id: int | None, part: "LoadParts", book: RuleBook) -> LoadView:
+    async def _view(
+        self, tenant_id: int | None, part: "LoadParts", book: RuleBook, counted: CountedSchedules
+    ) -> LoadView:
         by, window, spread = part.naming.by, part.window, part.question.spread
 
         def compute() -> LoadView:
-            view = part.view(count_schedules(book, by, *window), book)
+            view = part.view(counted, book)
             if spread is None:
                 return view
             spreaded = supposed([spread.of(each) for each in book.planned])
@@ -247,9 +256,7 @@ class LoadParts(msgspec.Struct, frozen=True):
             series=self._series(grids, width),
             queues=self.queues(grids),
             error_percent=self.stored.error_percent,
-            schedules=sum(
-                self.question.payments or each.schedule.payment is None for each in book.planned
-            ),
+            schedules=len(book.planned) - (0 if self.question.payments else len(book.orders)),
             left_out=counted.left_out + book.left_out,
         )
 
@@ -259,10 +266,15 @@ class LoadParts(msgspec.Struct, frozen=True):
         queues = self.queues(self.grids(counted))
         return SpreadEffect(jitter_seconds=spread.seconds, schedule_id=only, queues=queues)
 
-    def grids(self, counted: CountedSchedules) -> dict[SeriesKey, "_Both"]:
+    @property
+    def size(self) -> int:
+        """Return how many minutes the window has."""
+        return (self.window[1] - self.window[0]) // MINUTE
+
+    def grids(self, counted: CountedSchedules) -> dict[SeriesKey, SeriesCounts]:
         """Put what is stored beside what schedules have to come, series by series."""
         wanted = self.naming.wanted(self.question)
-        grids: dict[SeriesKey, _Both] = defaultdict(lambda: _Both(self.window))
+        grids: dict[SeriesKey, SeriesCounts] = defaultdict(lambda: SeriesCounts(self.size))
         for (payments, name), counts in counted.counts.items():
             series = payments, self.naming.of_scheduled(name)
             if wanted(series):
@@ -271,9 +283,9 @@ class LoadParts(msgspec.Struct, frozen=True):
             series = (each.payments, self.naming.of_stored(each.key))
             if wanted(series):
                 grids[series].add_stored(each.minutes, each.counts)
-        return _largest(grids, self.window)
+        return largest(grids, self.size)
 
-    def _series(self, grids: dict[SeriesKey, "_Both"], width: int) -> list[LoadSeries]:
+    def _series(self, grids: dict[SeriesKey, SeriesCounts], width: int) -> list[LoadSeries]:
         return [
             LoadSeries(
                 kind="payments" if payments else "jobs",
@@ -285,7 +297,7 @@ class LoadParts(msgspec.Struct, frozen=True):
             for (payments, name), both in sorted(grids.items())
         ]
 
-    def queues(self, grids: dict[SeriesKey, "_Both"]) -> list[LoadQueue]:
+    def queues(self, grids: dict[SeriesKey, SeriesCounts]) -> list[LoadQueue]:
         """Put the series against the capacities."""
         queues = []
         for payments in (False, True):
@@ -304,12 +316,13 @@ class LoadParts(msgspec.Struct, frozen=True):
         self,
         payments: bool,  # noqa: FBT001 - it is the kind
         name: str,
-        parts: Sequence["_Both"],
+        parts: Sequence[SeriesCounts],
         capacity: LoadCapacity,
     ) -> LoadQueue:
         counts = added([part.total for part in parts])
         backlog = sum(part.backlog for part in parts)
-        most = max(counts)
+        peaks = hour_peaks(counts)
+        most = max(peaks)
         begin = self.window[0]
         return LoadQueue(
             kind="payments" if payments else "jobs",
@@ -318,82 +331,7 @@ class LoadParts(msgspec.Struct, frozen=True):
             backlog=backlog,
             peak=LoadPeak(begin + counts.index(most) * MINUTE, most) if most else None,
             capacity=capacity,
-            lateness=late_forecast(counts, begin, capacity.per_second, backlog)
+            lateness=late_forecast(counts, begin, capacity.per_second, backlog, peaks)
             if capacity.per_second
             else None,
         )
-
-
-class _Both:
-    """What is stored and what schedules make of one series, by minute."""
-
-    def __init__(self, window: Window) -> None:
-        self.scheduled = no_counts((window[1] - window[0]) // MINUTE)
-        self.stored: Counter[int] = Counter()
-        self.backlog = 0
-        self._total: Counts | None = None
-        self._amount: int | None = None
-
-    def add_stored(self, minutes: Sequence[int], counts: Sequence[int]) -> None:
-        """Add what is stored; what is due before the window waits at its beginning."""
-        found = dict(zip(minutes, counts, strict=True))
-        self.backlog += found.pop(-1, 0)
-        self.stored.update(found)
-
-    @property
-    def total(self) -> Counts:
-        """Return both together."""
-        if self._total is None:
-            self._total = self.scheduled[:]
-            for minute, count in self.stored.items():
-                self._total[minute] += count
-        return self._total
-
-    @property
-    def amount(self) -> int:
-        """Return how much becomes due within the window."""
-        if self._amount is None:
-            self._amount = sum(self.total)
-        return self._amount
-
-    def coarsened(self, width: int) -> list[int]:
-        """Return how much becomes due in so many minutes at a time."""
-        counts = coarsen(self.total, width)
-        self._amount = sum(counts)
-        return counts
-
-    @property
-    def count(self) -> int:
-        """Return how much there is, what is due before the window included."""
-        return self.amount + self.backlog
-
-    def hold(self, begin: int, until: int) -> int:
-        """Let what is due between two minutes wait for the later one; return how much that is."""
-        if until <= begin:
-            return 0
-        total = self.total[:]
-        waits = sum(total[begin:until])
-        for minute in range(begin, min(until, len(total))):
-            total[minute] = 0
-        if until < len(total):
-            total[until] += waits
-        self._total, self._amount = total, None
-        return waits
-
-    def join(self, other: "_Both") -> None:
-        """Add another series."""
-        self.scheduled = added([self.scheduled, other.scheduled])
-        self.stored.update(other.stored)
-        self.backlog += other.backlog
-        self._total = self._amount = None
-
-
-def _largest(grids: dict[SeriesKey, _Both], window: Window) -> dict[SeriesKey, _Both]:
-    """Keep the largest series, and make one of all others."""
-    if len(grids) <= MAX_SERIES:
-        return dict(grids)
-    order = sorted(grids.items(), key=lambda each: -each[1].amount)
-    kept = dict(order[:MAX_SERIES])
-    for (payments, _), both in order[MAX_SERIES:]:
-        kept.setdefault((payments, OTHERS), _Both(window)).join(both)
-    return kept

@@ -93,6 +93,8 @@ class RuleBook:
     def __init__(self, parts: Mapping[int, BookPart], before: "RuleBook | None" = None) -> None:
         self.parts = parts
         self.planned = [planned for each in parts.values() for planned in each.planned]
+        self.orders = [each for each in self.planned if each.schedule.payment is not None]
+        """Those that make payments."""
         self.left_out = sum(each.left_out for each in parts.values())
         self._sums = {} if before is None else before.sums_with(parts)
 
