@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from postdate.model.foresight.minutes import MinuteGrid, coarsen
 from postdate.model.foresight.regular import CompiledRule
-from postdate.model.foresight.rule_count import CountedRule, RuleSum, run_times
+from postdate.model.foresight.rule_count import CountedRule, RuleSum, run_seconds, walked_times
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import RecurrencePlan, occurrences
 from postdate.model.schedule.rule import plan_of
 from postdate.model.schedule.schedule import (
+    EPOCH,
     Definition,
     Dst,
     Gap,
@@ -144,7 +145,10 @@ def test_the_times_of_a_rule_equal_stepping(found: CountedRule, days: int, later
     until = after + timedelta(days=days)
     coming = takewhile(lambda o: o.scheduled_for < until, occurrences(found.rule.plan, after))
     expected = [each.scheduled_for for each in coming if each.skip is None]
-    assert sorted(run_times(found.rule, after, until)) == expected
+    assert list(walked_times(found.rule.plan, after, until)) == expected
+    if found.rule.is_regular(until):
+        seconds = sorted(run_seconds(found.rule, after, until))
+        assert [EPOCH + timedelta(seconds=each) for each in seconds] == expected
 
 
 def test_what_takes_too_long_is_left_out_and_told() -> None:

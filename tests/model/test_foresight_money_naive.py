@@ -3,6 +3,8 @@
 import random
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
+from itertools import starmap
+from typing import NamedTuple
 from uuid import UUID
 
 import pytest
@@ -10,21 +12,51 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postdate.model.foresight.money import (
+    MICROSECOND,
     BalanceCurve,
     BalanceWatch,
     ExpectedPayment,
+    ExpectedTerms,
     ProjectedAccount,
+    expected_payment,
+    failing_payment,
+    instant,
     project,
 )
 
 BEGIN = datetime(2026, 11, 17, tzinfo=UTC)
 HOUR = 3600
+SECOND = timedelta(seconds=1) // MICROSECOND
+
+
+class Paid(NamedTuple):
+    """A payment, with seconds after the beginning as its times."""
+
+    number: int
+    due: int
+    payer: str
+    payee: str
+    amount: int
+    hold: bool
+    retry_until: int | None
+
+    def expected(self) -> ExpectedPayment:
+        waits = None if self.retry_until is None else (self.retry_until - self.due) * SECOND
+        terms = ExpectedTerms(
+            payment_id=UUID(int=self.number),
+            from_account_id=self.payer,
+            to_account_id=self.payee,
+            amount=self.amount,
+            hold=self.hold,
+            waits=waits,
+        )
+        return expected_payment(instant(BEGIN) + self.due * SECOND, terms)
 
 
 class Naive:
     """Follows the public rules by plain dictionaries, with no heap and no shared code."""
 
-    def __init__(self, accounts: dict[str, list[int]], payments: list[ExpectedPayment]) -> None:
+    def __init__(self, accounts: dict[str, list[int]], payments: list["Paid"]) -> None:
         self.balance = {name: own[0] for name, own in accounts.items()}
         self.held = {name: own[1] for name, own in accounts.items()}
         self.floor = {name: own[2] for name, own in accounts.items()}
@@ -32,10 +64,9 @@ class Naive:
         self.first_short: dict[str, int] = {}
         self.curves: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self.total: list[tuple[int, int]] = []
-        due: dict[int, list[tuple[int, ExpectedPayment]]] = defaultdict(list)
+        due: dict[int, list[tuple[int, Paid]]] = defaultdict(list)
         for each in payments:
-            number = each.payment_id.int if each.payment_id else 0
-            due[int((each.due_at - BEGIN).total_seconds())].append((number, each))
+            due[each.due].append((each.number, each))
         while due:
             second = min(due)
             for number, each in sorted(due.pop(second), key=lambda pair: pair[0]):
@@ -43,14 +74,12 @@ class Naive:
                 if retry is not None:
                     due[retry].append((number, each))
 
-    def settle(self, second: int, number: int, each: ExpectedPayment) -> int | None:
-        payer, payee, amount = each.from_account_id, each.to_account_id, each.amount
+    def settle(self, second: int, number: int, each: "Paid") -> int | None:
+        payer, payee, amount = each.payer, each.payee, each.amount
         free = self.balance[payer] - self.held[payer]
         if not each.hold and free - amount < self.floor[payer]:
             self.first_short.setdefault(payer, second)
-            last = -1
-            if each.retry_until is not None:
-                last = int((each.retry_until - BEGIN).total_seconds())
+            last = -1 if each.retry_until is None else each.retry_until
             if second < last:
                 return min(second + HOUR, last)
             self.failing.append((number, second))
@@ -65,9 +94,7 @@ class Naive:
         return None
 
 
-def _seeded(
-    seed: int, count: int, names: int
-) -> tuple[dict[str, list[int]], list[ExpectedPayment]]:
+def _seeded(seed: int, count: int, names: int) -> tuple[dict[str, list[int]], list[Paid]]:
     any_of = random.Random(seed)
     accounts = {
         f"a{n}": [any_of.randrange(60), 0, any_of.choice((0, 0, -20))] for n in range(names)
@@ -76,22 +103,13 @@ def _seeded(
     for number in range(1, count + 1):
         payer, payee = any_of.sample(sorted(accounts), 2)
         hold, amount = any_of.random() < 0.4, any_of.randrange(1, 40)
-        due_at = BEGIN + timedelta(seconds=any_of.randrange(5 * HOUR))
+        due = any_of.randrange(5 * HOUR)
         waits = not hold and any_of.random() < 0.3
         if hold:
             accounts[payer][0] += amount
             accounts[payer][1] += amount
-        payments.append(
-            ExpectedPayment(
-                due_at=due_at,
-                payment_id=UUID(int=number),
-                from_account_id=payer,
-                to_account_id=payee,
-                amount=amount,
-                hold=hold,
-                retry_until=due_at + timedelta(hours=2, minutes=30) if waits else None,
-            )
-        )
+        until = due + 5 * HOUR // 2 if waits else None
+        payments.append(Paid(number, due, payer, payee, amount, hold, until))
     any_of.shuffle(payments)
     return accounts, payments
 
@@ -103,14 +121,16 @@ def _compare(seed: int, count: int, names: int) -> None:
         name: ProjectedAccount(name, balance, held, floor)
         for name, (balance, held, floor) in accounts.items()
     }
+    begin = instant(BEGIN)
     total = BalanceCurve(
-        BEGIN, sum(own[0] for own in accounts.values()), sum(own[1] for own in accounts.values())
+        begin, sum(own[0] for own in accounts.values()), sum(own[1] for own in accounts.values())
     )
-    curve = BalanceCurve(BEGIN, *accounts["a0"][:2])
-    found = project(copies, payments, BalanceWatch("a0", curve, {None: total}))
+    curve = BalanceCurve(begin, *accounts["a0"][:2])
+    watch = BalanceWatch("a0", curve, {None: total})
+    found = project(copies, [each.expected() for each in payments], watch)
     told = [
         (each.payment_id.int if each.payment_id else 0, (each.fails_at - BEGIN).total_seconds())
-        for each in found.failing
+        for each in starmap(failing_payment, found.failures)
     ]
     assert told == naive.failing
     assert found.completed == count - len(naive.failing)
@@ -135,9 +155,9 @@ def test_a_hundred_thousand_payments_equal_a_naive_settlement() -> None:
 
 
 def test_a_long_curve_keeps_its_ends() -> None:
-    curve = BalanceCurve(BEGIN, 10)
+    curve = BalanceCurve(instant(BEGIN), 10)
     for minute in range(5000):
-        curve.change(BEGIN + timedelta(minutes=minute), 1, 0)
+        curve.change(instant(BEGIN) + minute * 60 * SECOND, 1, 0)
     thin = curve.thinned(500)
     assert len(thin) <= 500
     assert (thin[0], thin[-1]) == (curve.points[0], curve.points[-1])

@@ -50,12 +50,12 @@ MUTANTS = (
     ),
     mutant(
         "foresight_forgets_a_credit", "model/foresight/money.py",
-        "payee.balance += paid\n", "payee.balance += 0\n",
+        "payee.balance += amount\n", "payee.balance += 0\n",
         "model/test_foresight_money.py::test_projection_equals_the_decisions_of_the_ledger",
     ),
     mutant(
         "foresight_does_not_wait_for_money", "model/foresight/money.py",
-        "until is not None and at < until:", "until is not None and until < at:",
+        "if at < until:", "if until < at:",
         "model/test_foresight_money.py::test_one_that_waits_for_its_money_is_paid_when_it_comes",
     ),
     mutant(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from operator import itemgetter
 from typing import Final
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from postdate.intake.payment.change import LockedOpen, PaymentChanges, PaymentMo
 from postdate.intake.payment.request import PaymentRequest
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.foresight.hypothesis import Hypothesis, MovedItem
-from postdate.model.foresight.money import ExpectedPayment
+from postdate.model.foresight.money import ExpectedPayment, due_at
 from postdate.model.payment.payment import PaymentOrder, RetryUntil, When, instant
 from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Identity
@@ -40,6 +41,9 @@ BATCH: Final = 50
 """The most payments of one transaction: their accounts are locked together."""
 
 WALK_LIMIT: Final = 100_000
+"""If more become due, those of all tenants counted, only the first of each bucket are looked at."""
+
+BUCKET_LIMIT: Final = 1500
 YEAR: Final = timedelta(days=366)
 SOON: Final = When(1, None)
 
@@ -63,8 +67,8 @@ class PaymentOperation:
         found, whole = await self._matching(actor, change.filter)
         kept = found[:MAX_PAYMENTS]
         return ChangeStep(
-            payments=[each.payment_id for each in kept if each.payment_id is not None],
-            amount=sum(each.amount for each in kept),
+            payments=[terms.payment_id for _, terms in kept if terms.payment_id is not None],
+            amount=sum(terms.amount for _, terms in kept),
             more=len(found) > len(kept) or not whole,
         )
 
@@ -78,9 +82,9 @@ class PaymentOperation:
         wanted = set(step.payments)
         found, _ = await self._matching(actor, change.filter)
         hypothesis.moved += [
-            MovedItem(own_lane(LANE_PAYMENT), each.due_at, to)
+            MovedItem(own_lane(LANE_PAYMENT), due_at(each), to)
             for each in found
-            if each.payment_id in wanted
+            if each[1].payment_id in wanted
         ]
 
     async def make(self, work: StepWork, change: PaymentItemChanges) -> None:
@@ -179,24 +183,24 @@ class PaymentOperation:
         self, actor: Identity, wanted: PaymentBulkFilter
     ) -> tuple[list[ExpectedPayment], bool]:
         """Return what matches by due time, and whether all of it was seen."""
-        limit = WALK_LIMIT + 1
         async with self._database.read(actor.tenant_id) as connection:
             now = await schedule_store.now(connection)
             until = wanted.due_before or now + YEAR
             found = await money_store.open_payments(
-                connection, actor.tenant_id, until, limit, limit
+                connection, actor.tenant_id, until, WALK_LIMIT, BUCKET_LIMIT
             )
         matching = [each for each in found.payments if _matches(each, wanted)]
-        matching.sort(key=lambda each: (each.due_at, str(each.payment_id)))
-        return matching, found.walked <= WALK_LIMIT
+        matching.sort(key=itemgetter(0))
+        return matching, found.whole
 
 
 def _matches(each: ExpectedPayment, wanted: PaymentBulkFilter) -> bool:
+    terms = each[1]
     return (
-        wanted.from_account_id in {None, each.from_account_id}
-        and wanted.to_account_id in {None, each.to_account_id}
-        and wanted.schedule_id in {None, each.schedule_id}
-        and (wanted.due_after is None or each.due_at > wanted.due_after)
+        wanted.from_account_id in {None, terms.from_account_id}
+        and wanted.to_account_id in {None, terms.to_account_id}
+        and wanted.schedule_id in {None, terms.schedule_id}
+        and (wanted.due_after is None or due_at(each) > wanted.due_after)
     )
 
 

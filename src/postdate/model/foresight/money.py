@@ -1,37 +1,75 @@
-"""Money ahead: settle what is expected in the order of settlement, on a copy of the accounts."""
+"""Money ahead: settle what is expected in the order of settlement, on a copy of the accounts.
+
+Instants are microseconds since the epoch here: there may be a hundred thousand payments, and only
+those that are shown need a date.
+"""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
-from itertools import starmap
+from operator import itemgetter
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from postdate.model.payment.money import MAX_BALANCE
+from postdate.model.schedule.schedule import EPOCH
 
-RETRY: Final = timedelta(hours=1)
+MICROSECOND: Final = timedelta(microseconds=1)
+RETRY: Final = timedelta(hours=1) // MICROSECOND
 """How often a payment that waits for its money is taken to try again: the longest real wait."""
 
-LAST: Final = 2**128
-"""Where payments that are not stored yet stand among those of one instant."""
+LAST: Final = 1 << 128
+"""Where payments that are not stored yet stand among those of one instant: behind all ids."""
+
+ORDER_BITS: Final = 129
 
 SHORT: Final = "insufficient_funds"
 
 
-class ExpectedPayment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A payment that is stored, or one that a schedule will make (`payment_id` is None)."""
+def instant(at: datetime) -> int:
+    """Return an instant as microseconds since the epoch."""
+    return (at - EPOCH) // MICROSECOND
 
-    due_at: datetime
+
+def at_instant(instant: int) -> datetime:
+    """Return the date of an instant."""
+    return EPOCH + timedelta(microseconds=instant)
+
+
+class ExpectedTerms(msgspec.Struct, frozen=True, gc=False):
+    """What is paid: by a stored payment, or by each that a schedule makes (no `payment_id`)."""
+
     from_account_id: str
     to_account_id: str
     amount: int
     hold: bool = False
-    retry_until: datetime | None = None
+    waits: int | None = None
+    """For how many microseconds after its instant it waits for its money."""
     payment_id: UUID | None = None
     schedule_id: UUID | None = None
+
+
+ExpectedPayment = tuple[int, ExpectedTerms]
+"""When and what: the instant, and behind it the place among those of the same instant."""
+
+
+def expected_payment(at: int, terms: ExpectedTerms) -> ExpectedPayment:
+    """Return a payment that is due at an instant."""
+    order = LAST if terms.payment_id is None else terms.payment_id.int
+    return at << ORDER_BITS | order, terms
+
+
+def due_at(expected: ExpectedPayment) -> datetime:
+    """Return when a payment is due."""
+    return at_instant(expected[0] >> ORDER_BITS)
+
+
+def first_at(at: int) -> int:
+    """Return the place before all that is due at an instant."""
+    return at << ORDER_BITS
 
 
 class ProjectedAccount(msgspec.Struct):
@@ -90,56 +128,90 @@ class ShortAccount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class BalanceCurve:
     """How the balance of an account, or of many together, goes: a point after each change."""
 
-    def __init__(self, at: datetime, balance: int = 0, held: int = 0) -> None:
-        self._balance = balance
-        self._held = held
-        self._changes = [(at, balance, held)]
+    def __init__(self, at: int, balance: int = 0, held: int = 0) -> None:
+        # Columns: a tuple for each point would keep the garbage collector busy.
+        self._at, self._balance, self._held = [at], [balance], [held]
+        self._least, self._lowest = balance - held, 0
 
-    def change(self, at: datetime, balance: int, held: int) -> None:
+    def change(self, at: int, balance: int, held: int) -> None:
         """Add so much to the balance and to what is held."""
-        self._balance += balance
-        self._held += held
-        self._changes.append((at, self._balance, self._held))
+        balance += self._balance[-1]
+        held += self._held[-1]
+        if balance - held < self._least:
+            self._least, self._lowest = balance - held, len(self._at)
+        self._at.append(at)
+        self._balance.append(balance)
+        self._held.append(held)
+
+    def _point(self, position: int) -> BalancePoint:
+        balance, held = self._balance[position], self._held[position]
+        return BalancePoint(at_instant(self._at[position]), balance, held, balance - held)
 
     @property
     def points(self) -> list[BalancePoint]:
         """Return all points; there may be hundreds of thousands."""
-        return list(starmap(_point, self._changes))
+        return [self._point(position) for position in range(len(self._at))]
 
     @property
     def lowest(self) -> BalancePoint:
         """Return the first point at which the least is available."""
-        return _point(*min(self._changes, key=lambda change: change[1] - change[2]))
+        return self._point(self._lowest)
 
     @property
     def end(self) -> BalancePoint:
         """Return the last point."""
-        return _point(*self._changes[-1])
+        return self._point(-1)
 
     def thinned(self, count: int) -> list[BalancePoint]:
         """Return at most so many points: where there are more, the last of each stretch of time."""
-        changes, stretches = self._changes, count - 2
-        if len(changes) <= count:
+        times, stretches = self._at, count - 2
+        if len(times) <= count:
             return self.points
-        begin, span = changes[0][0], (changes[-1][0] - changes[0][0]) or RETRY
+        begin, span = times[0], (times[-1] - times[0]) or RETRY
         ends = {
-            bisect_left(changes, end * span, key=lambda change: (change[0] - begin) * stretches)
+            bisect_left(times, end * span, key=lambda at: (at - begin) * stretches)
             for end in range(1, stretches + 2)
         }
-        return [_point(*changes[place - 1]) for place in sorted(ends | {1}) if place]
+        return [self._point(end - 1) for end in sorted(ends | {1}) if end]
 
 
-def _point(at: datetime, balance: int, held: int) -> BalancePoint:
-    return BalancePoint(at, balance, held, balance - held)
+Failure = tuple[int, int, str, int | None, ExpectedTerms]
+"""When it fails, when it was due, why, what the payer has then, and what it was."""
 
 
 class Projection(msgspec.Struct, frozen=True):
     """What becomes of expected payments."""
 
-    failing: list[FailingPayment]
+    failures: list[Failure]
+    """In the order of time."""
     short: dict[str, ShortAccount]
     """The accounts that fall short, by their ids, each at the first instant."""
     completed: int
+
+    def failures_of(self, account_id: str) -> list[Failure]:
+        """Return those of one payer or payee."""
+        return [
+            failure
+            for failure in self.failures
+            if account_id in (failure[4].from_account_id, failure[4].to_account_id)
+        ]
+
+
+def failing_payment(
+    fails_at: int, due_at: int, code: str, available: int | None, terms: ExpectedTerms
+) -> FailingPayment:
+    """Show a failure."""
+    return FailingPayment(
+        due_at=at_instant(due_at),
+        fails_at=at_instant(fails_at),
+        code=code,
+        from_account_id=terms.from_account_id,
+        to_account_id=terms.to_account_id,
+        amount=terms.amount,
+        available=available,
+        payment_id=terms.payment_id,
+        schedule_id=terms.schedule_id,
+    )
 
 
 class BalanceWatch(msgspec.Struct, frozen=True):
@@ -150,11 +222,11 @@ class BalanceWatch(msgspec.Struct, frozen=True):
     totals: Mapping[str | None, BalanceCurve] = {}
     """Accounts without a floor, such as the issuer, are in no total: money comes from them."""
 
-    def curves(self, account: ProjectedAccount) -> list[BalanceCurve]:
+    def curves(self, account: ProjectedAccount) -> tuple[BalanceCurve, ...]:
         """Return the curves of which an account is a part."""
         own = self.account if account.account_id == self.account_id else None
         total = None if account.floor is None else self.totals.get(account.currency)
-        return [each for each in (own, total) if each is not None]
+        return tuple(each for each in (own, total) if each is not None)
 
 
 def project(
@@ -163,100 +235,114 @@ def project(
     watch: BalanceWatch | None = None,
 ) -> Projection:
     """Settle payments by due time and id, changing the accounts; a credit is spendable at once."""
-    queue = [
-        (each.due_at, LAST if each.payment_id is None else each.payment_id.int, number, each)
-        for number, each in enumerate(expected)
-    ]
-    queue.sort(reverse=True)
-    watch = watch or BalanceWatch()
-    curves = {name: watch.curves(account) for name, account in accounts.items()}
-    again: list[tuple[datetime, int, int, ExpectedPayment]] = []
-    failing: list[FailingPayment] = []
-    short: dict[str, ShortAccount] = {}
-    completed = 0
-    while queue or again:
-        # Few try again: only those are kept as a heap.
-        first = not again or (queue and queue[-1] < again[0])
-        at, order, number, each = queue.pop() if first else heappop(again)
-        payer, payee = accounts.get(each.from_account_id), accounts.get(each.to_account_id)
-        code = _refused(payer, payee, each)
-        if code == SHORT and payer is not None and payer.account_id not in short:
-            short[payer.account_id] = _short(payer, each, at)
-        until = each.retry_until
-        if code == SHORT and until is not None and at < until:
-            heappush(again, (min(at + RETRY, until), order, number, each))
-            continue
-        completed += code is None
-        if code is not None:
-            failing.append(_failing(each, at, code, payer))
-        _settle(at, each, payer, payee if code is None else None, curves)
-    return Projection(failing, short, completed)
+    settlement = _Settlement(accounts, watch or BalanceWatch())
+    again = settlement.again
+    for place, terms in sorted(expected, key=itemgetter(0)):
+        while again and again[0][0] <= place:
+            settlement.retry()
+        at = place >> ORDER_BITS
+        settlement.settle(at, at, terms)
+    while again:
+        settlement.retry()
+    return Projection(settlement.failures, settlement.short, settlement.completed)
 
 
-def _settle(
-    at: datetime,
-    each: ExpectedPayment,
-    payer: ProjectedAccount | None,
-    payee: ProjectedAccount | None,
-    curves: Mapping[str, Sequence[BalanceCurve]],
+class _Settlement:
+    """Decides one payment after the other, by the rules of `ledger.settle`."""
+
+    def __init__(self, accounts: Mapping[str, ProjectedAccount], watch: BalanceWatch) -> None:
+        self._find: Callable[[str], ProjectedAccount | None] = accounts.get
+        drawn = ((name, watch.curves(account)) for name, account in accounts.items())
+        alike: dict[tuple[BalanceCurve, ...], tuple[BalanceCurve, ...]] = {}
+        self._curves = {name: alike.setdefault(curves, curves) for name, curves in drawn}
+        """Accounts that are part of the same curves have one tuple."""
+        self.again: list[tuple[int, int, int, ExpectedTerms]] = []
+        """A heap of what waits for its money: its place, a number, when it was due, the terms."""
+        self._waiting = 0
+        self.failures: list[Failure] = []
+        self.short: dict[str, ShortAccount] = {}
+        self.completed = 0
+
+    def retry(self) -> None:
+        """Try the first of those again that wait for their money."""
+        place, _, due_at, terms = heappop(self.again)
+        self.settle(place >> ORDER_BITS, due_at, terms)
+
+    def settle(self, at: int, due_at: int, terms: ExpectedTerms) -> None:
+        """Settle a payment that was due some time ago, or have it wait, or fail."""
+        payer, payee = self._find(terms.from_account_id), self._find(terms.to_account_id)
+        code = _refused(payer, payee, terms)
+        if code is None and payer is not None and payee is not None:
+            amount = terms.amount
+            released = amount if terms.hold else 0
+            payer.balance -= amount
+            payer.held -= released
+            payee.balance += amount
+            self.completed += 1
+            own, other = self._curves[terms.from_account_id], self._curves[terms.to_account_id]
+            if own is other:
+                # In a total of both it is one change: the money is never in neither account.
+                for curve in own:
+                    curve.change(at, 0, -released)
+            else:
+                _draw(at, amount, released, own, other)
+            return
+        available = None
+        if code == SHORT and payer is not None:
+            available = payer.available
+            if payer.account_id not in self.short:
+                self.short[payer.account_id] = _short(payer, terms, at)
+            until = due_at + (terms.waits or 0)
+            if at < until:
+                self._wait(min(at + RETRY, until), due_at, terms)
+                return
+        self.failures.append((at, due_at, code or SHORT, available, terms))
+        if payer is not None and terms.hold:
+            payer.held -= terms.amount
+            for curve in self._curves[terms.from_account_id]:
+                curve.change(at, 0, -terms.amount)
+
+    def _wait(self, at: int, due_at: int, terms: ExpectedTerms) -> None:
+        self._waiting += 1
+        place, _ = expected_payment(at, terms)
+        heappush(self.again, (place, self._waiting, due_at, terms))
+
+
+def _draw(
+    at: int, amount: int, released: int, own: Sequence[BalanceCurve], other: Sequence[BalanceCurve]
 ) -> None:
-    """Let go what is held, and move the money if there is a payee."""
-    if payer is None or (payee is None and not each.hold):
-        return
-    paid, released = each.amount if payee else 0, each.amount if each.hold else 0
-    payer.balance -= paid
-    payer.held -= released
-    if payee is not None:
-        payee.balance += paid
-    # In a total of both it is one change: the money is never in neither account.
-    own, other = curves[payer.account_id], curves[payee.account_id] if payee is not None else []
+    """Draw a payment from one account to another that is not part of all the same curves."""
     for curve in own:
-        curve.change(at, 0 if curve in other else -paid, -released)
+        curve.change(at, 0 if curve in other else -amount, -released)
     for curve in other:
         if curve not in own:
-            curve.change(at, paid, 0)
+            curve.change(at, amount, 0)
 
 
-def _short(payer: ProjectedAccount, each: ExpectedPayment, at: datetime) -> ShortAccount:
+def _short(payer: ProjectedAccount, terms: ExpectedTerms, at: int) -> ShortAccount:
     return ShortAccount(
         account_id=payer.account_id,
-        first_short_at=at,
+        first_short_at=at_instant(at),
         available=payer.available,
         floor=payer.floor or 0,
-        amount=each.amount,
+        amount=terms.amount,
     )
 
 
 def _refused(
-    payer: ProjectedAccount | None, payee: ProjectedAccount | None, each: ExpectedPayment
+    payer: ProjectedAccount | None, payee: ProjectedAccount | None, terms: ExpectedTerms
 ) -> str | None:
-    """Return why a payment cannot be settled, by the rules of `ledger.settle`."""
+    """Return why a payment cannot be settled."""
     if payer is None or payee is None:
         return "account_missing"
-    for account in (payer, payee):
-        if account.closed or account.frozen:
-            return "account_closed" if account.closed else "account_frozen"
+    if payer.closed or payer.frozen or payee.closed or payee.frozen:
+        first = payer if payer.closed or payer.frozen else payee
+        return "account_closed" if first.closed else "account_frozen"
     if payer.currency != payee.currency:
         return "currency_mismatch"
-    if payee.balance + each.amount > MAX_BALANCE:
+    if payee.balance + terms.amount > MAX_BALANCE:
         return "balance_above_limit"
-    if each.hold or payer.floor is None or payer.available - each.amount >= payer.floor:
+    floor = payer.floor
+    if terms.hold or floor is None or payer.balance - payer.held - terms.amount >= floor:
         return None
     return SHORT
-
-
-def _failing(
-    each: ExpectedPayment, at: datetime, code: str, payer: ProjectedAccount | None
-) -> FailingPayment:
-    short = payer is not None and code == SHORT
-    return FailingPayment(
-        due_at=each.due_at,
-        fails_at=at,
-        code=code,
-        from_account_id=each.from_account_id,
-        to_account_id=each.to_account_id,
-        amount=each.amount,
-        available=payer.available if short and payer is not None else None,
-        payment_id=each.payment_id,
-        schedule_id=each.schedule_id,
-    )

@@ -81,7 +81,7 @@ def day_parts(rule: CompiledRule, first: int, count: int, bounds: Bounds) -> Ite
     bits, times = rule.days.within(first, count), rule.times
     if not bits or not times.seconds:
         return
-    low, high = (None if at is None else -((EPOCH - at) // _SECOND) for at in bounds)
+    low, high = (None if at is None else second_from(at) for at in bounds)
     for change in clock_changes(rule.timezone, first, count):
         place = change.day - first
         near = (bits >> place if place >= 0 else bits << -place) & (1 << change.size) - 1
@@ -102,37 +102,47 @@ def day_parts(rule: CompiledRule, first: int, count: int, bounds: Bounds) -> Ite
     yield DayPart(bits, times)
 
 
-def run_times(rule: CompiledRule, after: datetime, until: datetime) -> Iterator[datetime]:
-    """Return when a rule runs after one instant and before another, in no order."""
-    if not rule.is_regular(until):
-        yield from walked_times(rule.plan, after, until)
-        return
+def run_seconds(rule: CompiledRule, after: datetime, until: datetime) -> Iterator[int]:
+    """Return when a regular rule runs after one instant and before another, in no order.
+
+    As seconds since the epoch. The rule must be regular until then.
+    """
     begin, end = rule.plan.rule.start_at or EPOCH, rule.plan.rule.end_at
-    bounds = max(after + _TICK, begin), until if end is None else min(until, end + _TICK)
-    if bounds[0] >= bounds[1]:
+    low = second_from(max(after + _TICK, begin))
+    high = second_from(until if end is None else min(until, end + _TICK))
+    first = low // SECONDS_A_DAY + EPOCH_DAY - 1
+    count = high // SECONDS_A_DAY + EPOCH_DAY + 2 - first
+    if low >= high:
         return
-    first, last = bounds[0].toordinal() - 1, bounds[1].toordinal() + 1
-    offsets = noon_offsets(rule.timezone, first, last - first + 1)
+    offsets = noon_offsets(rule.timezone, first, count)
     changed = 0
-    for days, times, change, less in day_parts(rule, first, last - first + 1, bounds):
+    for days, times, change, less in day_parts(rule, first, count, (None, None)):
         if less:
             changed |= days
-        elif change is not None:
-            yield from _instants(change.origin, times)
-        else:
-            for place in _set_bits(days & ~changed):
-                midnight = (first + place - EPOCH_DAY) * SECONDS_A_DAY - offsets[place]
-                yield from _instants(midnight, times)
+            continue
+        midnights = (
+            [change.origin]
+            if change is not None
+            else [
+                (first + place - EPOCH_DAY) * SECONDS_A_DAY - offsets[place]
+                for place in _set_bits(days & ~changed)
+            ]
+        )
+        for midnight in midnights:
+            for second in times.seconds:
+                if low <= midnight + second < high:
+                    yield midnight + second
+
+
+def second_from(at: datetime) -> int:
+    """Return the first whole second that is not before an instant, since the epoch."""
+    return -((EPOCH - at) // _SECOND)
 
 
 def walked_times(plan: RecurrencePlan, after: datetime, until: datetime) -> Iterator[datetime]:
-    """Return the same for any rule, one after the other."""
+    """Return when any rule runs, one after the other."""
     coming = takewhile(lambda each: each.scheduled_for < until, occurrences(plan, after))
     return (each.scheduled_for for each in coming if each.skip is None)
-
-
-def _instants(midnight: int, times: DayTimes) -> Iterator[datetime]:
-    return (EPOCH + timedelta(seconds=midnight + second) for second in times.seconds)
 
 
 def _set_bits(bits: int) -> Iterator[int]:
@@ -301,7 +311,7 @@ class RuleWalk:
         begin, end = _bounds(rule, self._grid.begin, self._grid.until)
         begin = begin or self._grid.begin - rule.shift
         end = end or self._grid.until - rule.shift
-        low, high = (-((EPOCH - at) // _SECOND) for at in (begin, end))
+        low, high = second_from(begin), second_from(end)
         instants = range(low + (origin - low) % every, high, every)
         if self._intervals_left < len(instants):
             return False

@@ -6,11 +6,17 @@ from typing import Final
 
 import msgspec
 
-from postdate.model.foresight.money import ExpectedPayment, ProjectedAccount
+from postdate.model.foresight.money import (
+    ORDER_BITS,
+    ExpectedPayment,
+    ExpectedTerms,
+    ProjectedAccount,
+)
 from postdate.model.tenant.test_clock import own_lane
 from postdate.store.account.account import key_of
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
+from postdate.store.foresight.due import exceeds
 from postdate.store.timer.timer import LANE_PAYMENT
 
 BUCKET_ACCOUNTS: Final = 10_000
@@ -21,7 +27,8 @@ class OpenPayments(msgspec.Struct, frozen=True):
     """Payments that become due, and up to when all of them are there."""
 
     payments: list[ExpectedPayment]
-    walked: int
+    whole: bool
+    """Whether there are so few that all of them were looked for."""
     known_until: datetime
 
 
@@ -35,37 +42,25 @@ class AccountSum(msgspec.Struct, frozen=True):
 
 
 async def open_payments(
-    connection: Connection, tenant_id: int, until: datetime, bucket_limit: int, walk_limit: int
+    connection: Connection, tenant_id: int, until: datetime, limit: int, bucket_limit: int
 ) -> OpenPayments:
-    """Return the payments of a tenant that become due before an instant."""
-    found = query("money_open")
+    """Return the payments of a tenant that become due before an instant, in no order.
+
+    If more than `limit` of all tenants do, the first of each bucket, those of others counted.
+    """
     lane_id = own_lane(LANE_PAYMENT)
-    rows = await connection.fetch(found, tenant_id, lane_id, until, bucket_limit, walk_limit)
+    too_many = await exceeds(connection, [lane_id], until, limit)
+    # What is added between the two is found as well.
+    most = bucket_limit if too_many else 2 * limit
+    rows = await connection.fetch(query("money_open"), tenant_id, lane_id, until, most)
     payments = [
-        ExpectedPayment(
-            due_at=due_at,
-            payment_id=payment_id,
-            from_account_id=payer,
-            to_account_id=payee,
-            amount=amount,
-            hold=hold,
-            retry_until=retry_until,
-            schedule_id=schedule_id,
+        (
+            due << ORDER_BITS | payment_id.int,
+            ExpectedTerms(payer, payee, amount, hold, waits, payment_id, schedule_id),
         )
-        for (
-            _,
-            _,
-            due_at,
-            payment_id,
-            payer,
-            payee,
-            amount,
-            hold,
-            retry_until,
-            schedule_id,
-        ) in rows[1:]
+        for _, due, payment_id, payer, payee, amount, hold, waits, schedule_id in rows[1:]
     ]
-    return OpenPayments(payments, rows[0]["walked"], rows[0]["known"])
+    return OpenPayments(payments, not too_many, rows[0]["known"])
 
 
 async def accounts(

@@ -1,10 +1,11 @@
 """Money ahead: the balance of an account, and the payments that will fail."""
 
+import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from itertools import chain, islice, repeat, starmap
 from typing import Final
 from uuid import UUID
 
@@ -12,26 +13,33 @@ import msgspec
 
 from postdate.model.foresight.hypothesis import Hypothesis
 from postdate.model.foresight.money import (
+    LAST,
+    MICROSECOND,
+    ORDER_BITS,
     BalanceCurve,
     BalancePoint,
     BalanceWatch,
     ExpectedPayment,
+    ExpectedTerms,
     FailingPayment,
+    Failure,
     ProjectedAccount,
     Projection,
     ShortAccount,
+    due_at,
+    expected_payment,
+    failing_payment,
+    first_at,
+    instant,
     project,
 )
-from postdate.model.foresight.rule_count import run_times, walked_times
-from postdate.model.schedule.schedule import FundsPolicy
-from postdate.model.tenant.test_clock import own_lane
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.off_loop import computed
-from postdate.store.foresight import due as due_store
+from postdate.model.foresight.rule_count import run_seconds, walked_times
+from postdate.model.schedule.schedule import FundsPolicy, InsufficientFunds
+from postdate.store.connection.database import Database
+from postdate.store.connection.off_loop import computed, started
 from postdate.store.foresight import money as store
-from postdate.store.foresight.money import AccountSum, OpenPayments
+from postdate.store.foresight.money import AccountSum
 from postdate.store.schedule import schedule as schedule_store
-from postdate.store.timer.timer import LANE_PAYMENT
 from postdate.views.foresight.rules import PlannedSchedule, RuleBook, RuleBooks
 
 EXACT_LIMIT: Final = 100_000
@@ -49,6 +57,8 @@ MAX_SOON: Final = 1000
 
 NOBODY: Final = UUID(int=0)
 """The id of a payment that is not stored yet."""
+
+SECOND: Final = timedelta(seconds=1) // MICROSECOND
 
 MAX_FAILING: Final = 200
 MAX_SHORT: Final = 100
@@ -75,9 +85,9 @@ class MoneyView(msgspec.Struct, frozen=True, kw_only=True):
     known_until: datetime
     """Up to here everything was settled; later payments are not in the figures."""
     completed: int
-    failing_count: int
-    failing: list[FailingPayment]
-    first_failing_at: datetime | None
+    failing_count: int = 0
+    failing: list[FailingPayment] = []
+    first_failing_at: datetime | None = None
     short_count: int
     short: list[ShortAccount]
     """The accounts that a payment would take below their floor, the first of them first."""
@@ -142,16 +152,22 @@ class MoneyViews:
         async with self._database.read(tenant_id) as connection:
             now = await schedule_store.now(connection)
             end = min(until or now + DEFAULT_WINDOW, now + MAX_WINDOW)
-            found = await _open(connection, tenant_id, end)
             book = await self._books.get(connection, tenant_id)
-            orders, known = await computed(tenant_id, standing_orders, book, now, found.known_until)
-            expected = [each for each in [*found.payments, *orders] if each.due_at < known]
+            # A thread lists what schedules make while the database finds what is stored.
+            listing = started(tenant_id, standing_orders, book, now, end)
+            found = await store.open_payments(connection, tenant_id, end, EXACT_LIMIT, BUCKET_LIMIT)
             names = {
-                name for each in expected for name in (each.from_account_id, each.to_account_id)
+                name
+                for terms in chain((terms for _, terms in found.payments), _terms(book))
+                for name in (terms.from_account_id, terms.to_account_id)
             }
             names |= set() if account_id is None else {account_id}
             accounts = await store.accounts(connection, tenant_id, names)
             sums = await store.sums(connection, tenant_id) if account_id is None else []
+        orders, known = await asyncio.shield(listing)
+        known = min(known, found.known_until)
+        before = first_at(instant(known))
+        expected = [each for each in chain(found.payments, orders) if each[0] < before]
         return _Expected(expected, accounts, sums, (now, end, known))
 
     async def _settled(
@@ -172,36 +188,40 @@ class _Expected(msgspec.Struct, frozen=True):
 def _supposed(found: _Expected, hypothesis: Hypothesis) -> tuple[_Expected, int]:
     """Return what would be expected, and how much would be released of what is held."""
     accounts = {name: copy(each) for name, each in found.accounts.items()}
+    end = instant(found.window[1])
     expected, released = [], 0
     for each in found.expected:
-        if each.payment_id is None and each.schedule_id in hypothesis.paused_schedules:
+        terms = each[1]
+        if terms.payment_id is None and terms.schedule_id in hypothesis.paused_schedules:
             continue
-        due_at = hypothesis.payments.get(each.payment_id or NOBODY, each.due_at)
-        if due_at is None:
-            if each.hold:
-                accounts[each.from_account_id].held -= each.amount
-                released += each.amount
-        elif (at := hypothesis.held(due_at)) < found.window[1]:
-            expected.append(_moved(each, at, hypothesis))
+        would = hypothesis.payments.get(terms.payment_id or NOBODY, due_at(each))
+        if would is None:
+            if terms.hold:
+                accounts[terms.from_account_id].held -= terms.amount
+                released += terms.amount
+        elif (at := instant(hypothesis.held(would))) < end:
+            moved = _moved(terms, at - (each[0] >> ORDER_BITS), hypothesis)
+            expected.append(expected_payment(at, moved))
     return msgspec.structs.replace(found, expected=expected, accounts=accounts), released
 
 
-def _moved(each: ExpectedPayment, due_at: datetime, hypothesis: Hypothesis) -> ExpectedPayment:
-    """Return a payment as it would be."""
-    until, funds = each.retry_until, None
-    if each.payment_id is None and each.schedule_id is not None:
-        funds = hypothesis.funds.get(each.schedule_id)
+def _moved(terms: ExpectedTerms, later: int, hypothesis: Hypothesis) -> ExpectedTerms:
+    """Return the terms of a payment that would be due so much later: it waits until the same."""
+    funds = None
+    if terms.payment_id is None and terms.schedule_id is not None:
+        funds = hypothesis.funds.get(terms.schedule_id)
     if funds is not None:
-        waits = timedelta(seconds=funds.retry_seconds)
-        until = due_at + waits if funds.policy is FundsPolicy.RETRY else None
-    return msgspec.structs.replace(each, due_at=due_at, retry_until=until)
+        waits = _waits(funds)
+    elif terms.waits is None or not later:
+        return terms
+    else:
+        waits = terms.waits - later
+    return msgspec.structs.replace(terms, waits=waits)
 
 
-async def _open(connection: Connection, tenant_id: int, until: datetime) -> OpenPayments:
-    limit, lanes = EXACT_LIMIT + 1, [own_lane(LANE_PAYMENT)]
-    too_many = await due_store.exceeds(connection, lanes, until, EXACT_LIMIT)
-    most = BUCKET_LIMIT if too_many else limit
-    return await store.open_payments(connection, tenant_id, until, most, limit)
+def _waits(funds: InsufficientFunds) -> int | None:
+    """Return for how many microseconds a payment of a schedule waits for its money."""
+    return funds.retry_seconds * SECOND if funds.policy is FundsPolicy.RETRY else None
 
 
 def standing_orders(
@@ -211,45 +231,45 @@ def standing_orders(
 
     Where there are too many, the window is cut in halves until they are few enough.
     """
-    orders = [each for each in book.planned if each.schedule.payment is not None]
     found: list[ExpectedPayment] = []
-    for each in orders:
-        found.extend(islice(_payments(each, now, until), limit + 1 - len(found)))
+    for each, terms in zip(book.orders, _terms(book), strict=True):
+        places = (at << ORDER_BITS | LAST for at in _instants(each, now, until))
+        found.extend(zip(islice(places, limit + 1 - len(found)), repeat(terms)))
         if len(found) > limit:
             return standing_orders(book, now, now + (until - now) / 2, limit)
     return found, until
 
 
-def _payments(
-    planned: PlannedSchedule, now: datetime, until: datetime
-) -> Iterator[ExpectedPayment]:
-    schedule, shift, funds = planned.schedule, planned.shift, planned.funds
-    payment, runs = schedule.payment, planned.rule.plan.rule.max_runs
-    if payment is None:
-        return
-    after = max(schedule.handled, now - shift)
-    if runs is None:
-        times = run_times(planned.rule, after, until - shift)
-    else:
-        walked = walked_times(planned.rule.plan, after, until - shift)
-        times = islice(walked, max(0, runs - schedule.runs))
-    waits = timedelta(seconds=funds.retry_seconds) if funds.policy is FundsPolicy.RETRY else None
-    for at in times:
-        due_at = at + shift
-        yield ExpectedPayment(
-            due_at=due_at,
-            from_account_id=payment.from_account_id,
-            to_account_id=payment.to_account_id,
-            amount=payment.amount,
-            retry_until=None if waits is None else due_at + waits,
-            schedule_id=schedule.schedule_id,
-        )
+def _terms(book: RuleBook) -> Iterator[ExpectedTerms]:
+    """Return what each standing order pays."""
+    for planned in book.orders:
+        payment = planned.schedule.payment
+        if payment is not None:
+            yield ExpectedTerms(
+                from_account_id=payment.from_account_id,
+                to_account_id=payment.to_account_id,
+                amount=payment.amount,
+                waits=_waits(planned.funds),
+                schedule_id=planned.schedule.schedule_id,
+            )
+
+
+def _instants(planned: PlannedSchedule, now: datetime, until: datetime) -> Iterator[int]:
+    """Return when a schedule makes its payments, in no order."""
+    schedule, shift, rule = planned.schedule, planned.shift, planned.rule
+    runs, ahead = rule.plan.rule.max_runs, shift // MICROSECOND
+    after, before = max(schedule.handled, now - shift), until - shift
+    if runs is None and rule.is_regular(before):
+        return (at * SECOND + ahead for at in run_seconds(rule, after, before))
+    left = None if runs is None else max(0, runs - schedule.runs)
+    walked = islice(walked_times(rule.plan, after, before), left)
+    return (instant(at) + ahead for at in walked)
 
 
 def _settled(found: _Expected, account_id: str | None) -> MoneyView:
     """Settle on a copy of the accounts, and show what comes of it."""
     accounts = {name: copy(each) for name, each in found.accounts.items()}
-    begin = found.window[0]
+    begin = instant(found.window[0])
     if account_id is not None:
         own = accounts[account_id]
         curve = BalanceCurve(begin, own.balance, own.held)
@@ -265,18 +285,28 @@ def _settled(found: _Expected, account_id: str | None) -> MoneyView:
 
 def _view(result: Projection, window: tuple[datetime, datetime, datetime]) -> MoneyView:
     begin, until, known = window
-    failing = sorted(result.failing, key=lambda each: each.fails_at)
     short = sorted(result.short.values(), key=lambda each: each.first_short_at)
-    return MoneyView(
-        from_at=begin,
-        until_at=until,
-        known_until=known,
-        completed=result.completed,
-        failing_count=len(failing),
-        failing=failing[:MAX_FAILING],
+    return _failing(
+        MoneyView(
+            from_at=begin,
+            until_at=until,
+            known_until=known,
+            completed=result.completed,
+            short_count=len(short),
+            short=short[:MAX_SHORT],
+        ),
+        result.failures,
+    )
+
+
+def _failing(view: MoneyView, failures: Sequence[Failure]) -> MoneyView:
+    """Show how many fail, and the first of them."""
+    failing = list(starmap(failing_payment, failures[:MAX_FAILING]))
+    return msgspec.structs.replace(
+        view,
+        failing_count=len(failures),
+        failing=failing,
         first_failing_at=failing[0].fails_at if failing else None,
-        short_count=len(short),
-        short=short[:MAX_SHORT],
     )
 
 
@@ -294,13 +324,9 @@ def _of_account(
     view: MoneyView, account: ProjectedAccount, curve: BalanceCurve, result: Projection
 ) -> MoneyView:
     name = account.account_id
-    failing = sorted(
-        (each for each in result.failing if name in (each.from_account_id, each.to_account_id)),
-        key=lambda each: each.fails_at,
-    )
     short = result.short.get(name)
     return msgspec.structs.replace(
-        view,
+        _failing(view, result.failures_of(name)),
         account_id=name,
         balance=account.balance,
         available=account.available,
@@ -309,9 +335,6 @@ def _of_account(
         first_short_at=short.first_short_at if short else None,
         end=curve.end,
         points=curve.thinned(MAX_POINTS),
-        failing_count=len(failing),
-        failing=failing[:MAX_FAILING],
-        first_failing_at=failing[0].fails_at if failing else None,
         short_count=0 if short is None else 1,
         short=[] if short is None else [short],
     )
