@@ -71,6 +71,22 @@ async def test_whoever_pauses_a_schedule_sees_its_name_and_what_it_creates(
         assert text in shown
 
 
+async def test_whoever_replays_a_subscription_sees_where_it_sends(browser: Browser) -> None:
+    to = {"type": "webhook", "url": "https://shop.example/hook"}
+    made = await _made(browser.api, "/subscriptions", {"destination": to, "types": ["payment.*"]})
+    for verb in ("pause", "replay", "delete"):
+        shown = await _facts(browser, f"/subscriptions/{made['subscription_id']}/{verb}")
+        assert "<dd>webhook https://shop.example/hook</dd>" in shown
+        assert "<dd>payment.*</dd>" in shown
+
+
+async def test_whoever_revokes_a_key_sees_what_it_is_for(browser: Browser) -> None:
+    made = await _made(browser.api, "/keys", {"scopes": ["jobs:read"], "note": "the dashboard's"})
+    for verb in ("revoke", "rotate"):
+        shown = await _facts(browser, f"/keys/{made['key_id']}/{verb}")
+        assert "<dd>the dashboard&#39;s</dd>" in shown
+
+
 async def test_the_facts_stay_when_the_form_is_refused(browser: Browser) -> None:
     made = await _made(browser.api, "/jobs", {"destination": {"type": "worker"}, "lane": "reports"})
     path = f"/jobs/{made['job_id']}/reschedule"

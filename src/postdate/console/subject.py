@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from postdate.console.page_request import PageRequest
+from postdate.console.pages.subscription import target_of
 from postdate.console.render import amount, target
 from postdate.model.recurrence.words import in_words
 from postdate.model.schedule.spec import ScheduleView
@@ -55,6 +56,25 @@ async def _schedule(request: PageRequest) -> Facts:
     return [*facts, ("Status", found.status)]
 
 
+async def _subscription(request: PageRequest) -> Facts:
+    found = await request.services.subscription.read.find(
+        request.actor.tenant_id, request.uuid("subscription_id")
+    )
+    if found is None:
+        return []
+    return [
+        ("Sends to", target_of(found.destination)),
+        ("Types", ", ".join(found.types)),
+        ("Behind", f"{amount(found.lag_events)} events"),
+    ]
+
+
+async def _key(request: PageRequest) -> Facts:
+    await request.learn_names()
+    name = request.names.get(str(request.uuid("key_id")))
+    return [("What it is for", name)] if name else []
+
+
 def _described(description: str | None) -> Facts:
     return [("Description", description)] if description else []
 
@@ -73,6 +93,8 @@ _READERS: Final[Mapping[str, tuple[Scope, Callable[[PageRequest], Awaitable[Fact
             "payment_id": (Scope.PAYMENTS_READ, _payment),
             "job_id": (Scope.JOBS_READ, _job),
             "schedule_id": (Scope.SCHEDULES_READ, _schedule),
+            "subscription_id": (Scope.ADMIN, _subscription),
+            "key_id": (Scope.ADMIN, _key),
         }
     )
 )
