@@ -70,6 +70,18 @@ async def test_only_what_has_changed_is_read_and_counted_again(api: Api) -> None
     assert after != before
 
 
+async def test_what_begins_within_a_second_is_counted_and_not_left_out(api: Api) -> None:
+    now = await api.node.database.writer.fetchval("SELECT date_trunc('minute', clock())")
+    start = (now - timedelta(seconds=719.563)).isoformat()
+    body = {"every_seconds": 30, "start_at": start, "template": JOB}
+    assert (await api.call("POST", "/schedules", body)).status == 201
+    book, begin = await _book(api, RuleBooks()), now + timedelta(minutes=2)
+    counted = count_schedules(book, "total", begin, begin + timedelta(days=30))
+    assert counted.left_out == 0
+    [minutes] = counted.counts.values()
+    assert set(minutes) == {2}
+
+
 async def test_a_changed_calendar_is_seen(api: Api) -> None:
     await _calendar(api, [])
     await _make(api, 1)

@@ -12,6 +12,8 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
+import msgspec
+
 from postdate.model.error import RefusedError
 from postdate.model.foresight.minutes import pack
 from postdate.model.recurrence import calendar as calendars
@@ -99,7 +101,9 @@ class CompiledRule:
     """A rule and, where all of its days have the same seconds, these days and seconds."""
 
     def __init__(self, plan: RecurrencePlan) -> None:
-        self.plan = plan
+        self.fraction = _fraction(plan)
+        """By how much each of its instants comes after those of `plan`, which are whole seconds."""
+        self.plan = plan = _earlier(plan, self.fraction) if self.fraction else plan
         self.timezone = "UTC" if plan.rule.every_seconds else plan.rule.timezone
         self.last: datetime | None = None
         self.steps: tuple[int, int] | None = None
@@ -131,10 +135,24 @@ class CompiledRule:
     def _interval(self) -> tuple[DaySet, DayTimes] | None:
         rule = self.plan.rule
         every, origin = rule.every_seconds or 0, rule.start_at or EPOCH
-        if self.plan.calendar is not None or rule.exclude_dates or origin.microsecond:
+        if self.plan.calendar is not None or rule.exclude_dates:
             return None
         self.steps = int(origin.timestamp()), every
         return _interval_days(*self.steps)
+
+
+def _fraction(plan: RecurrencePlan) -> timedelta:
+    """Return the part of a second at which a plain interval begins, and so each of its instants."""
+    rule = plan.rule
+    plain = rule.every_seconds and plan.calendar is None and not rule.exclude_dates
+    begin = rule.start_at if plain else None
+    return timedelta(microseconds=begin.microsecond if begin else 0)
+
+
+def _earlier(plan: RecurrencePlan, part: timedelta) -> RecurrencePlan:
+    rule = plan.rule
+    begin, end = (None if at is None else at - part for at in (rule.start_at, rule.end_at))
+    return plan._replace(rule=msgspec.structs.replace(rule, start_at=begin, end_at=end))
 
 
 def _interval_days(origin: int, every: int) -> tuple[DaySet, DayTimes] | None:

@@ -324,21 +324,23 @@ class RuleWalk:
         runs, after = rule.max_runs, max(rule.handled, self._grid.begin - rule.shift - _TICK)
         if runs is not None:
             after = rule.handled
-        if self._steps_left <= 0:
-            return False
+        found: list[datetime] = []
         try:
             for each in occurrences(rule.rule.plan, after):
                 due_at = each.scheduled_for + rule.shift
                 if due_at >= self._grid.until or runs == 0:
-                    return True
+                    break
                 if self._steps_left <= 0:
                     return False
                 self._steps_left -= 1
                 if each.skip is None:
                     runs = None if runs is None else runs - 1
-                    self._grid.add(due_at, weight)
+                    found.append(due_at)
         except RefusedError:
             return False
+        # Half of a rule would look like one that ends: it counts as a whole, or is told of.
+        for due_at in found:
+            self._grid.add(due_at, weight)
         return True
 
 

@@ -75,7 +75,7 @@ class PlannedSchedule(NamedTuple):
         """Return the schedule as it would be with another jitter."""
         if seconds == self.jitter_seconds:
             return self
-        shift = jitter(self.schedule.schedule_id, seconds)
+        shift = jitter(self.schedule.schedule_id, seconds) + self.rule.fraction
         return self._replace(shift=shift, jitter_seconds=seconds)
 
 
@@ -232,7 +232,10 @@ def _planned(
             schedule = msgspec.structs.replace(schedule, payment=payment)
     except (msgspec.MsgspecError, RefusedError):
         return None
-    shift = jitter(schedule.schedule_id, policies.jitter_seconds)
+    if rule.fraction:
+        earlier = schedule.handled - rule.fraction
+        schedule = msgspec.structs.replace(schedule, handled=earlier)
+    shift = jitter(schedule.schedule_id, policies.jitter_seconds) + rule.fraction
     return PlannedSchedule(
         schedule, rule, shift, policies.jitter_seconds, policies.insufficient_funds
     )
