@@ -1,6 +1,6 @@
 """Run what failed among all the tests once more, alone, and say so.
 
-Two workers, two PostgreSQL servers and a browser share two cores: a test that waits for something
+Three workers, their PostgreSQL servers and a browser share two cores: a test that waits for something
 to happen in time can fail for want of a core. A real fault fails alone too. More than a handful of
 failures is never want of a core, and is not tried again.
 """
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-MAX_TESTS: Final = 3
+MAX_TESTS: Final = 6
 LAST_FAILED: Final = Path(".pytest_cache/v/cache/lastfailed")
 # What pytest's exit code 1 means: tests ran, and some failed.
 TESTS_FAILED: Final = 1
