@@ -57,16 +57,16 @@ FAST = {
 }
 
 CLOCK_SHIFT = """
-CREATE TABLE postdate.clock_shift (shift interval NOT NULL);
-INSERT INTO postdate.clock_shift VALUES ('0');
-GRANT SELECT, UPDATE ON postdate.clock_shift TO postdate_writer;
-GRANT SELECT ON postdate.clock_shift TO postdate_reader, postdate_owner;
+CREATE TABLE public.clock_shift (shift interval NOT NULL);
+INSERT INTO public.clock_shift VALUES ('0');
+GRANT SELECT, UPDATE ON public.clock_shift TO postdate_writer;
+GRANT SELECT ON public.clock_shift TO postdate_reader, postdate_owner;
 """
 SHIFTED_CLOCK = """
 INSERT INTO postdate.setting (tenant_id, name, value, operator, changed_by)
     VALUES (0, 'payment.unsafe_commits', '"accept"', true, 'tests');
 CREATE OR REPLACE FUNCTION postdate.server_clock() RETURNS timestamptz LANGUAGE sql STABLE AS
-    'SELECT statement_timestamp() + shift FROM postdate.clock_shift';
+    'SELECT statement_timestamp() + shift FROM public.clock_shift';
 CREATE OR REPLACE FUNCTION postdate.clock() RETURNS timestamptz LANGUAGE sql STABLE AS
     $$SELECT CASE WHEN current_setting('postdate.clock', true) <> ''
                   THEN nullif(current_setting('postdate.clock', true), '')::timestamptz
@@ -189,7 +189,7 @@ class Clock:
 
     async def set(self, seconds: float) -> None:
         self.seconds = seconds
-        statement = f"UPDATE postdate.clock_shift SET shift = make_interval(secs => {seconds})"
+        statement = f"UPDATE public.clock_shift SET shift = make_interval(secs => {seconds})"
         if self.database.sharded:
             await self.database.writer.execute("SELECT run_command_on_all_nodes($1)", statement)
         else:

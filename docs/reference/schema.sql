@@ -470,6 +470,10 @@ CREATE FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean) RETU
 CREATE FUNCTION lane_purpose(lane_id integer) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text, reported boolean) RETURNS uuid[]
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
 CREATE FUNCTION occurrence_final() RETURNS trigger
     LANGUAGE plpgsql;
 
@@ -2110,6 +2114,8 @@ REVOKE ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_writer;
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text, reported boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text, reported boolean) TO postdate_writer;
 REVOKE ALL ON FUNCTION open_payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION open_payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) FROM PUBLIC;

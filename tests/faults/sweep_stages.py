@@ -30,7 +30,7 @@ class Stage(MoneyOperation):
 
     async def advance(self, seconds: float) -> None:
         await self.nodes.direct.writer.execute(
-            "UPDATE clock_shift SET shift = shift + make_interval(secs => $1)", seconds
+            "UPDATE public.clock_shift SET shift = shift + make_interval(secs => $1)", seconds
         )
         # As nodes do every second: ids of seals must not be days older than what they seal.
         for database in (self.nodes.direct, self.nodes.proxied):

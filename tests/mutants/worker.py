@@ -17,8 +17,8 @@ MARKS = "test_a_mark_trails_a_little_and_once_a_second_as_far_as_a_transaction_l
 
 MUTANTS = (
     mutant(
-        "end_without_token", LEASE,
-        "       AND t.token = coalesce(e.token, ($3::bigint[])[1])\n", "",
+        "end_without_token", "store/functions/lease.sql",
+        "           AND t.token = coalesce(e.token, first_token)\n", "",
         f"{WORKER}::test_a_stale_token_changes_nothing",
     ),
     mutant(

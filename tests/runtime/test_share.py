@@ -7,7 +7,13 @@ from uuid import UUID
 import asyncpg
 
 from postdate.model.ids import BUCKETS
-from postdate.runtime.share import EVERY_BUCKET, BucketShare, nearest, preferred_buckets
+from postdate.runtime.share import (
+    EVERY_BUCKET,
+    BucketShare,
+    distant_buckets,
+    nearest,
+    preferred_buckets,
+)
 from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.address import DatabaseNode
 from postdate.store.connection.database import Database
@@ -62,6 +68,15 @@ def test_buckets_of_a_database_node_without_a_node_of_ours_are_everybodys() -> N
     [alone] = NODES[:1]
     near = nearest(_live([alone], "worker"), OWNERS)
     assert preferred_buckets(alone, [alone], OWNERS, near) == EVERY_BUCKET
+
+
+def test_afar_lies_what_another_node_is_attached_to() -> None:
+    near = nearest(_live(NODES, "worker"), OWNERS)
+    east = frozenset(bucket for bucket, owner in OWNERS.items() if owner == EAST)
+    assert near[NODES[0]] == WEST
+    assert distant_buckets(NODES[0], NODES, OWNERS, near) == east
+    # Without a node there, nobody does it for less.
+    assert distant_buckets(NODES[0], NODES[:1], OWNERS, near) == frozenset()
 
 
 async def test_a_share_is_a_preference_that_nobody_waits_for(

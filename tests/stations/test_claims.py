@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from conftest import Clock
+from postdate.model.ids import bucket_of
 from postdate.model.job.outcome import Delivery
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import Keep, Move
@@ -34,6 +35,23 @@ async def test_what_is_due_takes_nothing_along_that_is_not(
     assert {each.job_id for each in handler.deliveries} == set(ids[:width])
     for job_id in ids[width:]:
         assert (await one(database, "timer", job_id))["claimed_at"] is None
+
+
+async def test_a_worker_helps_out_at_another_database_node_when_it_has_nothing_to_do(
+    database: Database, tenant_id: int
+) -> None:
+    lane = await make_lane(database, tenant_id)
+    width = len(lane.buckets)
+    ids = await add_jobs(database, lane, width, in_seconds=[-5])
+    handler = Handled()
+    worker = await make_worker(database, handler, tenant_id)
+    worker.claimer.mine = frozenset(lane.buckets[: width // 2])
+    worker.claimer.afar = frozenset(lane.buckets[width // 2 :])
+    assert await worker.run_once(1000) == width // 2
+    await worker.runner.wait_idle()
+    assert {bucket_of(each.job_id) for each in handler.deliveries} == worker.claimer.mine
+    assert await step(worker) == width - width // 2
+    assert {each.job_id for each in handler.deliveries} == set(ids)
 
 
 async def test_an_old_token_renews_nothing(

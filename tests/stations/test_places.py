@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from postdate.model.ids import BUCKETS, new_id
 from postdate.runtime.low_water import MARGIN
-from postdate.settlement.bucket_marks import BucketMarks
+from postdate.settlement.bucket_marks import AFAR_SECONDS, GRACE_SECONDS, BucketMarks
 from postdate.store.payment.settlement import Candidate
 from postdate.store.timer.timer import LONG_AGO
 
@@ -32,3 +32,28 @@ def test_behind_a_look_that_was_cut_nothing_is_hidden() -> None:
     assert lows[3] == AT - timedelta(seconds=50)
     # The buckets that gave nothing may hold what is due right after the last that was seen.
     assert {lows[b] for b in range(BUCKETS) if b != 3} == {AT - timedelta(seconds=40)}
+
+
+def test_a_settler_reaches_to_another_database_node_only_when_it_has_nothing_to_do() -> None:
+    places = BucketMarks()
+    places.own, places.afar = frozenset({1, 2}), frozenset({5, 6})
+
+    def graces() -> dict[int, float]:
+        return {look.bucket: look.grace for look in places.looks() if look.bucket in {1, 4, 5}}
+
+    busy = {1: 0.0, 4: GRACE_SECONDS, 5: AFAR_SECONDS}
+    assert graces() == busy
+    assert places.learn_seen(AT, [_candidate(5, 60.0)])
+    assert graces() == {1: 0.0, 4: GRACE_SECONDS, 5: GRACE_SECONDS}
+    assert places.learn_seen(AT, [_candidate(5, 60.0), _candidate(1, 1.0)])
+    assert graces() == busy
+
+
+def test_the_mark_of_a_bucket_afar_stays_below_what_was_not_looked_at() -> None:
+    places = BucketMarks()
+    places.own, places.afar = frozenset({1, 2}), frozenset({5, 6})
+    places.looks()
+    assert places.learn_seen(AT, [])
+    lows = {look.bucket: look.low for look in places.looks()}
+    assert lows[5] == AT - MARGIN - timedelta(seconds=AFAR_SECONDS)
+    assert lows[1] == AT - MARGIN

@@ -27,7 +27,6 @@ SHARED = {
     "schedule_tzdata",
     "secret_key",
     "receipt_key",
-    "clock_shift",
 }
 """Tables that belong to no tenant."""
 

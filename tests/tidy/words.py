@@ -26,7 +26,12 @@ class Synonym(NamedTuple):
 
 
 SYNONYMS: Final = (
-    Synonym(r"_tasks?_", "job", "a task is asyncio's", "task tasks task_id PaymentTask"),
+    Synonym(
+        r"(?<!_explain_all)_tasks?_",
+        "job",
+        "a task is asyncio's, or a setting of Citus",
+        "task tasks task_id PaymentTask",
+    ),
     Synonym(
         r"_cron_?jobs?_|_recurring_jobs?_",
         "schedule",

@@ -41,6 +41,8 @@ class BucketShare:
         self._role = role
         self._again_at = 0.0
         self.buckets = EVERY_BUCKET
+        self.afar: frozenset[int] = frozenset()
+        """Buckets that other nodes of the role do for less: they are attached where these lie."""
 
     async def refresh(self) -> frozenset[int]:
         """Return the buckets, by the nodes that are alive now if that is known soon."""
@@ -57,6 +59,7 @@ class BucketShare:
         owners = self._reads.database.shard_map.owners
         near = nearest(nodes, owners) if owners else {}
         self.buckets = preferred_buckets(self._node_id, live, owners, near)
+        self.afar = distant_buckets(self._node_id, live, owners, near)
         return self.buckets
 
 
@@ -81,6 +84,17 @@ def preferred_buckets(
         if max(at_owner.get(owners.get(bucket)) or everyone, key=lambda node: _rank(node, bucket))
         == node_id
     )
+
+
+def distant_buckets(
+    node_id: UUID,
+    nodes: Iterable[UUID],
+    owners: Mapping[int, DatabaseNode],
+    near: Mapping[UUID, DatabaseNode],
+) -> frozenset[int]:
+    """Choose the buckets at database nodes to which other live nodes are attached, not this one."""
+    attended = {near[node] for node in nodes if node in near} - {near.get(node_id)}
+    return frozenset(bucket for bucket, owner in owners.items() if owner in attended)
 
 
 def nearest(

@@ -14,6 +14,9 @@ from postdate.store.timer.timer import LANE_PAYMENT, LONG_AGO, Head
 GRACE_SECONDS: Final = 1.0
 """How long a node leaves a due payment to the node that prefers its bucket."""
 
+AFAR_SECONDS: Final = 30.0
+"""The same at another database node, while there is enough to do at this node's own."""
+
 CLOCK_SECONDS: Final = 1.0
 """How far two clocks may drift apart between two looks before one of them was set."""
 
@@ -23,6 +26,8 @@ class BucketMarks:
 
     def __init__(self) -> None:
         self.own = EVERY_BUCKET
+        self.afar: frozenset[int] = frozenset()
+        self._busy = True
         self._marks = [LowWaterMark() for _ in range(BUCKETS)]
         self._at = LONG_AGO
         self._saw_at = 0.0
@@ -39,7 +44,9 @@ class BucketMarks:
 
     def grace(self, bucket: int) -> float:
         """Return how long to wait before reaching into this bucket."""
-        return 0.0 if bucket in self.own else GRACE_SECONDS
+        if bucket in self.own:
+            return 0.0
+        return AFAR_SECONDS if self._busy and bucket in self.afar else GRACE_SECONDS
 
     def looks(self, beyond: datetime | None = None) -> list[BucketLook]:
         """Return where to look; `beyond` skips what others were seen to be busy with."""
@@ -96,6 +103,7 @@ class BucketMarks:
         for bucket, mark in enumerate(self._marks):
             unseen = at - MARGIN - timedelta(seconds=self.grace(bucket))
             mark.learn_empty_below(min(behind, unseen, firsts.get(bucket, behind)), at)
+        self._busy = any(candidate.bucket not in self.afar for candidate in candidates)
         return True
 
     def next_due(self, heads: Sequence[Head]) -> float | None:

@@ -223,6 +223,7 @@ class Settler:
             return
         self._shared_at = now
         self._marks.own = await self._share.refresh()
+        self._marks.afar = self._share.afar
 
     async def _settle_all(self, keys: Sequence[Key]) -> int:
         """Settle these in batches that overlap; the first error is raised when all have ended."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,6 +28,7 @@ from postdate.store.tenant import halt
 from postdate.store.timer import timer
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.store.timer.permit import lane_limits
+from postdate.store.timer.timer import Head
 from postdate.worker.claim import ClaimTransaction, LaneClaim
 from postdate.worker.lane_bucket import ACTIVE_SECONDS, LaneBucket, LaneBuckets
 from postdate.worker.permit import Permits
@@ -68,6 +69,7 @@ class Claimer:
     shared_reads: SharedReads | None = None
     cipher: PayloadCipher | None = None
     mine: frozenset[int] = EVERY_BUCKET
+    afar: frozenset[int] = frozenset()
     lane_buckets: LaneBuckets = field(default_factory=LaneBuckets)
     ready: ReadyQueue = field(init=False)
     reads: SharedReads = field(init=False)
@@ -89,6 +91,7 @@ class Claimer:
             self._stale = False
             await self.lanes.refresh()
         self.mine, held = await asyncio.gather(self._share.refresh(), halt.list_halted(self.reads))
+        self.afar = self._share.afar
         now = time.monotonic()
         known = self.lanes.by_id
         self.lane_buckets.replace(
@@ -150,13 +153,21 @@ class Claimer:
                 heads = await timer.heads(self.reads, wanted)
                 at = datetime.fromtimestamp(self.database.unix_ms() / 1000, UTC)
                 for lane_bucket in self.lane_buckets.learn(
-                    looked, heads, (time.monotonic(), at), self.mine
+                    looked, heads, (time.monotonic(), at), self.mine, self._left_alone(heads)
                 ):
                     self.ready.add(lane_bucket)
             except BaseException:
                 for lane_bucket in looked:
                     self._look_anew(lane_bucket, now)
                 raise
+
+    def _left_alone(self, heads: Sequence[Head]) -> frozenset[int]:
+        """Return the buckets not to help out in now: at another database node it costs more.
+
+        A node that has nothing to do near helps all the same.
+        """
+        due = (head.seconds <= 0 and head.bucket not in self.afar for head in heads)
+        return self.afar if self.ready or any(due) else frozenset()
 
     @contextmanager
     def _transaction(self) -> Iterator[ClaimTransaction]:

@@ -21,6 +21,9 @@ ACTIVE_SECONDS: Final = 60.0
 OTHERS_SECONDS: Final = 0.3
 """How late a timer in another node's bucket must be before this node helps out."""
 
+AFAR_SECONDS: Final = 30.0
+"""The same at another database node, while there is enough to do at this node's own."""
+
 YIELD_SECONDS: Final = 1.0
 """How late a timer must be where others come first: they help out long before."""
 
@@ -53,11 +56,15 @@ class LaneBucket:
     # Until when others come first: they may have what this node lacks for a job there.
     yields_until: float = 0.0
 
-    def late_seconds(self, mine: frozenset[int], now: float) -> float:
+    def late_seconds(
+        self, mine: frozenset[int], now: float, left_alone: frozenset[int] = frozenset()
+    ) -> float:
         """Return how late a timer must be before this node takes it."""
         if self.yields_until > now:
             return YIELD_SECONDS
-        return 0.0 if self.bucket in mine else OTHERS_SECONDS
+        if self.bucket in mine:
+            return 0.0
+        return AFAR_SECONDS if self.bucket in left_alone else OTHERS_SECONDS
 
     def rest_seconds(self) -> float:
         """Return how long to leave alone what somebody else holds, longer each time.
@@ -154,10 +161,12 @@ class LaneBuckets:
         heads: Iterable[Head],
         now: tuple[float, datetime],
         mine: frozenset[int],
+        left_alone: frozenset[int] = frozenset(),
     ) -> list[LaneBucket]:
         """Return the buckets with something due; plan when to look at the others again.
 
-        `now` is the monotonic clock and the time of the database, as this node knows it.
+        `now` is the monotonic clock and the time of the database, as this node knows it. Others
+        get more time to do what is due in the buckets that are `left_alone`.
         """
         found = {(head.bucket, head.lane_id): head for head in heads}
         ready = []
@@ -166,7 +175,8 @@ class LaneBuckets:
             lane_bucket.mark.learn_empty_below(head.due_at if head else now[1], now[1])
             pause = self._next_look(lane_bucket, now[0]) - now[0]
             if head is not None:
-                pause = min(pause, head.seconds + lane_bucket.late_seconds(mine, now[0]))
+                late = lane_bucket.late_seconds(mine, now[0], left_alone)
+                pause = min(pause, head.seconds + late)
             if pause <= 0:
                 ready.append(lane_bucket)
             else:

@@ -19,6 +19,9 @@ class ReadyQueue:
         self._tenants: FairOrder[int] = FairOrder()
         self._lanes: FairOrder[int] = FairOrder()
 
+    def __bool__(self) -> bool:
+        return bool(self._lane_buckets)
+
     def add(self, lane_bucket: LaneBucket) -> None:
         """Let a bucket wait for its turn."""
         lane_bucket.ready, lane_bucket.busy = True, False

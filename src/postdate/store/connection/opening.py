@@ -23,14 +23,19 @@ from postdate.store.connection.database import (
 from postdate.store.connection.driver import look_at_types
 from postdate.store.connection.error import PermissionDeniedError, translated
 from postdate.store.connection.pool import Spares
-from postdate.store.connection.session import DatabaseSession, refuse_strong_role, reset
+from postdate.store.connection.session import (
+    SHARDS_VISIBLE,
+    DatabaseSession,
+    refuse_strong_role,
+    reset,
+)
 from postdate.store.connection.writer import ACQUIRE_SECONDS
 from postdate.store.shard import shard
 
 # A node that is gone without a word (a lost network, a stopped machine) must not keep its locks:
 # the server notices within 15 s that nobody answers (TCP), or that nothing is asked (idle). The
 # node notices a server that is gone by the same means, on its side of the socket.
-_COMMON_SETTINGS: Final = {
+_COMMON_SETTINGS: Final = SHARDS_VISIBLE | {
     "search_path": SCHEMA,
     "timezone": "UTC",
     "jit": "off",
@@ -77,8 +82,10 @@ async def _prepare(connection: asyncpg.Connection) -> None:
     if _bounds_transactions(connection):
         await connection.execute(f"SET transaction_timeout = '{TRANSACTION_SECONDS}s'")
     if await shard.is_spread(connection):
-        # Citus plans a statement for the values at hand: they decide which shards it asks.
-        await connection.execute("SET plan_cache_mode = 'auto'")
+        # Citus plans a statement for the values at hand: they decide which shards it asks. A plan
+        # for all values it plans anew each time as well where the shard is its own, and keeps
+        # every one of them in memory until the session ends.
+        await connection.execute("SET plan_cache_mode = 'force_custom_plan'")
     await connection.set_type_codec(
         "jsonb",
         schema="pg_catalog",

@@ -22,6 +22,12 @@ _KEEPALIVES: Final = (
 FIRST_OWN_TYPE: Final = 16384
 """The first id of a type that is not built in; those below are alike on every server."""
 
+SHARDS_VISIBLE: Final = {"citus.override_table_visibility": "off"}
+"""Of a session of ours: hiding shards from it costs the driver seconds when it looks types up.
+
+Other clients, pg_dump among them, must not see shards. A server without Citus ignores it.
+"""
+
 _built_in: Final[dict[int, list[Any]]] = {}
 """What this process has learned of built-in types."""
 
@@ -97,7 +103,10 @@ async def connect_alone(dsn: str, seconds: float, settings: Mapping[str, str]) -
     """Open a connection that belongs to no pool."""
     with translated:
         return await asyncpg.connect(
-            dsn, timeout=seconds, connection_class=DatabaseSession, server_settings=dict(settings)
+            dsn,
+            timeout=seconds,
+            connection_class=DatabaseSession,
+            server_settings={**SHARDS_VISIBLE, **settings},
         )
 
 

@@ -20,14 +20,16 @@ SELECT s.bucket, v.rule::text, v.policies::text, v.template ->> 'payment', s.ten
        coalesce(v.template #>> '{job,destination,name}',
                 split_part(v.template #>> '{job,destination,url}', '?', 1),
                 v.template #>> '{job,destination,type}')
-  FROM unnest($2::smallint[]) AS wanted (chosen)
+  FROM outbox_lock AS buckets
  CROSS JOIN LATERAL (
        SELECT * FROM schedule s
-        WHERE s.bucket = wanted.chosen AND (s.tenant_id = $1 OR $1 IS NULL)
+        WHERE s.bucket = buckets.bucket AND (s.tenant_id = $1 OR $1 IS NULL)
           AND s.deleted_at IS NULL AND s.ended_at IS NULL AND s.set_aside_at IS NULL
           AND (s.paused_at IS NULL OR s.resumed_at IS NOT NULL)
         LIMIT $3) AS s
-  JOIN schedule_version v USING (bucket, tenant_id, schedule_id, version)
+  JOIN schedule_version v ON v.bucket = s.bucket AND v.tenant_id = s.tenant_id
+       AND v.schedule_id = s.schedule_id AND v.version = s.version
+ WHERE buckets.bucket = ANY ($2::smallint[])
 
 -- name: rule_largest
 -- The tenants that have the most schedules, of those that have many.

@@ -23,25 +23,26 @@ CREATE OR REPLACE FUNCTION state_text(
     LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
+    place smallint := bucket_of(of_subject);
     found text;
 BEGIN
     CASE noun
     WHEN 'account' THEN
         SELECT ROW(floor, max_amount, note, instant_text(frozen_at), instant_text(closed_at),
                    instant_text(created_at), currency)::text INTO found
-          FROM account WHERE bucket = bucket_of(of_subject) AND tenant_id = of_tenant
+          FROM account WHERE bucket = place AND tenant_id = of_tenant
            AND account_id = name;
     WHEN 'repair' THEN
         SELECT string_agg(ROW(version, balance, held, version_before, balance_before, held_before,
                               jumps, requested_by, approved_by, reason,
                               instant_text(repaired_at))::text, ' ' ORDER BY repaired_at)
-          INTO found FROM account_repair WHERE bucket = bucket_of(of_subject)
+          INTO found FROM account_repair WHERE bucket = place
            AND tenant_id = of_tenant AND account_id = name;
     WHEN 'approval' THEN
         SELECT ROW(requested_by, requested_persons, instant_text(requested_at),
                    instant_text(expires_at), decision, decided_by, decided_persons,
                    instant_text(decided_at), note)::text INTO found
-          FROM payment_approval WHERE bucket = bucket_of(of_subject) AND tenant_id = of_tenant
+          FROM payment_approval WHERE bucket = place AND tenant_id = of_tenant
            AND payment_id = of_subject;
     WHEN 'revision' THEN
         SELECT string_agg(ROW(revision, instant_text(due_at), instant_text(effective_at),
@@ -49,7 +50,7 @@ BEGIN
                               encode(sha256(payload), 'hex'), content_type, payload_ref,
                               instant_text(created_at))::text, ' ' ORDER BY revision)
           INTO found FROM job_revision
-         WHERE bucket = bucket_of(of_subject) AND job_id = of_subject AND tenant_id = of_tenant;
+         WHERE bucket = place AND job_id = of_subject AND tenant_id = of_tenant;
     WHEN 'attempt' THEN
         SELECT string_agg(a.said, ' ' ORDER BY a.attempt) INTO found
           FROM (SELECT attempt, ROW(attempt, status, instant_text(due_at),
@@ -57,7 +58,7 @@ BEGIN
                        instant_text(retry_at), http_status, execution_id, code, error,
                        encode(sha256(response), 'hex'), node_id)::text AS said
                   FROM attempt
-                 WHERE bucket = bucket_of(of_subject) AND subject = of_subject
+                 WHERE bucket = place AND subject = of_subject
                    AND tenant_id = of_tenant AND status <> 'LOST'
                  ORDER BY attempt DESC LIMIT 8) AS a;
     WHEN 'key' THEN
@@ -72,7 +73,7 @@ BEGIN
         SELECT ROW(destination, types, patterns, accounts, version, instant_text(paused_at),
                    paused_note, instant_text(created_at),
                    CASE WHEN paused_at IS NOT NULL THEN position END)::text INTO found
-          FROM subscription WHERE bucket = bucket_of(of_subject) AND tenant_id = of_tenant
+          FROM subscription WHERE bucket = place AND tenant_id = of_tenant
            AND subscription_id = of_subject;
     WHEN 'schedule' THEN
         SELECT ROW(s.version, instant_text(s.paused_at), instant_text(s.resumed_at),
@@ -87,7 +88,7 @@ BEGIN
                                  ORDER BY v.version) AS versions
                  FROM schedule_version v WHERE v.bucket = s.bucket
                   AND v.tenant_id = s.tenant_id AND v.schedule_id = s.schedule_id) AS v
-         WHERE s.bucket = bucket_of(of_subject) AND s.tenant_id = of_tenant
+         WHERE s.bucket = place AND s.tenant_id = of_tenant
            AND s.schedule_id = of_subject;
     WHEN 'lane' THEN
         SELECT string_agg(DISTINCT ROW(weight, width, max_running, rate_per_second,
@@ -109,7 +110,7 @@ BEGIN
     WHEN 'change_set' THEN
         SELECT ROW(note, created_by, instant_text(created_at), changes, summary,
                    encode(sha256(convert_to(steps::text, 'UTF8')), 'hex'))::text INTO found
-          FROM change_set WHERE bucket = bucket_of(of_subject) AND tenant_id = of_tenant
+          FROM change_set WHERE bucket = place AND tenant_id = of_tenant
            AND change_set_id = of_subject;
     WHEN 'tenant' THEN
         SELECT ROW(t.name, instant_text(created_at), instant_text(disabled_at))::text INTO found

@@ -1,8 +1,8 @@
 """Vital signs of the whole database: bounded reads for metrics, no counts of tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -146,15 +146,28 @@ async def pending(
     return [PendingCount(*row) for row in rows]
 
 
-async def pending_estimate(
-    connection: Connection, lanes: Sequence[int], since: datetime
-) -> int | None:
-    """Estimate what lies ahead in some lanes; None where the planner only guesses (Citus)."""
+async def pending_estimate(connection: Connection, lanes: Sequence[int], since: datetime) -> int:
+    """Estimate what lies ahead in some lanes, by the statistics of the planner."""
     text = await connection.fetchval(
         query("vital_pending_estimate"), lanes, since, timeout=READ_SECONDS
     )
-    plan = msgspec.json.decode(text)[0]["Plan"]
-    return None if plan["Node Type"] == "Custom Scan" else int(plan["Plan Rows"])
+    return _expected_rows(msgspec.json.decode(text)[0]["Plan"])
+
+
+def _expected_rows(plan: Mapping[str, Any]) -> int:
+    """Return how many rows a plan expects; Citus guesses, but shows the plan of each shard."""
+    if "Distributed Query" not in plan:
+        return int(plan["Plan Rows"])
+    return sum(map(_expected_rows, _plans(plan["Distributed Query"])))
+
+
+def _plans(explained: Any) -> Iterator[Mapping[str, Any]]:
+    """Find the plans in what an explanation says of the shards."""
+    if isinstance(explained, dict) and "Plan" in explained:
+        yield explained["Plan"]
+    elif isinstance(explained, dict | list):
+        for part in explained.values() if isinstance(explained, dict) else explained:
+            yield from _plans(part)
 
 
 async def tenant_names(reader: Reader, tenant_ids: Sequence[int]) -> dict[int, str]:

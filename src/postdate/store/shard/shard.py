@@ -17,8 +17,6 @@ LOCAL_TABLES: Final = ("birthplace", "client_request", "function_file", "migrati
 """What only the coordinator asks for."""
 
 _DATABASE_SETTINGS: Final = {
-    # A shard is a table like any other: hiding them from clients costs the driver seconds.
-    "citus.override_table_visibility": "off",
     # Tenant and test clock are said with SET LOCAL, and every node must hear it.
     "citus.propagate_set_commands": "local",
     # One connection to a node for each of ours, one shard after the other in one order: else two
@@ -30,6 +28,8 @@ _DATABASE_SETTINGS: Final = {
     "citus.enable_unsafe_triggers": "on",
     # Functions that look something up in a small table are called beside the rows of a shard.
     "citus.allow_nested_distributed_execution": "on",
+    # What is pending beyond a budget is estimated from the plans of all shards.
+    "citus.explain_all_tasks": "on",
 }
 _NODE_SETTINGS: Final = {"search_path": "postdate", "timezone": "UTC", "jit": "off"}
 _ROLE_SETTINGS: Final = {

@@ -94,42 +94,7 @@ renewed AS (
 SELECT held.subject, renewed.due_at FROM held LEFT JOIN renewed ON renewed.subject = held.subject
 
 -- name: lease_end
--- Delete the timers, write the outcomes and put them into the outbox, in one statement: three would
--- cost half as much again, most of it in carrying the same values to and fro. Columns may come
--- short, as store/connection/column.py says; in the select list they are walked, in FROM each would
--- be laid down first. The answer is NULL when every token still held: the rule, and nothing to
--- carry back.
-WITH ending AS (
-    SELECT unnest($2::uuid[]) AS subject, unnest($3::bigint[]) AS token,
-           unnest($4::text[]) AS status, unnest($5::smallint[]) AS http_status,
-           unnest($6::text[]) AS code, unnest($7::text[]) AS error,
-           unnest($8::bytea[]) AS response, unnest($9::boolean[]) AS untried),
-done AS (
-    DELETE FROM timer t USING ending e
-     WHERE t.bucket = $1 AND t.subject = e.subject AND t.claimed_at IS NOT NULL
-       AND t.token = coalesce(e.token, ($3::bigint[])[1])
-    RETURNING t.bucket, t.tenant_id, t.subject, t.ready_at, t.claimed_by,
-              CASE WHEN e.untried THEN t.attempt ELSE t.attempt + 1 END AS attempt,
-              CASE WHEN e.untried THEN NULL ELSE t.claimed_at END AS started_at,
-              CASE WHEN $11::boolean THEN t.token END AS token,
-              coalesce(e.status, ($4::text[])[1]) AS status, e.http_status, e.code, e.error,
-              e.response),
-ended AS (
-    INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
-                         finished_at, http_status, code, error, response, node_id, token, actor)
-    SELECT bucket, tenant_id, subject, attempt, status, ready_at, started_at, clock(),
-           http_status, code, error, response, claimed_by, token, $10 FROM done
-    RETURNING bucket, tenant_id, subject, outcome_event_id(subject, finished_at) AS event_id,
-              CASE status WHEN 'COMPLETED' THEN 'job.completed' ELSE 'job.failed' END AS type,
-              outcome_digest(ROW(outcome.*)::outcome) AS digest),
-sent AS (
-    INSERT INTO outbox (bucket, tenant_id, types, subjects, events, digests)
-    SELECT bucket, tenant_id, outbox_types(array_agg(type ORDER BY event_id)),
-           array_agg(subject ORDER BY event_id), array_agg(event_id ORDER BY event_id),
-           string_agg(digest, '' ORDER BY event_id)
-      FROM ended GROUP BY bucket, tenant_id)
-SELECT CASE WHEN count(*) < cardinality($2::uuid[])
-            THEN coalesce(array_agg(subject), '{}') END AS held FROM ended
+SELECT lease_end($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 
 -- name: lease_move
 -- End leases without ending the matter: due again after so many seconds, or (NULL) parked for a

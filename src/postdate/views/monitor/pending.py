@@ -128,7 +128,7 @@ class PendingWatch:
         for group in beyond:
             some = sorted(lanes[group])[:ESTIMATED_LANES]
             since = LONG_AGO if group.includes_due else at
-            estimate = await vital.pending_estimate(connection, some, since) or 0
+            estimate = await vital.pending_estimate(connection, some, since)
             counts[group] = max(counts[group], estimate - counts[group.kind, "running"])
         return Pending(counts, frozenset(beyond))
 

@@ -1,0 +1,75 @@
+-- Leases, ended table by table: what a statement hands on to the next part of it, Citus sends to
+-- every node. The timers go by a statement that is planned once for all calls.
+
+CREATE OR REPLACE FUNCTION lease_end(
+    of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[],
+    codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text,
+    reported boolean
+) RETURNS uuid[] LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+DECLARE
+    first_token bigint := tokens[1];
+    first_status text := statuses[1];
+    at timestamptz := clock();
+    gone record;
+    told record;
+    subjects uuid[] := '{}';
+    tenants integer[] := '{}';
+    readies timestamptz[] := '{}';
+    claims timestamptz[] := '{}';
+    claimers uuid[] := '{}';
+    attempts smallint[] := '{}';
+    held_tokens bigint[] := '{}';
+    ended outcome[];
+BEGIN
+    FOR gone IN
+        DELETE FROM timer t
+         WHERE t.bucket = of_bucket AND t.subject = ANY (ids) AND t.claimed_at IS NOT NULL
+           AND t.token = coalesce(tokens[array_position(ids, t.subject)], first_token)
+        RETURNING t.subject, t.tenant_id, t.ready_at, t.claimed_at, t.claimed_by, t.attempt,
+                  t.token LOOP
+        subjects := subjects || gone.subject;
+        tenants := tenants || gone.tenant_id;
+        readies := readies || gone.ready_at;
+        claims := claims || gone.claimed_at;
+        claimers := claimers || gone.claimed_by;
+        attempts := attempts || gone.attempt;
+        held_tokens := held_tokens || gone.token;
+    END LOOP;
+    ended := ARRAY(
+        SELECT ROW(of_bucket, CASE WHEN e.untried THEN t.attempt ELSE t.attempt + 1 END,
+                   t.tenant_id, t.subject, coalesce(e.status, first_status), t.ready_at,
+                   CASE WHEN e.untried THEN NULL ELSE t.claimed_at END, at, NULL, e.http_status,
+                   NULL, e.code, e.error, e.response, t.claimed_by,
+                   CASE WHEN reported THEN t.token END, of_actor, NULL, NULL)::outcome
+          FROM (SELECT unnest(ids) AS subject, unnest(statuses) AS status,
+                       unnest(http_statuses) AS http_status, unnest(codes) AS code,
+                       unnest(errors) AS error, unnest(responses) AS response,
+                       unnest(untrieds) AS untried) AS e
+          JOIN unnest(subjects, tenants, readies, claims, claimers, attempts, held_tokens)
+               AS t (subject, tenant_id, ready_at, claimed_at, claimed_by, attempt, token)
+            ON t.subject = e.subject);
+    INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
+                         finished_at, http_status, code, error, response, node_id, token, actor)
+    SELECT bucket, tenant_id, subject, attempt, status, due_at, started_at, finished_at,
+           http_status, code, error, response, node_id, token, actor
+      FROM unnest(ended);
+    FOR told IN
+        SELECT tenant_id, outbox_types(array_agg(type ORDER BY event_id)) AS types,
+               array_agg(subject ORDER BY event_id) AS subjects,
+               array_agg(event_id ORDER BY event_id) AS events,
+               string_agg(digest, '' ORDER BY event_id) AS digests
+          FROM (SELECT tenant_id, subject, outcome_event_id(subject, finished_at) AS event_id,
+                       CASE status WHEN 'COMPLETED' THEN 'job.completed'
+                                   ELSE 'job.failed' END AS type,
+                       outcome_digest(ROW(o.*)::outcome) AS digest
+                  FROM unnest(ended) AS o OFFSET 0) AS each
+         GROUP BY tenant_id LOOP
+        INSERT INTO outbox (bucket, tenant_id, types, subjects, events, digests)
+        VALUES (of_bucket, told.tenant_id, told.types, told.subjects, told.events, told.digests);
+    END LOOP;
+    IF cardinality(subjects) < cardinality(ids) THEN
+        RETURN subjects;
+    END IF;
+    RETURN NULL;
+END $$;
