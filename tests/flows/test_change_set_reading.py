@@ -1,10 +1,11 @@
 """What is shown of a change set: no money without `payments:read`, no list without a bound."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from conftest import Api
+from conftest import Api, Clock
 from flows.test_change_set_undo import _account, _pay
 from flows.test_change_sets import _do, _draft, _jobs
 from postdate.model.ids import bucket_of
@@ -153,3 +154,41 @@ async def test_a_forged_set_pays_nothing_twice(api: Api) -> None:
     undone = await _do(api, draft, "undo")
     assert undone["steps"][0]["restored"] == 0
     assert (await api.call("GET", "/accounts/ada")).body["held"] == 300
+
+
+async def test_a_repeated_request_shows_no_more_than_its_own_key_may_read(api: Api) -> None:
+    await _account(api, "ada", 1000)
+    await _account(api, "rent")
+    await _pay(api, 700)
+    body, headers = {"changes": [CANCEL]}, {"Idempotency-Key": "same"}
+    made = await api.call("POST", "/change-sets", body, headers=headers)
+    assert made.body["effect"]["moved_amount"] == 700
+    writes, reads = await api.new_key("payments:write"), await api.new_key("jobs:read")
+    again = await api.call("POST", "/change-sets", body, headers=headers, key=writes)
+    assert again.headers["idempotency-replayed"] == "true"
+    assert again.body["change_set_id"] == made.body["change_set_id"]
+    assert again.body["steps"][0]["amount"] is None
+    assert "700" not in json.dumps([again.body["steps"], again.body["effect"]])
+    assert "ada" not in json.dumps(again.body)
+    refused = await api.call("POST", "/change-sets", body, headers=headers, key=reads)
+    assert refused.status == 403
+    whole = await api.call("POST", "/change-sets", body, headers=headers)
+    assert whole.body == made.body
+
+
+async def test_a_repeated_request_is_answered_though_it_could_no_longer_be_made(
+    api: Api, clock: Clock
+) -> None:
+    await _jobs(api, "mail", 1)
+    at = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
+    move = {
+        "type": "reschedule_payments",
+        "filter": {"due_after": at},
+        "to": {"scheduled_time": at},
+    }
+    body, headers = {"changes": [move]}, {"Idempotency-Key": "late"}
+    made = await api.call("POST", "/change-sets", body, headers=headers)
+    assert made.status == 201
+    await clock.advance(3600)
+    again = await api.call("POST", "/change-sets", body, headers=headers)
+    assert (again.status, again.body) == (201, made.body)

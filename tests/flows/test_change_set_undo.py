@@ -350,3 +350,26 @@ async def test_the_ledger_is_proved_after_it(api: Api) -> None:
     for verb in ("apply", "undo"):
         await _do(api, draft, verb)
     assert (await prove(api.node.database)).findings == []
+
+
+async def test_an_undo_names_the_payments_that_are_no_longer_kept(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _account(api, "ada", 1000)
+    await _account(api, "rent")
+    gone, kept = await _pay(api, 300), await _pay(api, 200)
+    draft = await _draft(api, {"type": "cancel_payments", "filter": {"from_account_id": "ada"}})
+    await _do(api, draft, "apply")
+    load = payment_operation.PaymentOperation._load
+
+    async def without_one(self: Any, *asked: Any) -> list[Any]:
+        return [row for row in await load(self, *asked) if str(row.payment_id) != gone]
+
+    monkeypatch.setattr(payment_operation.PaymentOperation, "_load", without_one)
+    undone = await _do(api, draft, "undo")
+    assert _left(undone) == [f"payment {gone}: it is no longer kept"]
+    items = (await api.call("GET", f"/change-sets/{draft['change_set_id']}/items")).body["items"]
+    assert {each["payment_id"]: bool(each["restored_as"]) for each in items} == {
+        gone: False,
+        kept: True,
+    }

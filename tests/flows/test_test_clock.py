@@ -6,7 +6,11 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from conftest import Api
+from conftest import Api, Clock
+from postdate.intake.change_set.change_set import ChangeSets
+from postdate.intake.change_set.lane_operation import LaneOperation
+from postdate.proof.checker import prove
+from postdate.store.connection.error import UnavailableError
 from support.clock_bench import START, Bench, instant, new_bench, told
 from support.plain_browser import Browser
 from support.receiver import Receiver
@@ -275,3 +279,43 @@ async def test_the_console_shows_the_test_clock(bench: Bench) -> None:
             seen = await browser.get(page)
             assert seen.status == 200
             assert "test clock 2027-01-01 01:30:00 UTC" in seen.text
+
+
+PAUSE = {"changes": [{"type": "pause_lane", "lane": "mail"}]}
+
+
+async def _mail_lane(bench: Bench) -> None:
+    far = {"delay_seconds": 300 * 86400, "destination": {"type": "worker"}, "lane": "mail"}
+    await bench.make("/jobs", far)
+
+
+async def test_change_sets_are_forgotten_by_the_test_clock_and_nothing_is_missing(
+    bench: Bench,
+) -> None:
+    await _mail_lane(bench)
+    for by in ("8d", "1d"):
+        await bench.make("/change-sets", PAUSE)
+        await bench.advance(by)
+    await bench.make("/change-sets", PAUSE)
+    assert len((await bench.call("GET", "/change-sets")).body["change_sets"]) == 2
+    findings = (await prove(bench.api.node.database)).findings
+    assert [each for each in findings if each.check == "change_set_is_as_sealed"] == []
+
+
+async def test_a_node_that_died_does_not_hold_a_change_set_until_the_clock_is_advanced(
+    bench: Bench, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _mail_lane(bench)
+    made = await bench.make("/change-sets", PAUSE)
+
+    async def dies(*_: object) -> None:
+        raise UnavailableError("the node is gone")
+
+    with monkeypatch.context() as dead:
+        dead.setattr(LaneOperation, "make", dies)
+        dead.setattr(ChangeSets, "_let_go", dies)
+        where = f"/change-sets/{made['change_set_id']}/apply"
+        assert (await bench.call("POST", where)).status == 503
+    assert (await bench.call("POST", where)).status == 409
+    await clock.advance(100)
+    assert (await bench.call("POST", where)).body["status"] == "APPLIED"

@@ -1,5 +1,6 @@
 """Change sets: see what changes would do, make them together, and undo them."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
@@ -13,9 +14,10 @@ from postdate.api.http.routes import Routes
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.foresight import check_instant
 from postdate.api.services import Services
+from postdate.intake.accept.create_once import Remember
 from postdate.intake.change_set.change import MAX_CHANGES, At, Change
-from postdate.intake.change_set.change_set import ChangeSet
-from postdate.intake.change_set.summary import ChangeSetSummary
+from postdate.intake.change_set.change_set import ChangeSet, check_rights
+from postdate.intake.change_set.summary import ChangeSetSummary, without_money
 from postdate.model.error import Code
 from postdate.model.ids import MAX_ID
 from postdate.model.shape import shaped
@@ -117,6 +119,23 @@ def view(
     return shaped(ChangeSetView, seen.row, changes=seen.changes, steps=steps, effect=shown)
 
 
+def seen_by(answer: Reply | msgspec.Struct, actor: Identity) -> Reply | msgspec.Struct:
+    """Show an answer as far as the key may see it: one that was kept may be another key's."""
+    if actor.allows(Scope.PAYMENTS_READ) or not isinstance(answer, Reply):
+        return answer
+    if not isinstance(answer.body, bytes):
+        raise TypeError("a kept answer is encoded")
+    shown = msgspec.json.decode(answer.body, type=ChangeSetView)
+    pairs = [without_money(*each) for each in zip(shown.changes, shown.steps, strict=True)]
+    seen = msgspec.structs.replace(
+        shown,
+        changes=[change for change, _ in pairs],
+        steps=[step for _, step in pairs],
+        effect=None if shown.effect is None else shown.effect.seen_by(actor),
+    )
+    return replace(answer, body=seen)
+
+
 def items_of(found: ChangeSet, actor: Identity) -> list[ChangeItem]:
     """List what the changes are about: jobs and payments, each for those who may read them."""
     nouns = [
@@ -159,18 +178,34 @@ async def create_change_set(
     itself. A key without `payments:read` is told how many payments, and neither which nor how much:
     `failing` and the filters of payments are empty, amounts null.
     """
-    actor, body, sets = call.actor, call.body, call.services.change_set
+    actor, body = call.actor, call.body
     check_instant("until_at", body.until_at)
+    check_rights(actor, body.changes)
+    answer = await run_once_per_key(
+        call,
+        "change_set",
+        lambda remember: _create(call, remember),
+        lambda made: view(made.draft.summary, actor, made.effect),
+    )
+    return seen_by(answer, actor)
+
+
+class _Created(msgspec.Struct, frozen=True):
+    draft: ChangeSet
+    effect: ChangeEffect
+
+
+async def _create(
+    call: Call[Services, ChangeSetBody, None], remember: Remember[_Created]
+) -> _Created:
+    """Plan the changes and store them; who asks again under the same key plans nothing anew."""
+    actor, body, sets = call.actor, call.body, call.services.change_set
     draft = await sets.draft(actor, body.changes, body.note)
     supposed = await sets.suppose(actor, draft)
     effects = call.services.foresight.effect
-    effect = await effects.effect(actor.tenant_id, supposed, body.until_at)
-    return await run_once_per_key(
-        call,
-        "change_set",
-        lambda remember: sets.create(actor, draft, remember),
-        lambda made: view(made.summary, actor, effect),
-    )
+    made = _Created(draft, await effects.effect(actor.tenant_id, supposed, body.until_at))
+    await sets.create(actor, draft, lambda connection, _: remember(connection, made))
+    return made
 
 
 @ROUTES.add("GET", "/change-sets", "any", errors=(Code.INVALID_CURSOR, Code.FORBIDDEN))

@@ -66,7 +66,7 @@ class ChangeSets:
         self, actor: Identity, changes: Sequence[Change], note: str | None
     ) -> ChangeSet:
         """Plan changes; what matches now is all that they will touch."""
-        _check(actor, changes)
+        check_rights(actor, changes)
         steps = [await self._operations.of(each).plan(actor, each) for each in changes]
         _check_order(changes, steps)
         change_set_id = new_id(actor.tenant_id % 64, self._database.unix_ms())
@@ -199,7 +199,7 @@ class ChangeSets:
     ) -> tuple[ChangeSet, int]:
         """Begin to work on a set alone; one that is done already is returned as it is."""
         found = await self.find(actor, change_set_id)
-        _check(actor, found.changes)
+        check_rights(actor, found.changes)
         working = "APPLYING" if done == "APPLIED" else "UNDOING"
         async with self._database.write("change_set.hold") as connection:
             token = await store.hold(
@@ -237,7 +237,7 @@ class ChangeSets:
         return await self.find(actor, change_set_id)
 
 
-def _check(actor: Identity, changes: Sequence[Change]) -> None:
+def check_rights(actor: Identity, changes: Sequence[Change]) -> None:
     """Refuse whoever may not make each change by itself."""
     refuse_limited(actor)
     for number, change in enumerate(changes):

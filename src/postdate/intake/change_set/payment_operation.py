@@ -134,18 +134,7 @@ class PaymentOperation:
         Only those that are cancelled: whatever a row of `change_set` says, nothing is paid twice.
         """
         actor, step = work.actor, work.step
-        cancelled = {
-            row.payment_id
-            for row in await self._load(actor, payment_ids)
-            if row.status == PaymentStatus.CANCELLED
-        }
-        wanted = [each for each in payment_ids if each in cancelled.difference(step.restored)]
-        async with self._database.connection() as connection:
-            terms = {
-                each: await payment_store.as_accepted(connection, actor.tenant_id, each)
-                for each in wanted
-            }
-        known = {each: found for each, found in terms.items() if found is not None}
+        known = await self._cancelled_terms(work, payment_ids)
         requests = [
             PaymentRequest(_order(found, step.due[each]), f"{work.note}/{each}")
             for each, found in known.items()
@@ -153,10 +142,10 @@ class PaymentOperation:
         answers = await self._payments.accept(actor, requests)
         made: dict[UUID, UUID] = {}
         for payment_id, answer in zip(known, answers, strict=True):
-            if not isinstance(answer, Refused):
+            if isinstance(answer, Refused):
+                _leave(step, payment_id, answer.refusal.code)
+            else:
                 made[payment_id] = answer.subject
-            elif (why := f"payment {payment_id}: {answer.refusal.code}") not in step.left:
-                step.left.append(why)
         async with self._database.write("payment.restore") as connection:
             data = {old: {"payment_id": new, "reason": work.note} for old, new in made.items()}
             await record_events(
@@ -164,6 +153,29 @@ class PaymentOperation:
             )
             step.restored |= made
             await work.record(connection)
+
+    async def _cancelled_terms(
+        self, work: StepWork, payment_ids: Sequence[UUID]
+    ) -> dict[UUID, PaymentAsAccepted]:
+        """Return the terms of those that are to be made anew; of the others the step says why."""
+        actor, step = work.actor, work.step
+        rows = await self._load(actor, payment_ids)
+        statuses = {row.payment_id: row.status for row in rows}
+        known: dict[UUID, PaymentAsAccepted] = {}
+        async with self._database.connection() as connection:
+            for each in payment_ids:
+                status = statuses.get(each)
+                if each in step.restored:
+                    continue
+                if status not in {None, PaymentStatus.CANCELLED}:
+                    _leave(step, each, f"it is {status}")
+                elif status is not None and (
+                    terms := await payment_store.as_accepted(connection, actor.tenant_id, each)
+                ):
+                    known[each] = terms
+                else:
+                    _leave(step, each, "it is no longer kept")
+        return known
 
     async def _load(self, actor: Identity, payment_ids: Sequence[UUID]) -> list[PaymentRow]:
         reader = self._database.tenant_reader(actor.tenant_id)
@@ -241,6 +253,12 @@ async def _cancelled(work: StepWork, connection: Connection, ended: Sequence[Loc
     work.step.state = "begun"
     work.step.due |= {found.timer.subject: found.timer.due_at for found, _ in ended}
     await work.record(connection)
+
+
+def _leave(step: ChangeStep, payment_id: UUID, why: str) -> None:
+    """Say why a payment is not made anew, once however often that is tried."""
+    if (sentence := f"payment {payment_id}: {why}") not in step.left:
+        step.left.append(sentence)
 
 
 def _order(asked: PaymentAsAccepted, due_at: datetime) -> PaymentOrder:

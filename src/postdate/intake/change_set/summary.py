@@ -1,6 +1,6 @@
 """Change sets as they are listed: counts in the place of items, and money only for its readers."""
 
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -12,6 +12,8 @@ from postdate.intake.change_set.change import (
 )
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.change_set.change_set import ChangeSetRow
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 MAX_LEFT: Final = 20
 """How many sentences about what was left are shown; `left_count` says how many there are."""
@@ -43,7 +45,7 @@ class ChangeSetSummary(msgspec.Struct, frozen=True):
         if actor.allows(Scope.PAYMENTS_READ):
             return self
         shown = [
-            _without_money(change, step)
+            without_money(change, step)
             for change, step in zip(self.changes, self.steps, strict=True)
         ]
         return ChangeSetSummary(self.row, [each for each, _ in shown], [each for _, each in shown])
@@ -64,7 +66,8 @@ def summary_of(step: ChangeStep) -> StepSummary:
     )
 
 
-def _without_money(change: Change, step: StepSummary) -> tuple[Change, StepSummary]:
+def without_money(change: Change, step: S) -> tuple[Change, S]:
+    """Leave out of a change and its step how much money, and which payments, it is about."""
     if not isinstance(change, PaymentItemChanges):
         return change, step
     hidden = msgspec.structs.replace(change, filter=PaymentBulkFilter())

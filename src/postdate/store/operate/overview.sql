@@ -42,7 +42,7 @@ SELECT change_set_id, status, changed_at, jsonb_array_length(changes),
          WHERE step.said ->> 'state' = 'done')
   FROM change_set
  WHERE tenant_id = $1 AND status IN ('APPLYING', 'UNDOING')
-   AND (held_until IS NULL OR held_until < clock())
+   AND (held_until IS NULL OR held_until < server_clock())
  ORDER BY changed_at LIMIT $2
 
 -- name: overview_disabled

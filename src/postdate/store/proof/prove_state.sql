@@ -3,7 +3,7 @@
 
 -- name: prove_state_is_as_sealed
 -- Revisions and attempts go with their job when it is pruned; that the job is gone is the chain's
--- to witness. Change sets are forgotten as change_set_forget says.
+-- to witness. Change sets are forgotten as change_set_forget says, by their tenant's clock.
 SELECT CASE WHEN noun IN ('kill', 'freeze') THEN 'halt' ELSE noun END AS noun, tenant_id,
        coalesce(data ->> 'account_id', data ->> 'lane', data ->> 'calendar', data ->> 'name',
                 CASE noun WHEN 'tenant' THEN data ->> 'tenant' WHEN 'kill' THEN 'kill'
@@ -14,8 +14,7 @@ SELECT CASE WHEN noun IN ('kill', 'freeze') THEN 'halt' ELSE noun END AS noun, t
             ELSE format('it is not as %s left it', type) END AS detail
   FROM (SELECT *, state_now(type, tenant_id, subject, data) AS now, sha256('') AS nothing
           FROM (SELECT DISTINCT ON (bucket, tenant_id, subject, state_noun(type))
-                       state_noun(type) AS noun, tenant_id, subject, type, data, state,
-                       event_id
+                       state_noun(type) AS noun, tenant_id, subject, type, data, state, time
                   FROM event
                  WHERE state IS NOT NULL AND ($1::integer IS NULL OR tenant_id = $1)
                    AND ($2::smallint[] IS NULL OR bucket = ANY ($2)) AND $4::uuid < $5::uuid
@@ -29,7 +28,8 @@ SELECT CASE WHEN noun IN ('kill', 'freeze') THEN 'halt' ELSE noun END AS noun, t
        AND NOT EXISTS (
            SELECT FROM payment p WHERE p.bucket = bucket_of(known.subject)
               AND p.tenant_id = known.tenant_id AND p.payment_id = known.subject))
-   AND NOT (now = nothing AND noun = 'change_set' AND uuid_instant(event_id) < clock()
+   AND NOT (now = nothing AND noun = 'change_set' AND time < coalesce(
+            (SELECT c.at FROM test_clock c WHERE c.tenant_id = known.tenant_id), clock())
             - CASE type WHEN 'change_set.created' THEN interval '7 days'
                         ELSE interval '90 days' END)
  ORDER BY tenant_id, noun, subject LIMIT $3
