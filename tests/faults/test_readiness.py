@@ -12,11 +12,15 @@ from prometheus_client import CollectorRegistry
 
 from conftest import Api, admin
 from postdate.api.routes.health import Degraded, NotReady, ReadinessMeter, judge
+from postdate.model.tenant.login_throttle import LoginThrottle
 from postdate.node import http as edge
+from postdate.node import settlement
+from postdate.node.node import Node
 from postdate.runtime.loop import Loop
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.secret.secret import KEY_BYTES, Keyring
+from postdate.views.authentication.identity import Identities
 from postdate.views.monitor import health
 from support.api_ledger import open_ledger
 
@@ -105,6 +109,28 @@ async def test_a_node_with_another_secret_key_than_the_others_says_so(
 
 async def stopped(_: int) -> int:
     return 0
+
+
+@pytest.mark.parametrize(("vital", "ready"), [(True, False), (False, True)])
+async def test_only_a_loop_that_others_need_takes_its_node_out_of_rotation(
+    api: Api, monkeypatch: pytest.MonkeyPatch, *, vital: bool, ready: bool
+) -> None:
+    loop = Loop("rules", stopped, limit=1, vital=vital)
+    loop._alive_at -= 3600
+    monkeypatch.setattr(api.node, "loops", [loop])
+    status, body = await text(api, "/readyz")
+    found = msgspec.json.decode(body)
+    assert (status, found["ready"]) == (200 if ready else 503, ready)
+    [told] = found["degraded" if ready else "reasons"]
+    assert told["name"] == "rules"
+
+
+async def test_no_node_is_out_of_rotation_because_of_what_tenants_let_it_count(api: Api) -> None:
+    node = Node(settings=api.node.settings, database=api.node.database, roles=["settlement"])
+    edge.services(node, Identities(node.database, LoginThrottle(free=10**9)))
+    loops = [*node.loops, *settlement.loops(node)]
+    assert {each.name for each in loops if not each.vital} == {"rules", "foresight"}
+    await node.close()
 
 
 async def test_a_settlement_that_was_stopped_keeps_nobody_away(

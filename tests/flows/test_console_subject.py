@@ -7,6 +7,9 @@ from uuid import uuid4
 import pytest
 
 from conftest import Api
+from postdate.intake.schedule.run import ScheduleRuns
+from postdate.store.connection.error import CommitUnknownError, UnavailableError
+from postdate.views.schedule import ScheduleViews
 from support.api_ledger import open_ledger
 from support.plain_browser import Browser
 
@@ -104,3 +107,24 @@ async def test_a_key_that_may_not_read_payments_is_told_nothing_of_one(api: Api)
         shown = await browser.get(f"/payments/{made['payment_id']}/cancel")
         assert shown.status == 200
         assert "1,000" not in shown.text
+
+
+async def test_a_form_whose_outcome_is_unknown_keeps_its_key_though_no_fact_can_be_read(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = {"every_seconds": 3600, "template": {"job": {"destination": {"type": "worker"}}}}
+    made = await _made(browser.api, "/schedules", rule)
+    path = f"/schedules/{made['schedule_id']}/trigger"
+    form = await browser.get(path)
+
+    async def unknown(*_: object, **__: object) -> None:
+        raise CommitUnknownError("the connection broke")
+
+    async def away(*_: object) -> None:
+        raise UnavailableError("it does not answer")
+
+    monkeypatch.setattr(ScheduleRuns, "trigger", unknown)
+    monkeypatch.setattr(ScheduleViews, "find", away)
+    again = await browser.post(path, form.hidden)
+    assert again.status == 503
+    assert again.hidden["once"] == form.hidden["once"]

@@ -108,7 +108,8 @@ MUTANTS = (
     ),
     mutant(
         "killed_set_is_never_taken_over", "store/change_set/change_set.sql",
-        "   AND (held_until IS NULL OR held_until < clock())\n", "   AND held_until IS NULL\n",
+        "   AND (held_until IS NULL OR held_until < server_clock())\n",
+        "   AND held_until IS NULL\n",
         KILLED_SET,
     ),
 )  # fmt: skip

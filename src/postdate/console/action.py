@@ -11,7 +11,7 @@ from starlette.responses import Response
 from postdate.console.bulk import BulkRun, begin
 from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest, instant
-from postdate.console.subject import read_facts
+from postdate.console.subject import read_facts, read_facts_if_possible
 from postdate.intake.accept.create_once import CreateRequest, Remember, Shown
 from postdate.intake.accept.idempotency import CREATED, Granted, Refused
 from postdate.model.error import Code, Refusal, RefusedError, refuse
@@ -184,12 +184,14 @@ class Action:
         if shown is not None:
             request.session.keep_plan(once, shown)
         params = {name: str(part) for name, part in request.http.path_params.items()}
+        # What was refused is shown again with its key, whatever has become of the database.
+        facts = await (read_facts(request) if refusal is None else read_facts_if_possible(request))
         return request.render(
             "confirm.html",
             http_status=refusal.status if refusal else 200,
             action=self,
             subject=" ".join(params.values()),
-            facts=await read_facts(request),
+            facts=facts,
             back=self.back(request),
             values=values,
             refusal=refusal,

@@ -106,3 +106,12 @@ async def read_facts(request: PageRequest) -> Facts:
         if name in request.http.path_params and request.actor.allows(scope):
             return await read(request)
     return []
+
+
+async def read_facts_if_possible(request: PageRequest) -> Facts:
+    """Return the same facts; none while they cannot be read."""
+    try:
+        return await read_facts(request)
+    except Exception as error:  # noqa: BLE001 - an unknown one is raised again
+        request.refusal_of(error)
+        return []

@@ -83,13 +83,18 @@ DELIVERING_ROLES: Final = frozenset({"api", "worker", "publisher"})
 """Who opens secrets: a settler never does."""
 
 
+def _warming(node: Node, books: RuleBooks) -> Loop:
+    """Make the loop that reads rules ahead of whoever asks: without it they wait, and no more."""
+    step = RuleWarming(node.database, books).run_once
+    return Loop("rules", step, limit=MAX_TENANTS, poll_seconds=POLL_SECONDS, vital=False)
+
+
 def services(node: Node, identities: Identities) -> Services:
     """Make what the endpoints and the pages call."""
     database, runtime, outgoing = node.database, node.runtime, node.outgoing
     accepting = job.intake(node)
     books = RuleBooks()
-    rules = RuleWarming(database, books)
-    node.loops.append(Loop("rules", rules.run_once, limit=MAX_TENANTS, poll_seconds=POLL_SECONDS))
+    node.loops.append(_warming(node, books))
     load = LoadViews(database, node.lanes, runtime, books)
     money = MoneyViews(database, books)
     halting, bulk = Halting(database, node.halts), JobBulk(database, node.lanes, runtime)
@@ -238,7 +243,8 @@ async def not_ready(node: Node) -> list[NotReady]:
     """List what keeps this node from serving at all, or (degraded) from doing all it should.
 
     It stays in rotation for what it can do: reads while the database cannot be written, everything
-    but settling while settlement is stopped, everything but payments while commits are not durable.
+    but settling while settlement is stopped, everything but payments while commits are not durable,
+    everything else while it looks ahead for longer than expected.
     """
     amiss = await health.readiness(node.database)
     if "api" in node.roles and not amiss:
@@ -251,7 +257,7 @@ async def not_ready(node: Node) -> list[NotReady]:
     unwritten = any(each.name in {"database", health.HALTS} for each in amiss)
     # Whoever has to write stands still where nothing can be written.
     return found + [
-        _shortcoming(loop.name, why, stays=bool(loop.blocked) or unwritten)
+        _shortcoming(loop.name, why, stays=bool(loop.blocked) or unwritten or not loop.vital)
         for loop in node.loops
         if (why := loop.stalled())
     ]

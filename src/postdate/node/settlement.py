@@ -46,6 +46,6 @@ def loops(node: Node) -> list[Loop]:
         Loop("approvals", approvals.run_once, limit=MAX_EXPIRED, poll_seconds=LOOK_SECONDS),
         Loop("halts", ends.run_once, limit=1, poll_seconds=halt.LOOK_SECONDS),
         Loop("proof", prover.run_once, limit=1, poll_seconds=LOOK_SECONDS_PROOF),
-        Loop("foresight", watch.step, limit=1, poll_seconds=money_watch.POLL_SECONDS),
+        Loop("foresight", watch.step, limit=1, poll_seconds=money_watch.POLL_SECONDS, vital=False),
         *history.loops(node),
     ]

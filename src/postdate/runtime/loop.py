@@ -68,8 +68,11 @@ class Loop:
         blocked: Callable[[], str | None] | None = None,
         woken_by: Signal | None = None,
         finish: Callable[[], Awaitable[None]] | None = None,
+        vital: bool = True,
     ) -> None:
         self.name = name
+        self.vital = vital
+        """Whether a node is of no use while this stands still."""
         self._run_once = run_once
         self._limit = limit
         self._next_due = next_due

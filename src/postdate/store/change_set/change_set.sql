@@ -24,10 +24,10 @@ SELECT change_set_id, status, note, created_by, created_at, changed_at, changes:
 
 -- name: change_set_hold
 -- Begin or go on with one: no row where somebody else works on it, or where it stands elsewhere.
--- Whoever worked on it before and comes back finds another token. Nodes hold by the server's time: a
--- test clock stands still.
-UPDATE change_set SET status = $5, held_until = server_clock() + $6::interval, changed_at = clock(),
-       token = token + 1
+-- Whoever worked on it before and comes back finds another token. Nodes hold by the server's time:
+-- a test clock stands still.
+UPDATE change_set SET status = $5, held_until = server_clock() + $6::interval,
+       changed_at = clock(), token = token + 1
  WHERE bucket = $1 AND tenant_id = $2 AND change_set_id = $3 AND status = ANY ($4::text[])
    AND (held_until IS NULL OR held_until < server_clock())
 RETURNING token
