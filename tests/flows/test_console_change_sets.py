@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.async_api import Page, expect
@@ -82,6 +83,71 @@ async def test_a_list_of_jobs_asks_about_exactly_what_it_shows(browser: Browser)
     listed = (await browser.get("/change-sets")).text
     assert "Cancel jobs" in listed
     assert "0 of 1" in listed
+
+
+async def payments(api: Api) -> list[str]:
+    for name in ("alice", "bob"):
+        await make(api, "/accounts", {"account_id": name})
+    await make(api, "/accounts/alice/adjustments", {"amount": 1000, "reason": "opening"})
+    rent = {"from_account_id": "alice", "to_account_id": "bob", "amount": 300}
+    return [
+        (await make(api, "/payments/schedule", {**rent, "delay_seconds": delay}))["payment_id"]
+        for delay in (3600, 7200)
+    ]
+
+
+async def try_out_and_apply(page: Page, effect: str) -> None:
+    await page.get_by_role("button", name="See what it would do").click()
+    await expect(page.locator("main")).to_contain_text(effect)
+    await page.get_by_role("link", name="Apply…").click()
+    await page.get_by_role("button", name="Apply").click()
+    await expect(page.locator(".notice")).to_contain_text("1 change was made")
+
+
+@needs_chromium
+async def test_payments_are_moved_by_a_filter(page: Page, api: Api) -> None:
+    made = await payments(api)
+    later = (datetime.now(UTC) + timedelta(days=3)).replace(microsecond=0)
+    await page.goto(f"{api.url}/what-if/reschedule-payments")
+    await page.get_by_label("From account").fill("alice")
+    await page.get_by_label("New time").fill(later.strftime("%Y-%m-%dT%H:%M:%S"))
+    await try_out_and_apply(page, "2 jobs and payments move")
+    for each in made:
+        found = (await api.call("GET", f"/payments/{each}")).body
+        assert datetime.fromisoformat(found["scheduled_time"]) == later
+
+
+@needs_chromium
+async def test_payments_are_cancelled_by_a_filter(page: Page, api: Api) -> None:
+    made = await payments(api)
+    await page.goto(f"{api.url}/what-if/cancel-payments")
+    await page.get_by_label("To account").fill("bob")
+    await try_out_and_apply(page, "2 jobs and payments move")
+    for each in made:
+        assert (await api.call("GET", f"/payments/{each}")).body["status"] == "CANCELLED"
+
+
+@needs_chromium
+async def test_a_setting_is_tried_out_before_it_is_made(page: Page, api: Api) -> None:
+    await jobs(api, 120)
+    await page.goto(f"{api.url}/what-if/put-setting")
+    await page.locator('[name="changes.0.name"]').select_option("foresight.jobs_per_second")
+    await page.get_by_label("Value").fill("0.5")
+    await try_out_and_apply(page, "min, worst between")
+    await api.node.refresh_settings()
+    found = (await api.call("GET", "/settings")).body["settings"]
+    assert [each["value"] for each in found if each["name"] == "foresight.jobs_per_second"] == [0.5]
+
+
+@needs_chromium
+async def test_a_halt_is_tried_out_before_it_is_made(page: Page, api: Api) -> None:
+    await page.goto(f"{api.url}/what-if/halt")
+    await page.get_by_label("Why").fill("fraud")
+    await page.get_by_role("button", name="See what it would do").click()
+    await expect(page.locator(".notice")).to_contain_text("Nothing has been changed")
+    await expect(page.locator("#progress")).to_contain_text("not made yet")
+    spec = {"destination": {"type": "worker"}}
+    assert (await api.call("POST", "/jobs", spec)).status == 201, "it is halted already"
 
 
 async def test_a_draft_names_the_payments_that_fail_only_then(browser: Browser) -> None:

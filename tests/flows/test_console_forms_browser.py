@@ -3,6 +3,8 @@
 One browser, one tab and one tenant for all of it: a form takes a fraction of a second.
 """
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from playwright.async_api import Page, expect
 
@@ -44,6 +46,16 @@ FIELDS: dict[str, dict[str, str]] = {
         "changes.0.to.run_at": "2035-01-01T00:00:00",
     },
     "/what-if/cancel-jobs": {"changes.0.filter.lane": "default"},
+    "/what-if/reschedule-payments": {
+        "changes.0.filter.from_account_id": "alice",
+        "changes.0.to.scheduled_time": "<later>",
+    },
+    "/what-if/cancel-payments": {"changes.0.filter.to_account_id": "bob"},
+    "/what-if/put-setting": {
+        "changes.0.name": "foresight.jobs_per_second",
+        "changes.0.value": "12.5",
+    },
+    "/what-if/halt": {"note": "fraud"},
     "/what-if/several": {"changes": '[{"type": "pause_lane", "lane": "default"}]'},
 }
 """What is typed into each form, by the path of the form; a name in brackets is an id."""
@@ -93,6 +105,7 @@ async def prepare(api: Api) -> dict[str, str]:
         "account_id": "bob",
         "name": "crm",
         "lane": "default",
+        "later": (datetime.now(UTC) + timedelta(days=90)).strftime("%Y-%m-%dT%H:%M:%S"),
     }
 
 

@@ -29,9 +29,12 @@ from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
 
 FieldKind = Literal[
-    "text", "whole", "decimal", "datetime-local", "choice", "lines", "json", "checkbox"
+    "text", "whole", "decimal", "scalar", "datetime-local", "choice", "lines", "json", "checkbox"
 ]
-"""How a field is typed in: `whole` and `decimal` are numbers, `lines` one value each."""
+"""How a field is typed in: `whole` and `decimal` are numbers, `lines` one value each.
+
+A `scalar` is a number or a flag where it can be read as one, else text.
+"""
 
 Values = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -97,6 +100,14 @@ def _decimal(text: str, name: str) -> float | str:
     return number if math.isfinite(number) else text
 
 
+def scalar(text: str) -> Any:
+    """Read numbers and flags as such; anything else is text."""
+    try:
+        return msgspec.json.decode(text, type=int | float | bool)
+    except msgspec.DecodeError:
+        return text
+
+
 def _instant(text: str, name: str) -> str | None:
     at = instant(text, name)
     return None if at is None else at.isoformat()
@@ -117,6 +128,7 @@ def _json(text: str, name: str) -> Any:
 _READERS: Final[Mapping[FieldKind, Callable[[str, str], Any]]] = {
     "whole": _whole,
     "decimal": _decimal,
+    "scalar": lambda text, _: scalar(text),
     "datetime-local": _instant,
     "lines": _lines,
     "json": _json,

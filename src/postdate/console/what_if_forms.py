@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from postdate.console.form import Answer, EndpointForm, FormField
 from postdate.console.page_request import PageRequest
+from postdate.model.setting.table import SETTINGS, TenantMay
 from postdate.model.tenant.identity import Scope
 
 CHANGE: Final = "changes.0."
@@ -39,6 +40,21 @@ _FILTER: Final = (
         name=f"{CHANGE}filter.due_before", label="Due before", kind="datetime-local", hint="in UTC"
     ),
 )
+_PAYMENTS: Final = (
+    FormField(name=f"{CHANGE}filter.from_account_id", label="From account", hint="any if empty"),
+    FormField(name=f"{CHANGE}filter.to_account_id", label="To account", hint="any if empty"),
+    FormField(name=f"{CHANGE}filter.schedule_id", label="Schedule", hint="its id; any if empty"),
+    FormField(
+        name=f"{CHANGE}filter.due_after", label="Due after", kind="datetime-local", hint="in UTC"
+    ),
+    FormField(
+        name=f"{CHANGE}filter.due_before", label="Due before", kind="datetime-local", hint="in UTC"
+    ),
+)
+_OWN_SETTINGS: Final = tuple(
+    sorted(name for name, each in SETTINGS.items() if each.tenant_may is not TenantMay.NOTHING)
+)
+"""Those that a tenant may set."""
 
 
 def _drafted(_: PageRequest, made: Answer) -> tuple[str, str]:
@@ -152,6 +168,49 @@ WHAT_IF: Final = (
         "The jobs that match now would end as CANCELLED.",
         Scope.JOBS_WRITE,
         *_FILTER,
+    ),
+    _form(
+        "reschedule_payments",
+        "What if these payments were made later?",
+        "The pending payments that match now would be due at another time. Name at least one part "
+        "of the filter.",
+        Scope.PAYMENTS_WRITE,
+        *_PAYMENTS,
+        FormField(
+            name=f"{CHANGE}to.scheduled_time",
+            label="New time",
+            kind="datetime-local",
+            hint="in UTC",
+            required=True,
+        ),
+    ),
+    _form(
+        "cancel_payments",
+        "What if these payments were cancelled?",
+        "The pending payments that match now would end as CANCELLED, and what they hold be "
+        "released. Name at least one part of the filter.",
+        Scope.PAYMENTS_WRITE,
+        *_PAYMENTS,
+    ),
+    _form(
+        "put_setting",
+        "What if a setting were another?",
+        "The setting would apply to this tenant, within what the operator allows.",
+        Scope.ADMIN,
+        FormField(
+            name=f"{CHANGE}name",
+            label="Setting",
+            kind="choice",
+            choices=_OWN_SETTINGS,
+            required=True,
+        ),
+        FormField(name=f"{CHANGE}value", label="Value", kind="scalar", required=True),
+    ),
+    _form(
+        "halt",
+        "What if everything were halted?",
+        "Nothing of this tenant would start or be settled until somebody lifts the halt.",
+        Scope.ADMIN,
     ),
 )
 SEVERAL: Final = EndpointForm(

@@ -1,27 +1,18 @@
 """Set or clear a run-time setting of the tenant."""
 
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from postdate.console.action import Action, Field
 from postdate.console.equivalent_command import EquivalentCommand
+from postdate.console.form import scalar
 from postdate.console.page_request import PageRequest
 from postdate.model.tenant.identity import Scope
-
-
-def _value(text: str) -> Any:
-    """Read numbers and flags as such; anything else is text."""
-    try:
-        return msgspec.json.decode(text, type=int | float | bool)
-    except msgspec.DecodeError:
-        return text
 
 
 async def _put(request: PageRequest) -> str:
     name: str = request.param("name")
     text = request.form.get("value", "").strip()
-    await request.services.setting.change.put_own(request.actor, name, _value(text))
+    await request.services.setting.change.put_own(request.actor, name, scalar(text))
     return f"{name} is set to {text}. It takes effect on every node within five seconds."
 
 
