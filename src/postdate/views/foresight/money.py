@@ -85,9 +85,9 @@ class MoneyView(msgspec.Struct, frozen=True, kw_only=True):
     known_until: datetime
     """Up to here everything was settled; later payments are not in the figures."""
     completed: int
-    failing_count: int = 0
-    failing: list[FailingPayment] = []
-    first_failing_at: datetime | None = None
+    failing_count: int
+    failing: list[FailingPayment]
+    first_failing_at: datetime | None
     short_count: int
     short: list[ShortAccount]
     """The accounts that a payment would take below their floor, the first of them first."""
@@ -274,39 +274,32 @@ def _settled(found: _Expected, account_id: str | None) -> MoneyView:
         own = accounts[account_id]
         curve = BalanceCurve(begin, own.balance, own.held)
         result = project(accounts, found.expected, BalanceWatch(account_id, curve))
-        return _of_account(_view(result, found.window), found.accounts[account_id], curve, result)
+        view = _view(result, result.failures_of(account_id), found.window)
+        return _of_account(view, found.accounts[account_id], curve, result)
     curves = {
         total.currency: BalanceCurve(begin, total.balance, total.held) for total in found.sums
     }
     result = project(accounts, found.expected, BalanceWatch(totals=curves))
     totals = [_total(each, curves[each.currency]) for each in found.sums]
-    return msgspec.structs.replace(_view(result, found.window), totals=totals)
+    return msgspec.structs.replace(_view(result, result.failures, found.window), totals=totals)
 
 
-def _view(result: Projection, window: tuple[datetime, datetime, datetime]) -> MoneyView:
+def _view(
+    result: Projection, failures: Sequence[Failure], window: tuple[datetime, datetime, datetime]
+) -> MoneyView:
     begin, until, known = window
-    short = sorted(result.short.values(), key=lambda each: each.first_short_at)
-    return _failing(
-        MoneyView(
-            from_at=begin,
-            until_at=until,
-            known_until=known,
-            completed=result.completed,
-            short_count=len(short),
-            short=short[:MAX_SHORT],
-        ),
-        result.failures,
-    )
-
-
-def _failing(view: MoneyView, failures: Sequence[Failure]) -> MoneyView:
-    """Show how many fail, and the first of them."""
     failing = list(starmap(failing_payment, failures[:MAX_FAILING]))
-    return msgspec.structs.replace(
-        view,
+    short = sorted(result.short.values(), key=lambda each: each.first_short_at)
+    return MoneyView(
+        from_at=begin,
+        until_at=until,
+        known_until=known,
+        completed=result.completed,
         failing_count=len(failures),
         failing=failing,
         first_failing_at=failing[0].fails_at if failing else None,
+        short_count=len(short),
+        short=short[:MAX_SHORT],
     )
 
 
@@ -326,7 +319,7 @@ def _of_account(
     name = account.account_id
     short = result.short.get(name)
     return msgspec.structs.replace(
-        _failing(view, result.failures_of(name)),
+        view,
         account_id=name,
         balance=account.balance,
         available=account.available,
