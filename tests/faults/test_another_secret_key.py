@@ -12,6 +12,7 @@ import pytest
 from conftest import INTERNAL_TOKEN, SECRET_KEY, Api, Clock, eventually
 from postdate.api.http.listener import bind
 from postdate.api.http.server import HttpServer
+from postdate.model.job.outcome import Throttled
 from postdate.model.tenant.login_throttle import LoginThrottle
 from postdate.node import http as edge
 from postdate.node import worker as worker_stage
@@ -23,9 +24,11 @@ from postdate.store.connection.database import Database
 from postdate.store.secret.payload_encryption import PayloadCipher
 from postdate.store.secret.secret import Keyring, parse_key
 from postdate.views.authentication.identity import Identities
+from support.local_queue import queue_to
 from support.plain_browser import Browser
 from support.receiver import Receiver
 from support.schedule import create, drain, labels
+from support.webhook import delivery
 
 WORKER = {"type": "worker"}
 PAYLOAD = {"name": "Ada Lovelace"}
@@ -162,3 +165,11 @@ async def test_webhooks_go_to_the_worker_that_has_the_key(api: Api, receiver: Re
         await asyncio.gather(*running)
         for node in nodes:
             await node.close()
+
+
+async def test_a_message_is_left_to_a_worker_that_has_the_library() -> None:
+    handler = queue_to("nats", {"servers": ["nats://127.0.0.1:4222"], "subject": "a"})
+    handler._connections.kinds = {}
+    told = await handler.deliver(delivery(destination={"type": "queue", "name": "q"}))
+    assert isinstance(told, Throttled)
+    assert (told.elsewhere, told.reason) == (True, "this node cannot speak nats")

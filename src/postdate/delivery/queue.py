@@ -79,6 +79,12 @@ class QueueHandler:
                 return Throttled(seconds=LOOK_AGAIN_SECONDS, reason=reason, elsewhere=elsewhere)
             case Destination(disabled=str(why)):
                 return _refused("destination_disabled", f"{name} is disabled: {why}")
+            case Destination(type=DestinationType.QUEUE, kind=str(kind)) if (
+                kind not in self._connections.kinds
+            ):
+                # Its library is an extra, which another node may have.
+                reason = f"this node cannot speak {kind}"
+                return Throttled(seconds=LOOK_AGAIN_SECONDS, reason=reason, elsewhere=True)
             case Destination(type=DestinationType.QUEUE):
                 return found
             case Destination():
