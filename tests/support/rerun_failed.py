@@ -1,8 +1,8 @@
 """Run what failed among all the tests once more, alone, and say so.
 
-Three workers, their PostgreSQL servers and a browser share two cores: a test that waits for something
-to happen in time can fail for want of a core. A real fault fails alone too. More than a handful of
-failures is never want of a core, and is not tried again.
+Three workers, their PostgreSQL servers and a browser share two cores: a test that waits for
+something to happen in time can fail for want of a core. A real fault fails alone too. More than a
+handful of failures is never want of a core, and is not tried again.
 """
 
 import json
