@@ -9,6 +9,7 @@ import pytest
 
 from conftest import Api
 from postdate.model.ids import bucket_of
+from postdate.store.connection.error import DatabaseError
 from postdate.views.foresight import warming
 from postdate.views.foresight.rules import RuleBook, RuleBooks, count_schedules
 from postdate.views.foresight.warming import RuleWarming
@@ -91,6 +92,28 @@ async def test_a_changed_calendar_is_seen(api: Api) -> None:
     after = await _counts(api, await _book(api, books))
     assert after == await _counts(api, await _book(api, RuleBooks()))
     assert after != before
+
+
+async def test_a_tenant_whose_rules_cannot_be_read_keeps_no_other_waiting(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _calendar(api, [])
+    await _make(api, 1)
+    tenant_id = await _tenant_id(api)
+    books = RuleBooks()
+    warmed = RuleWarming(api.node.database, books)
+    monkeypatch.setattr(warmed, "_tenants", [-1, tenant_id])
+    monkeypatch.setattr(warmed, "_look_at", float("inf"))
+    get = books.get
+
+    async def refusing(connection: Any, wanted: int) -> RuleBook:
+        if wanted == -1:
+            raise DatabaseError("it does not answer")
+        return await get(connection, wanted)
+
+    monkeypatch.setattr(books, "get", refusing)
+    await warmed.run_once()
+    assert tenant_id in books._books
 
 
 async def test_rules_of_large_tenants_are_read_before_anybody_asks(

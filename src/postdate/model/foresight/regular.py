@@ -4,6 +4,7 @@ A rule is compiled once. What it does in a window is then found by arithmetic on
 the few days on which a clock changes are looked at time by time.
 """
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -262,15 +263,21 @@ class ClockChange:
 
     def times(self, bits: int, times: DayTimes, dst: Dst) -> DayTimes:
         """Return when a rule runs that has times on some of these days, as seconds in UTC."""
-        found, unusual = [], []
-        for place in range(self.size):
-            for second in times.seconds if bits >> place & 1 else ():
-                local = self._at(1 + place, second)
-                if self._from <= local < self._until:
-                    unusual.append(local)
-                else:
-                    offset = self._before if local < self._from else self._after
-                    found.append((1 + place) * SECONDS_A_DAY + second - offset)
+        found: list[int] = []
+        unusual: list[datetime] = []
+        seconds = times.seconds
+        for place in range(1, 1 + self.size):
+            if not bits >> place - 1 & 1:
+                continue
+            midnight = self._at(place, 0)
+            low, high = (
+                bisect_left(seconds, -((midnight - each) // _SECOND))
+                for each in (self._from, self._until)
+            )
+            before, after = (place * SECONDS_A_DAY - each for each in (self._before, self._after))
+            found += [before + second for second in seconds[:low]]
+            unusual += [midnight + timedelta(seconds=second) for second in seconds[low:high]]
+            found += [after + second for second in seconds[high:]]
         return day_times(tuple(sorted([*found, *self._mapped(unusual, dst)])))
 
     def _mapped(self, unusual: list[datetime], dst: Dst) -> Iterator[int]:

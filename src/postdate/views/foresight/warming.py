@@ -4,11 +4,15 @@ import time
 from datetime import timedelta
 from typing import Final
 
+from postdate.model.log import Log
 from postdate.store.connection.database import Database
+from postdate.store.connection.error import DatabaseError
 from postdate.store.connection.off_loop import computed
 from postdate.store.foresight import rule as store
 from postdate.store.schedule import schedule as schedule_store
 from postdate.views.foresight.rules import By, RuleBooks
+
+log = Log()
 
 POLL_SECONDS: Final = 15.0
 """How often rules that have changed are read again: whoever asks earlier reads them itself."""
@@ -42,9 +46,15 @@ class RuleWarming:
                 self._tenants = await store.largest(connection, MIN_SCHEDULES, limit)
             self._look_at = time.monotonic() + LARGEST_SECONDS
         for tenant_id in self._tenants:
-            async with self._database.read(tenant_id) as connection:
-                now = await schedule_store.now(connection)
-                book = await self._books.get(connection, tenant_id)
-            for by in WARMED:
-                await computed(None, book.sums, by, now, now + YEAR)
+            try:
+                await self._warm(tenant_id)
+            except DatabaseError as error:
+                log.warning("foresight.not_warm", tenant_id=tenant_id, error=repr(error))
         return 0
+
+    async def _warm(self, tenant_id: int) -> None:
+        async with self._database.read(tenant_id) as connection:
+            now = await schedule_store.now(connection)
+            book = await self._books.get(connection, tenant_id)
+        for by in WARMED:
+            await computed(None, book.sums, by, now, now + YEAR)
