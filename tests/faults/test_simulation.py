@@ -121,6 +121,11 @@ def test_a_claim_under_way_is_no_leak() -> None:
     assert broken(STAGES["worker"], 2_200_041, 1, set()) == []
 
 
+def test_a_node_that_slept_through_its_lease_runs_nothing_early() -> None:
+    """It woke when another node had tried its job, and put it off: late, and told as early."""
+    assert broken(STAGES["worker"], 94_000_598, 1, set()) == []
+
+
 def test_a_killed_node_leaves_no_lock_behind() -> None:
     """It died inside a transaction: the server lets go of what that had locked."""
     assert broken(STAGES["worker"], 1_002_020, 1, set()) == []
