@@ -121,3 +121,18 @@ async def test_a_loop_is_stalled_when_it_is_silent_for_longer_than_it_sleeps(
     later = time.monotonic() + silent
     monkeypatch.setattr("postdate.runtime.loop.time.monotonic", lambda: later)
     assert (loop.stalled() is not None) == stalled
+
+
+async def test_a_loop_that_is_cancelled_as_it_is_woken_ends() -> None:
+    """Seed 93003984 of the simulated workers: Python 3.11's `wait_for` forgot the cancellation."""
+
+    async def step(_: int) -> int:
+        return 0
+
+    loop = Loop("x", step, limit=1, poll_seconds=60)
+    running = asyncio.create_task(loop.run())
+    await asyncio.sleep(0.05)
+    loop.wake()
+    running.cancel()
+    await asyncio.wait({running}, timeout=1)
+    assert running.cancelled()

@@ -110,7 +110,7 @@ class History:
             self.effects[delivery.job_id] += 1
             if delivery.job_id in self.holding and self.effects[delivery.job_id] > 1:
                 self.problems.append(f"{delivery.job_id} ran again though it was to be held")
-            # One that slept through its lease runs late, whatever others have made of the job since.
+            # One that slept through its lease runs late, whatever others made of the job since.
             current = row.committed.attempt < delivery.attempt
             waits = row.committed.due_at > self.world.now() and row.committed.claimed_at is None
             if current and waits:

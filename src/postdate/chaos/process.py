@@ -69,7 +69,8 @@ class Process:
         self.send(signal.SIGCONT)
         self.send(signal.SIGTERM)
         try:
-            await asyncio.wait_for(self._running.wait(), STOP_SECONDS)
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._running.wait()
         except TimeoutError:
             self.send(signal.SIGKILL)
             await self._running.wait()

@@ -86,7 +86,8 @@ async def proxied(directory: Path, server_socket: Path) -> AsyncIterator[Proxy]:
         proxy.heal()
         proxy.cut()
         with suppress(TimeoutError):
-            await asyncio.wait_for(listening.wait_closed(), 5)
+            async with asyncio.timeout(5):
+                await listening.wait_closed()
 
 
 def through(dsn: str, server_directory: str, directory: Path) -> str:

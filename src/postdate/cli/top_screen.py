@@ -195,7 +195,8 @@ def keys() -> Iterator[Pressed]:
 
     async def pressed(seconds: float) -> str | None:
         try:
-            return await asyncio.wait_for(queue.get(), seconds)
+            async with asyncio.timeout(seconds):
+                return await queue.get()
         except TimeoutError:
             return None
 

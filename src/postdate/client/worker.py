@@ -199,7 +199,8 @@ class Worker:
 
     async def _rest(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
 
     async def _work(self, lane: str, lease: Lease) -> None:
         function = self._handlers.find(lane, lease)

@@ -101,7 +101,8 @@ class ApiProcesses:
             if not self._stopped.is_set():
                 log.error("api_process.ended", number=number, pid=process.pid, code=code)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopped.wait(), RESTART_SECONDS)
+                    async with asyncio.timeout(RESTART_SECONDS):
+                        await self._stopped.wait()
 
     def _signal(self, number: signal.Signals) -> None:
         for process in self._running:
@@ -116,7 +117,8 @@ async def _until_silent(process: asyncio.subprocess.Process) -> None:
     silences, seconds = 0, START_SECONDS
     while silences < MAX_SILENCES:
         try:
-            said = await asyncio.wait_for(process.stdout.read(64), seconds)
+            async with asyncio.timeout(seconds):
+                said = await process.stdout.read(64)
         except TimeoutError:
             silences += 1
             continue

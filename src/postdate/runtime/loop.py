@@ -169,4 +169,5 @@ class Loop:
         if self._rest:
             await asyncio.sleep(min(self._rest, seconds))
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), max(0.0, seconds - self._rest))
+            async with asyncio.timeout(max(0.0, seconds - self._rest)):
+                await self._wake.wait()

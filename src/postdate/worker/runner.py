@@ -361,7 +361,8 @@ class Runner:
 
     async def _joined(self, seconds: float) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.wait_idle(), max(0.0, seconds))
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self.wait_idle()
 
 
 def _line_seconds(limit: Limit, number: int) -> float:

@@ -77,7 +77,8 @@ async def _ticks(request: PageRequest) -> AsyncIterator[str]:
             return
         yield _event("cells", request.fragment("_live.html", **await _values(request)))
         with suppress(TimeoutError):
-            await asyncio.wait_for(draining.wait(), TICK_SECONDS)
+            async with asyncio.timeout(TICK_SECONDS):
+                await draining.wait()
             return
 
 

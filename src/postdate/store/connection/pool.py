@@ -143,7 +143,8 @@ async def release(pool: asyncpg.Pool, held: Connection) -> None:
 async def close(pool: asyncpg.Pool, seconds: float) -> None:
     """Close a pool, waiting so long for what is under way."""
     try:
-        await asyncio.wait_for(pool.close(), seconds)
+        async with asyncio.timeout(seconds):
+            await pool.close()
     except DRIVER_ERRORS:
         pool.terminate()
 

@@ -33,7 +33,8 @@ class ProbeAnswer(Enum):
 async def ask(known: Credentials, cluster: Path) -> ProbeAnswer:
     """Connect and compare."""
     try:
-        found, recovering = await asyncio.wait_for(_state(known), PROBE_SECONDS)
+        async with asyncio.timeout(PROBE_SECONDS):
+            found, recovering = await _state(known)
     except asyncpg.CannotConnectNowError:
         return ProbeAnswer.STARTING
     except asyncpg.InvalidPasswordError:

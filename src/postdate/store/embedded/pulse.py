@@ -27,7 +27,8 @@ class Pulse:
         if self._beats % FRESH_EVERY == 0:
             self.close()
         try:
-            await asyncio.wait_for(self._query(), _SECONDS)
+            async with asyncio.timeout(_SECONDS):
+                await self._query()
         except UNANSWERED:
             self.close()
             return False
