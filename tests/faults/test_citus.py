@@ -203,7 +203,7 @@ async def test_settlement_goes_on_while_the_database_node_that_it_is_attached_to
 
 async def _near_port(database: Database) -> int:
     async with database.near.connection() as connection:
-        port: int = await connection.fetchval("SELECT inet_server_port()")
+        port: int = await connection.fetchval("SELECT current_setting('port')::integer")
     return port
 
 

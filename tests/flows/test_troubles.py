@@ -102,7 +102,7 @@ async def test_nodes_are_told_together_and_a_silent_one_is_forgotten(
     [trouble] = api.node.troubles.of_tenant(tenant_id)
     assert (trouble.calls, trouble.answers[-1]) == (3 * FAILURES, "second")
     await api.node.database.writer.execute(
-        "UPDATE destination_trouble SET reported_at = reported_at - interval '1 hour' "
+        "UPDATE destination_trouble SET reported_at = clock() - interval '1 hour' "
         "WHERE node_id = $1",
         silent,
     )

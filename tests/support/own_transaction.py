@@ -90,4 +90,4 @@ async def all_is_proved(ledger: Ledger) -> None:
     """Seal and prove: chain, ledger, jobs and keys."""
     await seal_all(ledger.api.node.database, 500)
     proof = await prove(ledger.api.node.database, ledger.tenant_id)
-    assert proof.findings == []
+    assert proof.findings == [], proof.findings
