@@ -131,7 +131,7 @@ async def test_a_loop_that_is_cancelled_as_it_is_woken_ends() -> None:
 
     loop = Loop("x", step, limit=1, poll_seconds=60)
     running = asyncio.create_task(loop.run())
-    await asyncio.sleep(0.05)
+    await wait_a_moment(0.05)
     loop.wake()
     running.cancel()
     await asyncio.wait({running}, timeout=1)
