@@ -53,11 +53,12 @@ imports: setup
 	$(BIN)/lint-imports
 
 # A test that fails among the others is run once more, alone; tests/support/rerun_failed.py says which and why.
-# Its databases lie in memory where there is room: a copy of one costs a disk most of a second.
+# Its databases lie in memory where there is room: a copy of one costs a disk most of a second. Files run in their
+# order, not the largest first: the slow ones have few tests, and would be left for the end.
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 8000000 { print "/dev/shm" }')
 tests: setup browser
 	$(if $(MEMORY),export TMPDIR=$(MEMORY);) \
-	  $(BIN)/pytest -q -m "not soak" -n 3 --dist loadfile || $(BIN)/python tests/support/rerun_failed.py
+	  $(BIN)/pytest -q -m "not soak" -n 3 --dist loadfile --no-loadscope-reorder || $(BIN)/python tests/support/rerun_failed.py
 
 # The console is also tested in a real browser: brought where that needs no asking, else skipped.
 browser:

@@ -42,7 +42,15 @@ async def nodes(server: Embedded, database_name: str) -> AsyncIterator[Nodes]:
         yield opened
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "operation",
+    [
+        # Its commits are many, and each waits for a lease.
+        pytest.param(each, marks=pytest.mark.soak) if each is sweep_jobs.Permit else each
+        for each in OPERATIONS
+    ],
+    ids=lambda each: each.name,
+)
 async def test_any_commit_or_its_answer_may_be_lost(
     nodes: Nodes, operation: type[Operation]
 ) -> None:
