@@ -38,7 +38,9 @@ run: $(SERVES)
 	@$(BIN)/python $(COMPILE)
 	@$(BIN)/postdate serve
 
-test: check tests
+# Types are checked by one process while tests wait for servers.
+test: setup browser
+	@$(MAKE) --no-print-directory -j2 check tests
 
 check: setup lint types imports
 

@@ -214,6 +214,7 @@ async def _through_kills(
     await admin.close()
 
 
+@pytest.mark.soak
 async def test_every_policy_keeps_its_book_through_kills(
     api: Api, clock: Clock, server: Embedded, database_name: str
 ) -> None:
