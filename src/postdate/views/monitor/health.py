@@ -81,8 +81,8 @@ async def secrets(database: Database, key_ids: Sequence[int]) -> list[DatabaseFa
         return []
     names = ", ".join(f"{each:08x}" for each in missing)
     reason = (
-        f"this node lacks a secret key of the others ({names}), so that webhooks and messages it "
-        "takes wait: give it the same POSTDATE_SECRET_KEY"
+        f"this node lacks a secret key of the others ({names}), so it leaves to them what needs "
+        "the key, if there are any: give it the same POSTDATE_SECRET_KEY"
     )
     return [DatabaseFault("secrets", reason)]
 
