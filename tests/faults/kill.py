@@ -33,7 +33,7 @@ COMMITS: Final = frozenset({"write", "after"})
 TOOLS: Final = frozenset({"bench", "chaos"})
 _children: Final = multiprocessing.get_context("forkserver")
 _children.set_forkserver_preload(
-    [f"faults.kill_{name}" for name in ("jobs", "money", "stages", "schedules")]
+    sorted(f"faults.{each.stem}" for each in Path(__file__).parent.glob("kill_*.py"))
 )
 
 
