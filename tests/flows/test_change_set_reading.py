@@ -35,13 +35,13 @@ async def test_without_payments_read_no_amount_payment_or_account_is_shown(api: 
     items = (await api.call("GET", f"{where}/items")).body["items"]
     assert len(items) == 2
     reads, writes = await api.new_key("jobs:read"), await api.new_key("payments:write")
-    for key in (reads, writes):
+    for key, count, left in ((reads, None, None), (writes, 2, 1)):
         one = (await api.call("GET", where, key=key)).body
         [listed] = (await api.call("GET", "/change-sets", key=key)).body["change_sets"]
         assert one == listed
         [step] = one["steps"]
-        assert (step["payments"], step["amount"], step["restored"]) == (2, None, 1)
-        assert (step["left"], step["left_count"]) == ([], 1)
+        assert (step["payments"], step["amount"], step["restored"]) == (count, None, None)
+        assert (step["left"], step["left_count"]) == ([], left)
         hidden = (await api.call("GET", f"{where}/items", key=key)).body
         assert hidden == {"items": [], "next_cursor": None}
         assert "ada" not in json.dumps([one, listed])
@@ -64,7 +64,7 @@ async def test_the_console_shows_no_more_than_the_key_may_read(api: Api) -> None
             assert "Cancel payments" in seen
             for secret in ("900", "insufficient_funds", "ada<", "%22ada%22"):
                 assert secret not in seen, (path, secret)
-        assert "payments:read" in (await browser.get(where)).text
+        assert "shown to keys that may read it" in (await browser.get(where)).text
 
 
 async def test_items_are_paged_and_name_what_was_made_anew(api: Api) -> None:

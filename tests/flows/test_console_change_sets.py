@@ -167,8 +167,7 @@ async def test_a_draft_names_the_payments_that_fail_only_then(browser: Browser) 
     assert f'href="/payments/{payment_id}"' in page
     await browser.sign_in(await api.new_key("jobs:read", "schedules:write"))
     hidden = (await browser.get(path)).text
-    assert "<strong>1</strong> <span>payments fail" in hidden
-    assert "and not which" in hidden
+    assert "payments fail" not in hidden
     assert payment_id not in hidden
 
 

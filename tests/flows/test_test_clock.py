@@ -313,7 +313,7 @@ async def test_a_node_that_died_does_not_hold_a_change_set_until_the_clock_is_ad
 
     with monkeypatch.context() as dead:
         dead.setattr(LaneOperation, "make", dies)
-        dead.setattr(ChangeSets, "_let_go", dies)
+        dead.setattr(ChangeSets, "_break_off", dies)
         where = f"/change-sets/{made['change_set_id']}/apply"
         assert (await bench.call("POST", where)).status == 503
     assert (await bench.call("POST", where)).status == 409

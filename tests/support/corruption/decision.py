@@ -124,6 +124,11 @@ DEFINITIONS: Final = {
         "change_set_is_as_sealed",
         "{change_set_applied}",
     ),
+    "a change set that was applied is a draft again": Corruption(
+        "UPDATE change_set SET status = 'DRAFT' WHERE change_set_id = '{change_set_applied}'",
+        "change_set_is_as_sealed",
+        "{change_set_applied}",
+    ),
     "a change set is gone": Corruption(
         "DELETE FROM change_set WHERE change_set_id = '{change_set}'",
         "change_set_is_as_sealed",

@@ -1,13 +1,13 @@
 """Change sets: see what changes would do, make them together, and undo them."""
 
-from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
+from postdate.api.change_set_view import ChangeSetView, reply_seen_by, view, whole
 from postdate.api.http.endpoint import Body, Call, Reply
 from postdate.api.http.page import PageQuery, next_cursor
 from postdate.api.http.routes import Routes
@@ -17,10 +17,8 @@ from postdate.api.services import Services
 from postdate.intake.accept.create_once import Remember
 from postdate.intake.change_set.change import MAX_CHANGES, At, Change
 from postdate.intake.change_set.change_set import ChangeSet, check_rights
-from postdate.intake.change_set.summary import ChangeSetSummary, without_money
 from postdate.model.error import Code
 from postdate.model.ids import MAX_ID
-from postdate.model.shape import shaped
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.views.foresight.effect import ChangeEffect
 
@@ -41,40 +39,6 @@ class ChangeSetBody(Body, kw_only=True):
     until_at: Annotated[At | None, Meta(description="How far to look ahead; a day by default.")] = (
         None
     )
-
-
-class StepView(msgspec.Struct, frozen=True, kw_only=True):
-    """How far one change has come."""
-
-    type: str
-    state: Literal["planned", "begun", "done", "undone"]
-    jobs: int
-    """How many jobs matched when the set was made."""
-    payments: int
-    """The same of payments."""
-    amount: int | None
-    """What these payments come to; null for a key without `payments:read`."""
-    more: bool
-    changed: int
-    restored: int
-    """How many cancelled payments undoing has made anew; the items name them."""
-    left: list[str]
-    """What undoing has left as it is, and why, the first 20."""
-    left_count: int
-
-
-class ChangeSetView(msgspec.Struct, frozen=True, kw_only=True):
-    """A change set; a draft comes with its effect."""
-
-    change_set_id: UUID
-    status: str
-    note: str | None
-    created_by: str
-    created_at: datetime
-    changed_at: datetime
-    changes: list[Change]
-    steps: list[StepView]
-    effect: ChangeEffect | None = None
 
 
 class ChangeItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,36 +68,6 @@ class ChangeSetList(msgspec.Struct, frozen=True):
 
     change_sets: list[ChangeSetView]
     next_cursor: str | None
-
-
-def view(
-    found: ChangeSetSummary, actor: Identity, effect: ChangeEffect | None = None
-) -> ChangeSetView:
-    """Show a change set as far as the key may see it."""
-    seen = found.seen_by(actor)
-    kinds = [each["type"] for each in msgspec.to_builtins(seen.changes)]
-    steps = [
-        shaped(StepView, step, type=kind) for kind, step in zip(kinds, seen.steps, strict=True)
-    ]
-    shown = None if effect is None else effect.seen_by(actor)
-    return shaped(ChangeSetView, seen.row, changes=seen.changes, steps=steps, effect=shown)
-
-
-def seen_by(answer: Reply | msgspec.Struct, actor: Identity) -> Reply | msgspec.Struct:
-    """Show an answer as far as the key may see it: one that was kept may be another key's."""
-    if actor.allows(Scope.PAYMENTS_READ) or not isinstance(answer, Reply):
-        return answer
-    if not isinstance(answer.body, bytes):
-        raise TypeError("a kept answer is encoded")
-    shown = msgspec.json.decode(answer.body, type=ChangeSetView)
-    pairs = [without_money(*each) for each in zip(shown.changes, shown.steps, strict=True)]
-    seen = msgspec.structs.replace(
-        shown,
-        changes=[change for change, _ in pairs],
-        steps=[step for _, step in pairs],
-        effect=None if shown.effect is None else shown.effect.seen_by(actor),
-    )
-    return replace(answer, body=seen)
 
 
 def items_of(found: ChangeSet, actor: Identity) -> list[ChangeItem]:
@@ -175,8 +109,8 @@ async def create_change_set(
     Nothing is changed: a draft is stored, and `effect` says what would move, what would be late and
     which payments would fail. A filter is frozen: the jobs or payments that match now are the only
     ones that applying the draft touches. Each change needs the scope of the same operation by
-    itself. A key without `payments:read` is told how many payments, and neither which nor how much:
-    `failing` and the filters of payments are empty, amounts null.
+    itself. What a key may not read elsewhere is null or empty here: a change of payments without
+    `payments:read` is null in `changes`, and its step tells neither the amount nor what is left.
     """
     actor, body = call.actor, call.body
     check_instant("until_at", body.until_at)
@@ -185,9 +119,9 @@ async def create_change_set(
         call,
         "change_set",
         lambda remember: _create(call, remember),
-        lambda made: view(made.draft.summary, actor, made.effect),
+        lambda made: whole(made.draft.summary, made.effect),
     )
-    return seen_by(answer, actor)
+    return reply_seen_by(answer, actor)
 
 
 class _Created(msgspec.Struct, frozen=True):

@@ -57,8 +57,9 @@ class ChangeSets(Group[K]):
         Nothing is changed: a draft is stored, and `effect` says what would move, what would be
         late and which payments would fail. A filter is frozen: the jobs or payments that match
         now are the only ones that applying the draft touches. Each change needs the scope of the
-        same operation by itself. A key without `payments:read` is told how many payments, and
-        neither which nor how much: `failing` and the filters of payments are empty, amounts null.
+        same operation by itself. What a key may not read elsewhere is null or empty here: a
+        change of payments without `payments:read` is null in `changes`, and its step tells
+        neither the amount nor what is left.
         `changes`: Each as the operation by itself.
         `note`: Why.
         `until_at`: How far to look ahead; a day by default.

@@ -155,21 +155,21 @@ class CancelPayments(Struct, frozen=True, kw_only=True, tag_field="type", tag="c
 
 
 class ChangeEffect(Struct, frozen=True, kw_only=True):
-    """What changes would do within a window."""
+    """What changes would do within a window; null or empty is what the key may not see."""
 
     from_at: datetime
     until_at: datetime
     known_until: datetime
     error_percent: int | None
-    moved: int
+    moved: int | None
     moved_amount: int | None
     released_amount: int | None
-    held: int
-    skipped: int
+    held: int | None
+    skipped: int | None
     queues_before: list[LoadQueue]
     queues_after: list[LoadQueue]
-    failing_before: int
-    failing_after: int
+    failing_before: int | None
+    failing_after: int | None
     failing: list[FailingPayment]
 
 
@@ -259,18 +259,18 @@ class StepState(OpenEnum):
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """How far one change has come."""
+    """How far one change has come; null or empty is what the key may not see."""
 
     type: str
     state: StepState
-    jobs: int
-    payments: int
+    jobs: int | None
+    payments: int | None
     amount: int | None
-    more: bool
-    changed: int
-    restored: int
+    more: bool | None
+    changed: int | None
+    restored: int | None
     left: list[str]
-    left_count: int
+    left_count: int | None
 
 
 class ChangeSet(Struct, frozen=True, kw_only=True):
@@ -294,6 +294,7 @@ class ChangeSet(Struct, frozen=True, kw_only=True):
         | CancelJobs
         | ReschedulePayments
         | CancelPayments
+        | None
     ]
     steps: list[Step]
     effect: ChangeEffect | None = None

@@ -6,12 +6,13 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
+from postdate.api.change_set_view import ChangeSetView, StepView, view
 from postdate.api.routes.foresight import check_instant
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.console.pages.event import subject_events
 from postdate.console.what_if_forms import WHAT_IF_FORMS
+from postdate.intake.change_set.change import Change
 from postdate.intake.change_set.change_set import ChangeSet
-from postdate.intake.change_set.summary import ChangeSetSummary
 from postdate.model.error import Refusal, RefusedError
 from postdate.model.ids import MAX_ID
 from postdate.views.foresight.effect import ChangeEffect
@@ -39,38 +40,36 @@ class EffectFilters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangeWords(msgspec.Struct, frozen=True):
-    """One change in words, and how far it has come."""
+    """One change in words, and how far it has come; None is what the key may not see."""
 
     title: str
-    facts: dict[str, Any]
+    facts: dict[str, Any] | None
     state: str
-    items: int
+    items: int | None
     """How many jobs or payments match."""
-    amount: int | None
-    """What these payments come to; None for a key that may not read them."""
-    more: bool
-    changed: int
-    left: list[str]
-    left_count: int
+    step: StepView
 
 
-def in_words(found: ChangeSetSummary) -> list[ChangeWords]:
+def in_words(shown: ChangeSetView) -> list[ChangeWords]:
     """Write each change of a set as a title and its facts."""
-    given: list[dict[str, Any]] = msgspec.to_builtins(found.changes)
     return [
         ChangeWords(
-            change.pop("type").replace("_", " ").capitalize(),
-            change,
-            STATES[step.state],
-            step.jobs + step.payments,
-            step.amount,
-            step.more,
-            step.changed,
-            step.left,
-            step.left_count,
+            title=step.type.replace("_", " ").capitalize(),
+            facts=_facts(change),
+            state=STATES[step.state],
+            items=None if step.jobs is None else step.jobs + (step.payments or 0),
+            step=step,
         )
-        for change, step in zip(given, found.steps, strict=True)
+        for change, step in zip(shown.changes, shown.steps, strict=True)
     ]
+
+
+def _facts(change: Change | None) -> dict[str, Any] | None:
+    if change is None:
+        return None
+    facts: dict[str, Any] = msgspec.to_builtins(change)
+    del facts["type"]
+    return facts
 
 
 async def change_sets_page(request: PageRequest) -> Response:
@@ -81,7 +80,7 @@ async def change_sets_page(request: PageRequest) -> Response:
     last = found[-1].row.change_set_id if len(found) == PAGE else None
     return request.render(
         "change_sets.html",
-        sets=[(each.row, in_words(each.seen_by(request.actor))) for each in found],
+        sets=[(each.row, in_words(view(each, request.actor))) for each in found],
         first=query.before is None,
         following=request.next_page(before=last),
     )
@@ -92,16 +91,16 @@ async def change_set_page(request: PageRequest) -> Response:
     found = await request.services.change_set.find(request.actor, request.uuid("change_set_id"))
     effect, refusal = await _effect(request, found) if found.row.status == "DRAFT" else (None, None)
     await request.learn_names()
-    seen = found.summary.seen_by(request.actor)
+    seen = view(found.summary, request.actor, effect)
     return request.render(
         "change_set.html",
         row=found.row,
         changes=in_words(seen),
         working=found.row.status in WORKING,
-        effect=effect,
-        queues=_queues(effect),
+        effect=seen.effect,
+        queues=_queues(seen.effect),
         refusal=refusal,
-        again=msgspec.json.encode(seen.changes).decode(),
+        again=None if None in seen.changes else msgspec.json.encode(seen.changes).decode(),
         events=[
             each
             for each in await subject_events(request, found.row.change_set_id)
@@ -122,7 +121,7 @@ async def _effect(
         effect = await request.services.foresight.effect.effect(actor.tenant_id, supposed, until)
     except RefusedError as error:
         return None, error.refusal
-    return effect.seen_by(actor), None
+    return effect, None
 
 
 def _queues(effect: ChangeEffect | None) -> list[tuple[Any, Any]]:

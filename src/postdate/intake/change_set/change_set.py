@@ -205,6 +205,8 @@ class ChangeSets:
             token = await store.hold(
                 connection, actor.tenant_id, change_set_id, expected, working, HOLD
             )
+            if token is not None:
+                await self._record_event(connection, actor, found, working.lower())
         current = await self.find(actor, change_set_id)
         if token is not None or current.row.status == done:
             return current, token or 0
@@ -220,13 +222,15 @@ class ChangeSets:
             yield
         except BaseException:
             with suppress(DatabaseError):
-                await asyncio.shield(self._let_go(actor, found.row.change_set_id, token))
+                await asyncio.shield(self._break_off(actor, found.row.change_set_id, token))
             raise
 
-    async def _let_go(self, actor: Identity, change_set_id: UUID, token: int) -> None:
-        status = _broken_off(await self.find(actor, change_set_id))
-        async with self._database.write("change_set.let_go") as connection:
-            await store.let_go(connection, actor.tenant_id, change_set_id, token, status)
+    async def _break_off(self, actor: Identity, change_set_id: UUID, token: int) -> None:
+        found = await self.find(actor, change_set_id)
+        status = _broken_off(found)
+        async with self._database.write("change_set.break_off") as connection:
+            if await store.let_go(connection, actor.tenant_id, change_set_id, token, status):
+                await self._record_event(connection, actor, found, "broken_off")
 
     async def _end(self, actor: Identity, found: ChangeSet, token: int, status: str) -> ChangeSet:
         change_set_id = found.row.change_set_id

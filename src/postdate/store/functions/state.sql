@@ -108,7 +108,7 @@ BEGIN
                 SELECT v.weekend, v.holidays, v.since FROM calendar_version v
                  WHERE v.tenant_id = of_tenant AND v.name = $4) AS held;
     WHEN 'change_set' THEN
-        SELECT ROW(note, created_by, instant_text(created_at), changes, summary,
+        SELECT ROW(status, note, created_by, instant_text(created_at), changes, summary,
                    encode(sha256(convert_to(steps::text, 'UTF8')), 'hex'))::text INTO found
           FROM change_set WHERE bucket = place AND tenant_id = of_tenant
            AND change_set_id = of_subject;

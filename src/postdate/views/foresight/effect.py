@@ -8,7 +8,6 @@ import msgspec
 from postdate.model.foresight.capacity import LoadCapacity
 from postdate.model.foresight.hypothesis import Hypothesis, merged
 from postdate.model.foresight.money import FailingPayment
-from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.foresight.due import DueMinutes
 from postdate.views.foresight.due import StoredDue
 from postdate.views.foresight.load import CAPACITY_SETTINGS, MINUTE, LoadParts, LoadViews
@@ -27,34 +26,28 @@ MAX_NAMED = 50
 
 
 class ChangeEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """What changes would do within a window."""
+    """What changes would do within a window; null or empty is what the key may not see."""
 
     from_at: datetime
     until_at: datetime
     known_until: datetime
     error_percent: int | None
-    moved: int
+    moved: int | None
     """How many stored jobs and payments would be due at another instant, or never."""
     moved_amount: int | None
-    """What the payments among them come to; null for a key without `payments:read`."""
+    """What the payments among them come to."""
     released_amount: int | None
-    """How much of what is held would be released at once; null as above."""
-    held: int
+    """How much of what is held would be released at once."""
+    held: int | None
     """How many jobs and payments would wait: in paused lanes, or for the end of a freeze."""
-    skipped: int
+    skipped: int | None
     """How many occurrences of schedules would not happen."""
     queues_before: list[LoadQueue]
     queues_after: list[LoadQueue]
-    failing_before: int
-    failing_after: int
+    failing_before: int | None
+    failing_after: int | None
     failing: list[FailingPayment]
     """Payments that would fail, and would not otherwise."""
-
-    def seen_by(self, actor: Identity) -> "ChangeEffect":
-        """Leave out amounts, and which payments fail, where the key may not read payments."""
-        if actor.allows(Scope.PAYMENTS_READ):
-            return self
-        return msgspec.structs.replace(self, moved_amount=None, released_amount=None, failing=[])
 
 
 class EffectViews:
