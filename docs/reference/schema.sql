@@ -1116,6 +1116,7 @@ CREATE TABLE node (
     name text NOT NULL,
     roles text[] NOT NULL,
     version text NOT NULL,
+    secret_keys bigint[] DEFAULT '{}'::bigint[] NOT NULL,
     started_at timestamp with time zone DEFAULT clock() NOT NULL,
     seen_at timestamp with time zone DEFAULT clock() NOT NULL
 );
@@ -2224,6 +2225,8 @@ GRANT SELECT ON TABLE migration TO postdate_writer;
 GRANT SELECT ON TABLE migration TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE node TO postdate_writer;
 GRANT SELECT(roles) ON TABLE node TO postdate_reader;
+GRANT SELECT(secret_keys) ON TABLE node TO postdate_reader;
+GRANT SELECT(started_at) ON TABLE node TO postdate_reader;
 GRANT SELECT(seen_at) ON TABLE node TO postdate_reader;
 GRANT SELECT ON TABLE occurrence TO postdate_reader;
 GRANT SELECT,INSERT,UPDATE ON TABLE occurrence TO postdate_writer;

@@ -1,20 +1,25 @@
 """The list of what is wrong: every kind once, ranked, with cause, since when and what helps."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
 import msgspec
+import pytest
 
 from postdate.model.destination.trouble import Trouble
+from postdate.store.operate.node import NodeKeys
 from postdate.store.operate.overview import DisabledDestination, LaggingSubscription
 from postdate.store.operate.vital import AuditRun
+from postdate.store.secret.secret import KeyNeed
 from postdate.views.foresight.due_chart import DueChart, Forecast
 from postdate.views.halt import HaltView
 from postdate.views.monitor.activity import activity_view
 from postdate.views.monitor.cluster_problem import ClusterFacts, find_cluster_problems
 from postdate.views.monitor.overview import LaneBacklog, Overview, SlowOverview
 from postdate.views.monitor.problem import OverviewProblem, ProblemFacts, Severity, find_problems
+from postdate.views.monitor.secret_key import find_missing
 from postdate.views.node import NodeView
 
 NOW = datetime(2026, 11, 17, 3, 0, tzinfo=UTC)
@@ -34,6 +39,7 @@ def slow(**values: object) -> SlowOverview:
         payments_failed=0,
         forecast=Forecast(begin=NOW, hour=CHART, day=CHART),
         nodes=NODES,
+        missing_keys=[],
         checks=[],
     )
     return msgspec.structs.replace(plain, **values)
@@ -118,10 +124,10 @@ def test_money_comes_first_then_what_stands_still_and_notes_last() -> None:
     assert all(each.help for each in found)
 
 
-def node(name: str, *roles: str, silent: bool = False) -> NodeView:
+def node(name: str, *roles: str, silent: bool = False, lacks: Sequence[str] = ()) -> NodeView:
     return NodeView(
         node_id=UUID(int=7), name=name, roles=list(roles), version="1", started_at=ago(900),
-        seen_at=ago(300 if silent else 1), silent=silent,
+        seen_at=ago(300 if silent else 1), silent=silent, lacks=list(lacks),
     )  # fmt: skip
 
 
@@ -256,3 +262,57 @@ def test_every_runbook_that_is_named_exists() -> None:
     assert len(named) >= 8
     missing = [name for name in named if not (RUNBOOKS / f"{name}.md").is_file()]
     assert missing == []
+
+
+def given(role: str, *keys: int, seen: float = 1) -> NodeKeys:
+    return NodeKeys([role], list(keys), ago(900), ago(seen))
+
+
+NEEDS = [KeyNeed(1, "destination", "crm"), KeyNeed(1, "url", ""), KeyNeed(2, "payload", "")]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([given("worker", 1, 2), given("api", 2)], []),
+        ([given("settlement")], []),
+        ([given("worker", 1, 2), given("worker", 2)], [("worker", 1, 1, 1, 900)]),
+        ([given("worker", 2)], [("worker", 1, 1, 0, 900)]),
+        ([given("worker", 2), given("worker", 1, seen=60)], [("worker", 1, 1, 0, 60)]),
+        ([given("worker", 1, 2), given("api", 1)], [("api", 2, 1, 0, 900)]),
+    ],
+)
+def test_a_key_is_missing_where_live_nodes_lack_what_the_tenant_needs(
+    nodes: list[NodeKeys], expected: list[tuple[object, ...]]
+) -> None:
+    found = find_missing(NEEDS, nodes, NOW)
+    told = [
+        (one.role, one.key_id, one.lacking, one.having, (NOW - one.since).total_seconds())
+        for one in found
+    ]
+    assert told == expected
+
+
+def test_a_missing_key_stops_what_no_node_can_open() -> None:
+    [none] = find_missing(NEEDS[:2], [given("worker")], NOW)
+    [some] = find_missing(NEEDS[2:], [given("worker"), given("worker", 2)], NOW)
+    found = find_problems(facts(overview(slow=slow(missing_keys=[none, some]))))
+    assert [(each.severity, each.text) for each in found] == [
+        (Severity.STOPPED, "No node with the role worker has the secret key 00000001."),
+        (Severity.FAILING, "1 of 2 nodes with the role worker lack the secret key 00000002."),
+    ]
+    assert found[0].cause.startswith(
+        "It opens the secrets of crm and the secret that signs calls of bare URLs;"
+    )
+
+
+def test_the_operator_is_told_which_node_lacks_a_key_and_whether_others_have_it() -> None:
+    lacking = node("new", "worker", lacks=["0000002a"])
+    for others, severity in (([], Severity.STOPPED), ([ALL_ROLES], Severity.FAILING)):
+        roles = node("rest", "settlement", "publisher")
+        [found] = cluster(nodes=[lacking, roles, *others])
+        assert (found.severity, found.text) == (
+            severity,
+            "Node new lacks the secret key 0000002a.",
+        )
+        assert found.since == ago(900)

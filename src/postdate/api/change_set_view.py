@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from enum import Enum
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -68,7 +68,7 @@ class Cover(Enum):
     DETAIL = "who may read what the change is about"
 
 
-READ_SCOPES: Final[Mapping[type, Scope | None]] = {
+READ_SCOPES: Final[Mapping[type[msgspec.Struct], Scope | None]] = {
     changes.PauseLane: Scope.JOBS_READ,
     changes.LimitLane: Scope.JOBS_READ,
     changes.PauseSchedule: Scope.SCHEDULES_READ,
@@ -141,10 +141,7 @@ def seen_by(shown: ChangeSetView, actor: Identity) -> ChangeSetView:
     return msgspec.structs.replace(
         shown,
         changes=[change if Cover.DETAIL in sight else None for change, sight in pairs],
-        steps=[
-            _covered(step, lambda name, sight=sight: STEP_COVER[name] in sight)
-            for step, sight in zip(shown.steps, sights, strict=True)
-        ],
+        steps=[_step_seen(*each) for each in zip(shown.steps, sights, strict=True)],
         effect=None if shown.effect is None else _effect_seen_by(shown.effect, sights, actor),
     )
 
@@ -170,6 +167,10 @@ def _sight(kind: str, actor: Identity) -> frozenset[Cover]:
     return frozenset({Cover.ALL, Cover.COUNT} if actor.allows(SCOPES[change]) else {Cover.ALL})
 
 
+def _step_seen(step: StepView, sight: frozenset[Cover]) -> StepView:
+    return _covered(step, lambda name: STEP_COVER[name] in sight)
+
+
 def _effect_seen_by(
     effect: ChangeEffect, sights: list[frozenset[Cover]], actor: Identity
 ) -> ChangeEffect:
@@ -184,7 +185,7 @@ def _effect_seen_by(
 
 def _covered(shown: S, visible: Callable[[str], bool]) -> S:
     """Blank every field that is not to be seen."""
-    blank = {
+    blank: dict[str, Any] = {
         name: [] if isinstance(getattr(shown, name), list) else None
         for name in shown.__struct_fields__
         if not visible(name)

@@ -29,7 +29,8 @@ class Field:
 
     name: str
     label: str
-    kind: Literal["text", "number", "datetime-local"] = "text"
+    kind: Literal["text", "number", "datetime-local", "choice"] = "text"
+    choices: tuple[str, ...] = ()
     hint: str = ""
     required: bool = True
     late: bool = False

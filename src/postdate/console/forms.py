@@ -1,5 +1,6 @@
 """Every form that creates or edits something."""
 
+from dataclasses import replace
 from typing import Final
 
 from starlette.responses import Response
@@ -21,8 +22,20 @@ from postdate.model.schedule.schedule import MisfirePolicy, Overlap
 from postdate.model.tenant.identity import Scope
 
 _LIMITS: Final = (
-    FormField(name="max_running", label="At most at once", kind="whole", nullable=True),
-    FormField(name="rate_per_second", label="At most a second", kind="decimal", nullable=True),
+    FormField(
+        name="max_running",
+        label="Most at once",
+        kind="whole",
+        hint="how many may run at the same time; no limit if empty",
+        nullable=True,
+    ),
+    FormField(
+        name="rate_per_second",
+        label="Most per second",
+        kind="decimal",
+        hint="how many may start in a second; no limit if empty",
+        nullable=True,
+    ),
 )
 _DESTINATION: Final = (
     FormField(
@@ -35,7 +48,8 @@ _DESTINATION: Final = (
     FormField(name="destination.url", label="URL", hint="of a webhook without a name"),
     FormField(name="destination.name", label="Name", hint="of a stored webhook or queue"),
 )
-_AS_SET: Final = "JSON; as set if empty"
+_AS_SET: Final = "as the settings say if empty"
+_FLOOR: Final = "the lowest that payments may leave; below 0 is a credit line"
 _WHEN_HINT: Final = "in UTC; or give a delay"
 
 JOB: Final = EndpointForm(
@@ -53,7 +67,7 @@ JOB: Final = EndpointForm(
         FormField(name="payload", label="Payload", kind="json", hint="JSON"),
         FormField(name="description", label="Description"),
         FormField(name="timeout_seconds", label="Timeout in seconds", kind="decimal"),
-        FormField(name="retry", label="Retry", kind="json", hint=_AS_SET),
+        FormField(name="retry", label="Retry", kind="json", hint=f"JSON; {_AS_SET}"),
         FormField(name="expires_at", label="Expires", kind="datetime-local", hint="in UTC"),
         FormField(name="metadata", label="Metadata", kind="json", hint="JSON"),
     ),
@@ -70,12 +84,12 @@ JOB_EDIT: Final = EndpointForm(
     stored="show_job",
     fields=(
         FormField(name="payload", label="Payload", kind="json", hint="JSON"),
-        FormField(name="retry", label="Retry", kind="json", hint=_AS_SET, nullable=True),
+        FormField(name="retry", label="Retry", kind="json", hint=f"JSON; {_AS_SET}", nullable=True),
         FormField(
             name="timeout_seconds",
             label="Timeout in seconds",
             kind="decimal",
-            hint="as set if empty",
+            hint=_AS_SET,
             nullable=True,
         ),
         FormField(
@@ -121,7 +135,7 @@ ACCOUNT: Final = EndpointForm(
     means="It begins at zero; an adjustment or a payment brings money.",
     fields=(
         FormField(name="account_id", label="Account", hint="one is assigned if empty"),
-        FormField(name="floor", label="Floor", kind="whole", hint="how far below 0 it may go"),
+        FormField(name="floor", label="Floor", kind="whole", hint=_FLOOR),
         FormField(name="max_amount", label="Largest payment", kind="whole"),
         FormField(name="currency", label="Currency", hint="such as EUR; any if empty"),
         FormField(name="note", label="Note"),
@@ -141,7 +155,7 @@ ACCOUNT_EDIT: Final = EndpointForm(
     means="A lower floor or limit counts for payments that are scheduled from now on.",
     stored="get_account",
     fields=(
-        FormField(name="floor", label="Floor", kind="whole", required=True),
+        FormField(name="floor", label="Floor", kind="whole", required=True, hint=_FLOOR),
         FormField(name="max_amount", label="Largest payment", kind="whole", nullable=True),
         FormField(name="note", label="Note", nullable=True),
     ),
@@ -173,7 +187,7 @@ DESTINATION: Final = EndpointForm(
         FormField(name="url", label="URL", hint="of a webhook"),
         FormField(name="kind", label="Kind of queue", hint="such as nats, amqp, redis"),
         FormField(name="config", label="Settings of the queue", kind="json", hint="JSON"),
-        *(FormField(name=one.name, label=one.label, kind=one.kind) for one in _LIMITS),
+        *(replace(one, nullable=False) for one in _LIMITS),
         FormField(
             name="force", label="Create though the broker cannot be reached", kind="checkbox"
         ),
@@ -233,8 +247,20 @@ LANE_EDIT: Final = EndpointForm(
     means="Limits hold across all nodes; an empty limit is none. The width only grows.",
     stored="show_lane",
     fields=(
-        FormField(name="weight", label="Weight", kind="whole", required=True, hint="1 to 100"),
-        FormField(name="width", label="Width", kind="whole", required=True, hint="1 to 64"),
+        FormField(
+            name="weight",
+            label="Weight",
+            kind="whole",
+            required=True,
+            hint="1 to 100: its share when several lanes have work",
+        ),
+        FormField(
+            name="width",
+            label="Width",
+            kind="whole",
+            required=True,
+            hint="1 to 64: over how many buckets it is spread",
+        ),
         *_LIMITS,
     ),
     done=lambda request, _: (f"Lane {request.param('lane')} was changed.", "/lanes"),
@@ -259,7 +285,12 @@ _RULE: Final = (
         kind="choice",
         choices=tuple(map(str, MisfirePolicy)),
     ),
-    FormField(name="jitter_seconds", label="Jitter in seconds", kind="whole"),
+    FormField(
+        name="jitter_seconds",
+        label="Jitter in seconds",
+        kind="whole",
+        hint="spreads what each occurrence creates over so many seconds",
+    ),
 )
 SCHEDULE: Final = EndpointForm(
     path="/new/schedule",

@@ -54,7 +54,7 @@ def job_timeline(
     ]
     first_due = attempts[0].due_at if attempts else job.next_attempt_at
     if not attempts or job.effective_at < attempts[0].due_at:
-        entries.append(_due(job.effective_at, now))
+        entries += _due(job.effective_at, now, ended=job.finished_at is not None)
     if first_due is not None and (attempts or not job.attempt):
         entries += _wait(job.effective_at, first_due, "put off by {}")
     return sorted(entries, key=lambda entry: entry.at)
@@ -78,15 +78,18 @@ def payment_timeline(
         *(entry for execution in executions for entry in _execution(execution)),
     ]
     if not executions or payment.status is PaymentStatus.PENDING:
-        entries.append(_due(payment.scheduled_time, now))
+        ended = payment.status is PaymentStatus.CANCELLED
+        entries += _due(payment.scheduled_time, now, ended=ended)
     approval = payment.approval
     if approval is not None and approval.decision is None:
         entries.append(TimelineEntry(at=approval.expires_at, title="Approval ends", tone="ahead"))
     return sorted(entries, key=lambda entry: entry.at)
 
 
-def _due(at: datetime, now: datetime) -> TimelineEntry:
-    return TimelineEntry(at=at, title="Due", tone="ahead" if at > now else "plain")
+def _due(at: datetime, now: datetime, *, ended: bool) -> Iterator[TimelineEntry]:
+    """Tell when it is due; what has ended before that never will be."""
+    if at <= now or not ended:
+        yield TimelineEntry(at=at, title="Due", tone="ahead" if at > now else "plain")
 
 
 def _decisions(

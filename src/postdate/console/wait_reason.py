@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import msgspec
+from msgspec import UNSET
 
 from postdate.console.render import duration
 from postdate.model.job.job import Queue, Webhook
@@ -11,6 +12,7 @@ from postdate.model.job.view import JobView
 from postdate.views.destination import DestinationView
 from postdate.views.halt import HaltView
 from postdate.views.lane import LaneView
+from postdate.views.monitor.secret_key import MissingKey
 
 
 class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +23,7 @@ class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):
     """It waits for a worker to claim it; else a node delivers it."""
     halts: Sequence[HaltView]
     worker_nodes: int
+    missing_keys: Sequence[MissingKey] = ()
     destination: DestinationView | None
     now: datetime
     who: Callable[[object], str]
@@ -29,15 +32,31 @@ class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def why_waiting(job: JobView, facts: WaitFacts) -> str:
     """Return the first reason that holds, the one that must go away before the others count."""
-    lane = facts.lane
+    held = _halted(facts) or _paused(facts) or _at_limit(facts.lane)
+    if not held and not facts.pulled and not facts.worker_nodes:
+        held = "No node with the role worker is alive."
+    busy = _why_not_claimed(job, facts) if facts.pulled else _why_not_delivered(facts)
+    return held or why_put_off(job, facts) or busy
+
+
+def _halted(facts: WaitFacts) -> str | None:
     for halt in facts.halts:
         if halt.mode == "hold" and halt.from_at <= facts.now:
             kind = "kill switch" if halt.kind == "kill" else "freeze"
             return f"The tenant stands still by a {kind} of {facts.who(halt.set_by)}: {halt.note}."
-    if lane.paused_at is not None:
-        by = f" by {facts.who(lane.paused_by)}" if lane.paused_by else ""
-        note = f": {lane.paused_note}" if lane.paused_note else ""
-        return f"Lane {lane.lane} was paused {_ago(lane.paused_at, facts.now)} ago{by}{note}."
+    return None
+
+
+def _paused(facts: WaitFacts) -> str | None:
+    lane = facts.lane
+    if lane.paused_at is None:
+        return None
+    by = f" by {facts.who(lane.paused_by)}" if lane.paused_by else ""
+    note = f": {lane.paused_note}" if lane.paused_note else ""
+    return f"Lane {lane.lane} was paused {_ago(lane.paused_at, facts.now)} ago{by}{note}."
+
+
+def _at_limit(lane: LaneView) -> str | None:
     if lane.max_running is not None and lane.running >= lane.max_running:
         return (
             f"Lane {lane.lane} is at its limit: {lane.running} of {lane.max_running} run, and "
@@ -48,9 +67,25 @@ def why_waiting(job: JobView, facts: WaitFacts) -> str:
             f"Lane {lane.lane} may start {lane.rate_per_second:g} a second, and {lane.ready:,} "
             "are due."
         )
-    if facts.pulled:
-        return _why_not_claimed(job, facts)
-    return _why_not_delivered(facts)
+    return None
+
+
+def why_put_off(job: JobView, facts: WaitFacts) -> str | None:
+    """Say which secret key is missing for this job, where no node that could run it has it."""
+    name = destination_name(job)
+    needed = set() if facts.pulled else {("destination", name) if name else ("url", "")}
+    if job.payload is not UNSET:
+        needed.add(("payload", ""))
+    role = "api" if facts.pulled else "worker"
+    for key in facts.missing_keys:
+        opens = {(need.kind, need.name) for need in key.needs}
+        if key.role == role and not key.having and not needed.isdisjoint(opens):
+            since = _ago(key.since, facts.now)
+            return (
+                f"No node with the role {role} has had the secret key {key.name} for {since}, "
+                f"which opens {key.what}: it is put off until one has."
+            )
+    return None
 
 
 def _why_not_claimed(job: JobView, facts: WaitFacts) -> str:
@@ -62,8 +97,6 @@ def _why_not_claimed(job: JobView, facts: WaitFacts) -> str:
 
 
 def _why_not_delivered(facts: WaitFacts) -> str:
-    if not facts.worker_nodes:
-        return "No node with the role worker is alive."
     limits = _limits(facts.destination)
     lane = facts.lane
     return (

@@ -96,7 +96,7 @@ WHAT_IF: Final = (
         _LANE,
         FormField(
             name=f"{CHANGE}rate_per_second",
-            label="At most a second",
+            label="Most per second",
             kind="decimal",
             hint="no limit if empty",
             nullable=True,
@@ -221,7 +221,13 @@ SEVERAL: Final = EndpointForm(
     button="See what it would do",
     means="At most 20 changes, made in this order. Nothing is changed before the draft is applied.",
     fields=(
-        FormField(name="changes", label="Changes", kind="json", required=True, hint="a JSON list"),
+        FormField(
+            name="changes",
+            label="Changes",
+            kind="json",
+            required=True,
+            hint='a JSON list, such as [{"type": "pause_lane", "lane": "mail"}]',
+        ),
         _NOTE,
         _AHEAD,
     ),

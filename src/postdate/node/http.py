@@ -1,7 +1,5 @@
 """Wire the HTTP side: every endpoint and page, and the services behind them."""
 
-from typing import Final
-
 from postdate.api.app import create_app
 from postdate.api.endpoints import ENDPOINTS
 from postdate.api.http.gate import Gate
@@ -53,6 +51,7 @@ from postdate.node.node import Node
 from postdate.node.refusal import translate
 from postdate.node.settings import ProcessSettings
 from postdate.runtime.loop import Loop
+from postdate.store.operate.node import KEY_ROLES
 from postdate.store.secret.receipt_key import ReceiptKeys
 from postdate.views.account import AccountViews
 from postdate.views.audit import AuditViews
@@ -79,7 +78,6 @@ from postdate.views.subscription import SubscriptionViews
 from postdate.views.tenant import TenantViews
 from postdate.views.test_clock import TestClockViews
 
-DELIVERING_ROLES: Final = frozenset({"api", "worker", "publisher"})
 """Who opens secrets: a settler never does."""
 
 
@@ -249,7 +247,7 @@ async def not_ready(node: Node) -> list[NotReady]:
     amiss = await health.readiness(node.database)
     if "api" in node.roles and not amiss:
         amiss = await health.entry(node.database)
-    if not amiss and not DELIVERING_ROLES.isdisjoint(node.roles):
+    if not amiss and not KEY_ROLES.isdisjoint(node.roles):
         amiss = await health.secrets(node.database, node.outgoing.keyring.ids)
     found = [_shortcoming(name, reason, stays=reads) for name, reason, reads in amiss]
     if "api" in node.roles and (weakness := node.safety.weakness()):

@@ -198,7 +198,14 @@ class Node:
     async def beat(self, _: int = 1) -> int:
         """Record a heartbeat, and how late work began since the last one."""
         async with self.database.connection() as connection:
-            await node.beat(connection, self.node_id, self.name, self.roles, version("postdate"))
+            await node.beat(
+                connection,
+                self.node_id,
+                self.name,
+                self.roles,
+                version("postdate"),
+                () if node.KEY_ROLES.isdisjoint(self.roles) else self.outgoing.keyring.ids,
+            )
             # What a failed beat has taken is lost: a few counts of ten seconds.
             await activity.add_lateness(connection, self.lateness.take())
         if self.database.sharded:

@@ -1,5 +1,6 @@
 """Read the nodes of the cluster, for the operator alone."""
 
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -10,8 +11,10 @@ from postdate.model.shape import shaped
 from postdate.store.connection.database import Database
 from postdate.store.destination import call as call_store
 from postdate.store.operate import node as node_store
-from postdate.store.operate.node import FORGET_SECONDS, LIVE_SECONDS, NodeRow
+from postdate.store.operate.node import FORGET_SECONDS, KEY_ROLES, LIVE_SECONDS, NodeRow
+from postdate.store.secret import secret as secret_store
 from postdate.views.destination_call import MAX_ROWS, CallSummary, summarize
+from postdate.views.monitor.secret_key import key_name
 
 MAX_NODES: Final = 500
 
@@ -26,6 +29,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime
     seen_at: datetime
     silent: bool
+    lacks: list[str]
+    """The secret keys that others have encrypted with and that it was not given."""
 
 
 class NodeViews:
@@ -39,8 +44,10 @@ class NodeViews:
         # No tenant's, so not as a reader: the names of nodes are the operator's.
         async with self._database.connection() as connection:
             rows = await node_store.list_live(connection, FORGET_SECONDS)
+            given = await node_store.keys_by_id(connection)
+            known = await secret_store.list_known(connection)
         now = self._database.unix_ms() / 1000
-        nodes = [_view(row, now) for row in rows]
+        nodes = [_view(row, now, known.difference(given.get(row.node_id, ()))) for row in rows]
         return sorted(nodes, key=lambda node: (not node.silent, node.name, node.node_id))[
             :MAX_NODES
         ]
@@ -55,5 +62,10 @@ class NodeViews:
             return summarize(await call_store.of_node(connection, node_id, MAX_ROWS))
 
 
-def _view(row: NodeRow, now: float) -> NodeView:
-    return shaped(NodeView, row, silent=now - row.seen_at.timestamp() > LIVE_SECONDS)
+def _view(row: NodeRow, now: float, lacks: AbstractSet[int]) -> NodeView:
+    return shaped(
+        NodeView,
+        row,
+        silent=now - row.seen_at.timestamp() > LIVE_SECONDS,
+        lacks=[] if KEY_ROLES.isdisjoint(row.roles) else [key_name(each) for each in sorted(lacks)],
+    )

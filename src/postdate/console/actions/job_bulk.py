@@ -30,16 +30,23 @@ SHOWN: Final = 5
 """How many of them a dry run shows: the oldest."""
 
 FILTER: Final = ("status", "lane", "schedule", "due_after", "due_before")
-HINTS: Final = {
-    "status": "PENDING, READY or RUNNING; empty: PENDING and READY",
-    "lane": "its name; empty: any",
-    "schedule": "its id; empty: any",
-    "due_after": "such as 2026-05-01T12:00, in UTC",
-    "due_before": "the same",
-}
-FIELDS: Final = tuple(
-    Field(name=name, label=name.replace("_", " ").capitalize(), hint=HINTS[name], required=False)
-    for name in FILTER
+FIELDS: Final = (
+    Field(
+        name="status",
+        label="Status",
+        kind="choice",
+        choices=("PENDING", "READY", "RUNNING"),
+        hint="PENDING and READY if empty",
+        required=False,
+    ),
+    Field(name="lane", label="Lane", hint="any if empty", required=False),
+    Field(name="schedule", label="Schedule", hint="its id; any if empty", required=False),
+    Field(
+        name="due_after", label="Due after", kind="datetime-local", hint="in UTC", required=False
+    ),
+    Field(
+        name="due_before", label="Due before", kind="datetime-local", hint="in UTC", required=False
+    ),
 )
 ORDER: Final = (JobStatus.RUNNING, JobStatus.READY, JobStatus.PENDING)
 HELD: Final = "locked by somebody else: run it again"

@@ -11,7 +11,7 @@ from postdate.console.export import send_file
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.console.pages.event import subject_events
 from postdate.console.timeline import job_timeline
-from postdate.console.wait_reason import WaitFacts, destination_name, why_waiting
+from postdate.console.wait_reason import WaitFacts, destination_name, why_put_off, why_waiting
 from postdate.console.what_if_forms import job_filter_query
 from postdate.model.error import Code, refuse
 from postdate.model.job.job import Worker
@@ -135,7 +135,7 @@ async def job_page(request: PageRequest) -> Response:
     events = await subject_events(request, job_id)
     attempts = await request.services.job.read.attempts(tenant_id, job_id, 0, MAX_ATTEMPTS)
     await request.learn_names(nodes=True)
-    why = await _why_waiting(request, job) if job.status is JobStatus.READY else None
+    why = await _why_waiting(request, job)
     return request.render(
         "job.html",
         job=job,
@@ -147,6 +147,11 @@ async def job_page(request: PageRequest) -> Response:
 
 async def _why_waiting(request: PageRequest, job: JobView) -> str | None:
     """Read what may keep a due job from starting, and say which of it does."""
+    ready = job.status is JobStatus.READY
+    # One that no node can open was due, and is due again in a moment.
+    put_off = job.status is JobStatus.PENDING and job.effective_at <= request.now
+    if not ready and not put_off:
+        return None
     services, tenant_id = request.services, request.actor.tenant_id
     lane = await services.lane.read.find(tenant_id, job.lane)
     if lane is None:
@@ -158,11 +163,12 @@ async def _why_waiting(request: PageRequest, job: JobView) -> str | None:
         pulled=isinstance(job.destination, Worker),
         halts=await services.halt.read.page(tenant_id),
         worker_nodes=overview.slow.nodes.get("worker", 0),
+        missing_keys=overview.slow.missing_keys,
         destination=None if name is None else await services.destination.read.find(tenant_id, name),
         now=request.now,
         who=request.who,
     )
-    return why_waiting(job, facts)
+    return why_waiting(job, facts) if ready else why_put_off(job, facts)
 
 
 PAGES: Final = (

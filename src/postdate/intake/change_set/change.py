@@ -122,7 +122,7 @@ JobItemChanges = RescheduleJobs | CancelJobs
 PaymentItemChanges = ReschedulePayments | CancelPayments
 Change = LaneChanges | ScheduleChanges | TenantChanges | JobItemChanges | PaymentItemChanges
 
-SCOPES: Final[dict[type, Scope]] = {
+SCOPES: Final[dict[type[msgspec.Struct], Scope]] = {
     PauseLane: Scope.JOBS_WRITE,
     LimitLane: Scope.JOBS_WRITE,
     PauseSchedule: Scope.SCHEDULES_WRITE,

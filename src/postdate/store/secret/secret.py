@@ -8,12 +8,13 @@ import secrets
 from base64 import b64decode
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from postdate.model.error import Code, Refusal, RefusedError
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -55,6 +56,15 @@ def key_id(key: bytes) -> int:
     """Name a key by a part of its hash, which tells nothing about it."""
     digest = sha256(b"postdate secret key" + key).digest()
     return int.from_bytes(digest[:KEY_ID_BYTES], "big")
+
+
+class KeyNeed(NamedTuple):
+    """A secret of a tenant, and the key that opens it."""
+
+    key_id: int
+    kind: str
+    """`destination`, `url` for what signs calls of bare URLs, or `payload`."""
+    name: str
 
 
 class Keyring:
@@ -110,6 +120,12 @@ def envelope_key(envelope: bytes) -> int:
 async def list_known(connection: Connection) -> set[int]:
     """Return the ids of the keys that have encrypted something here."""
     return {row[0] for row in await connection.fetch(query("secret_keys"))}
+
+
+async def list_needed(reader: Reader, tenant_id: int, limit: int) -> list[KeyNeed]:
+    """Return the keys that the secrets of a tenant need."""
+    rows = await reader.fetch(query("secret_needed"), tenant_id, limit)
+    return [KeyNeed(*row) for row in rows]
 
 
 async def admit(connection: Connection, keyring: Keyring) -> None:

@@ -7,6 +7,20 @@ SELECT pg_advisory_xact_lock(hashtext('postdate.secret_key'))
 -- name: secret_keys
 SELECT key_id FROM secret_key
 
+-- name: secret_needed
+-- The keys that the secrets of a tenant need: an envelope begins with a version and the id.
+SELECT ('x' || encode(substr(envelope, 2, 4), 'hex'))::bit(32)::bigint AS key_id, kind, name
+  FROM (SELECT secret AS envelope, 'destination' AS kind, name FROM destination
+         WHERE tenant_id = $1 AND secret IS NOT NULL
+         UNION ALL
+        SELECT config, 'destination', name FROM destination
+         WHERE tenant_id = $1 AND config IS NOT NULL
+         UNION ALL
+        SELECT secret, 'url', '' FROM signing_secret WHERE tenant_id = $1
+         UNION ALL
+        SELECT envelope, 'payload', '' FROM payload_key WHERE tenant_id = $1) AS held
+ ORDER BY kind, name LIMIT $2
+
 -- name: secret_note
 INSERT INTO secret_key (key_id) VALUES ($1) ON CONFLICT DO NOTHING
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from postdate.store.operate.node import KEY_ROLES
 from postdate.store.operate.vital import AuditRun
 from postdate.views.monitor.problem import (
     MAX_NAMED,
@@ -47,6 +48,7 @@ def find_cluster_problems(facts: ClusterFacts) -> list[OverviewProblem]:
         *_books(facts),
         *overdue_problems(facts.overdue, "/nodes"),
         *_roles(facts),
+        *_secret_keys(facts),
         *_silent(facts),
     ]
     return sorted(found, key=lambda each: (each.severity, each.since or facts.now))
@@ -79,6 +81,40 @@ def _roles(facts: ClusterFacts) -> Iterator[OverviewProblem]:
                 help="See the nodes",
                 runbook=runbook,
             )
+
+
+def _secret_keys(facts: ClusterFacts) -> Iterator[OverviewProblem]:
+    """Name the nodes that cannot open what others have encrypted."""
+    live = [node for node in facts.nodes if not node.silent]
+    lacking = [node for node in live if node.lacks]
+    for node in lacking[:MAX_NAMED]:
+        others = [each for each in live if not each.lacks and not KEY_ROLES.isdisjoint(each.roles)]
+        served = all(any(role in each.roles for each in others) for role in _key_roles(node))
+        yield OverviewProblem(
+            severity=Severity.FAILING if served else Severity.STOPPED,
+            text=f"Node {node.name} lacks the secret key {', '.join(node.lacks)}.",
+            cause="It was started with another POSTDATE_SECRET_KEY than those that encrypted.",
+            since=node.started_at,
+            holds_up="It leaves what needs the key to the others."
+            if served
+            else "No other node of its roles has the key: what needs it waits, and jobs fail when "
+            "they expire.",
+            link=f"/nodes/{node.node_id}",
+            help="See the node",
+            runbook="secret-key",
+        )
+    if len(lacking) > MAX_NAMED:
+        yield OverviewProblem(
+            severity=Severity.FAILING,
+            text=f"{count(len(lacking) - MAX_NAMED, 'more node')} without the secret key.",
+            link="/nodes",
+            help="See them",
+            runbook="secret-key",
+        )
+
+
+def _key_roles(node: NodeView) -> frozenset[str]:
+    return KEY_ROLES.intersection(node.roles)
 
 
 def _silent(facts: ClusterFacts) -> Iterator[OverviewProblem]:

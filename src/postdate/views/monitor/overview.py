@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -13,6 +13,7 @@ from postdate.model.tenant.test_clock import own_lane
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import job_list
 from postdate.store.operate import activity as activity_store
+from postdate.store.operate import node as node_store
 from postdate.store.operate import overview as store
 from postdate.store.operate import vital as vital_store
 from postdate.store.operate.overview import (
@@ -23,6 +24,7 @@ from postdate.store.operate.overview import (
 )
 from postdate.store.operate.vital import AuditRun
 from postdate.store.schedule import schedule as schedule_store
+from postdate.store.secret import secret as secret_store
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.store.timer.timer import LANE_APPROVAL, LANE_PAYMENT
 from postdate.views.foresight.due import lane_buckets as places_of
@@ -34,9 +36,13 @@ from postdate.views.monitor.activity import (
     ActivityView,
     activity_view,
 )
+from postdate.views.monitor.secret_key import MissingKey, find_missing
 
 MAX_COUNT: Final = 100
 """How far one bucket of a lane is counted: a lane of 8 buckets shows 800 exactly."""
+
+MAX_SECRETS: Final = 1000
+"""How many secrets of a tenant are looked at for the key that they need."""
 
 MAX_FAILED: Final = 25
 """The same for what failed."""
@@ -87,6 +93,7 @@ class SlowOverview(msgspec.Struct, frozen=True, kw_only=True):
     forecast: Forecast
     nodes: dict[str, int]
     """How many nodes of each role are alive."""
+    missing_keys: list[MissingKey]
     checks: list[AuditRun]
     """When the books of the whole cluster were last checked: for its operators only."""
 
@@ -193,6 +200,11 @@ class OverviewViews:
             payments_failed=failed.payments,
             forecast=await forecast(self._load, connection, tenant_id, lanes),
             nodes=await vital_store.nodes(connection),
+            missing_keys=find_missing(
+                await secret_store.list_needed(connection, tenant_id, MAX_SECRETS),
+                await node_store.list_keys(connection),
+                datetime.fromtimestamp(unix_ms / 1000, UTC),
+            ),
             checks=await vital_store.audits(connection),
         )
         if len(self._slow) >= MAX_REMEMBERED:

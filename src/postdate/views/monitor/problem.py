@@ -21,6 +21,7 @@ from postdate.store.operate.overview import (
 from postdate.views.foresight.money import MoneyView
 from postdate.views.halt import HaltView
 from postdate.views.monitor.overview import LaneBacklog, Overview
+from postdate.views.monitor.secret_key import MissingKey
 
 LATE_SECONDS: Final = 5.0
 """Work that has been due for longer than this is a problem, not a queue."""
@@ -85,6 +86,7 @@ def find_problems(facts: ProblemFacts) -> list[OverviewProblem]:
         *_payments(facts),
         *_will_fail(facts),
         *overdue_problems(facts.overdue, "/lanes"),
+        *_secret_keys(facts.overview.slow.missing_keys),
         *_schedules(facts),
         *_change_sets(facts.overview.broken_off),
         *(each for lane in facts.overview.lanes for each in _lane(lane, facts)),
@@ -164,6 +166,26 @@ def overdue_problems(sentences: Sequence[str], link: str) -> Iterator[OverviewPr
             link=link,
             help="See what is alive",
             runbook="overdue",
+        )
+
+
+def _secret_keys(missing: Sequence[MissingKey]) -> Iterator[OverviewProblem]:
+    for one in missing[:MAX_NAMED]:
+        whole = one.lacking + one.having
+        yield OverviewProblem(
+            severity=Severity.FAILING if one.having else Severity.STOPPED,
+            text=f"{one.lacking} of {whole} nodes with the role {one.role} lack the secret key "
+            f"{one.name}."
+            if one.having
+            else f"No node with the role {one.role} has the secret key {one.name}.",
+            cause=f"It opens {one.what}; POSTDATE_SECRET_KEY differs between the nodes.",
+            since=one.since,
+            holds_up="What such a node takes is left to the others, some seconds late."
+            if one.having
+            else "Jobs that need it are put off, and fail when they expire.",
+            link="/jobs?status=READY",
+            help="See what waits",
+            runbook="secret-key",
         )
 
 

@@ -6,12 +6,15 @@ CREATE TABLE node (
     name       text NOT NULL,
     roles      text[] NOT NULL,
     version    text NOT NULL,
+    -- Ids of the keys that it was given, as secret_key names them.
+    secret_keys bigint[] NOT NULL DEFAULT '{}',
     started_at timestamptz NOT NULL DEFAULT clock(),
     seen_at    timestamptz NOT NULL DEFAULT clock()
 );
 GRANT SELECT, INSERT, UPDATE, DELETE ON node TO postdate_writer;
--- A reader may count the live nodes of a role; their names are the operators'.
-GRANT SELECT (roles, seen_at) ON node TO postdate_reader;
+-- A reader may count the live nodes of a role, and those that have a key; their names are the
+-- operators'.
+GRANT SELECT (roles, seen_at, started_at, secret_keys) ON node TO postdate_reader;
 
 -- What of the history has been detached, and from where on it is whole. Belongs to no tenant.
 CREATE TABLE history (
