@@ -124,7 +124,8 @@ class Action:
     title: str
     button: str
     means: str
-    back: Callable[[PageRequest], str]
+    back: str | Callable[[PageRequest], str]
+    """The page that shows the result; names in braces stand for parts of the path."""
     does: Callable[[PageRequest], Awaitable[str | BulkRun]]
     fields: tuple[Field, ...] = ()
     danger: bool = False
@@ -161,12 +162,17 @@ class Action:
             answer = (
                 await begin(request, done)
                 if isinstance(done, BulkRun)
-                else request.finish(done, self.back(request))
+                else request.finish(done, self._back(request))
             )
         except Exception as error:  # noqa: BLE001 - an unknown one is raised again
             return await self._form(request, request.form, request.refusal_of(error), kept)
         request.session.drop_plan(request.form.get("once", ""))
         return answer
+
+    def _back(self, request: PageRequest) -> str:
+        if callable(self.back):
+            return self.back(request)
+        return self.back.format_map(request.http.path_params)
 
     def _complete(self, given: Mapping[str, str]) -> bool:
         early = [one.name for one in self.fields if not one.late]
@@ -193,7 +199,7 @@ class Action:
             action=self,
             subject=" ".join(params.values()),
             facts=facts,
-            back=self.back(request),
+            back=self._back(request),
             values=values,
             refusal=refusal,
             shown=shown,

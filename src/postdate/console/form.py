@@ -77,6 +77,16 @@ class FormField:
                 return str(value)
 
 
+def instant_field(
+    name: str, label: str, hint: str = "in UTC", *, required: bool = False, nullable: bool = False
+) -> FormField:
+    """Return a field for an instant."""
+    kind: FieldKind = "datetime-local"
+    return FormField(
+        name=name, label=label, kind=kind, hint=hint, required=required, nullable=nullable
+    )
+
+
 def _as_typed(text: str, _: str) -> str:
     return text
 
@@ -151,8 +161,11 @@ class EndpointForm:
     button: str
     means: str
     fields: tuple[FormField, ...]
-    done: Callable[[PageRequest, Answer], tuple[str, str]]
-    back: Callable[[PageRequest], str]
+    done: tuple[str, str] | Callable[[PageRequest, Answer], tuple[str, str]]
+    back: str
+    """The page behind *Go back*. Names in braces, here and in `done`, stand for parts of the path
+    and of the answer.
+    """
     stored: str = ""
     """The operation that reads what an edit begins with."""
     danger: bool = False
@@ -198,8 +211,14 @@ class EndpointForm:
         except Exception as error:  # noqa: BLE001 - an unknown one is raised again
             return self._render(request, request.form, request.refusal_of(error))
         request.services.overview.forget(request.actor.tenant_id)
-        notice, page = self.done(request, answer)
-        return request.finish(notice, page)
+        return request.finish(*self._done(request, answer))
+
+    def _done(self, request: PageRequest, answer: Answer) -> tuple[str, str]:
+        if callable(self.done):
+            return self.done(request, answer)
+        notice, page = self.done
+        known = {**answer, **request.http.path_params}
+        return notice.format_map(known), page.format_map(known)
 
     def body(self, form: Mapping[str, str]) -> dict[str, Any]:
         """Make the body of the request from what was typed; an empty field is left out.
@@ -236,7 +255,7 @@ class EndpointForm:
             form=self,
             values=values,
             subject=" ".join(str(part) for part in request.http.path_params.values()),
-            back=self.back(request),
+            back=self.back.format_map(request.http.path_params),
             refusal=refusal,
             commands=commands,
             once=request.key_of_form(refusal),

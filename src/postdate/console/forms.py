@@ -11,6 +11,7 @@ from postdate.console.form import (
     EndpointForm,
     FormField,
     call_endpoint,
+    instant_field,
 )
 from postdate.console.page_request import PageRequest
 from postdate.console.pages.schedule import NOTES
@@ -61,18 +62,18 @@ JOB: Final = EndpointForm(
     means="It runs once, at the instant given, or now if there is none.",
     fields=(
         *_DESTINATION,
-        FormField(name="run_at", label="Run at", kind="datetime-local", hint=_WHEN_HINT),
+        instant_field("run_at", "Run at", _WHEN_HINT),
         FormField(name="delay_seconds", label="Delay in seconds", kind="decimal"),
         FormField(name="lane", label="Lane", hint="default if empty"),
         FormField(name="payload", label="Payload", kind="json", hint="JSON"),
         FormField(name="description", label="Description"),
         FormField(name="timeout_seconds", label="Timeout in seconds", kind="decimal"),
         FormField(name="retry", label="Retry", kind="json", hint=f"JSON; {_AS_SET}"),
-        FormField(name="expires_at", label="Expires", kind="datetime-local", hint="in UTC"),
+        instant_field("expires_at", "Expires"),
         FormField(name="metadata", label="Metadata", kind="json", hint="JSON"),
     ),
-    done=lambda _, job: (f"Job {job['job_id']} was accepted.", f"/jobs/{job['job_id']}"),
-    back=lambda _: "/jobs",
+    done=("Job {job_id} was accepted.", "/jobs/{job_id}"),
+    back="/jobs",
 )
 JOB_EDIT: Final = EndpointForm(
     path="/jobs/{job_id:uuid}/edit",
@@ -92,15 +93,10 @@ JOB_EDIT: Final = EndpointForm(
             hint=_AS_SET,
             nullable=True,
         ),
-        FormField(
-            name="expires_at", label="Expires", kind="datetime-local", hint="in UTC", nullable=True
-        ),
+        instant_field("expires_at", "Expires", nullable=True),
     ),
-    done=lambda request, _: (
-        f"Job {request.param('job_id')} was changed.",
-        f"/jobs/{request.param('job_id')}",
-    ),
-    back=lambda request: f"/jobs/{request.param('job_id')}",
+    done=("Job {job_id} was changed.", "/jobs/{job_id}"),
+    back="/jobs/{job_id}",
 )
 PAYMENT: Final = EndpointForm(
     path="/new/payment",
@@ -115,16 +111,13 @@ PAYMENT: Final = EndpointForm(
         FormField(
             name="amount", label="Amount", kind="whole", required=True, hint="in minor units"
         ),
-        FormField(name="scheduled_time", label="Due", kind="datetime-local", hint=_WHEN_HINT),
+        instant_field("scheduled_time", "Due", _WHEN_HINT),
         FormField(name="delay_seconds", label="Delay in seconds", kind="decimal"),
         FormField(name="description", label="Description"),
         FormField(name="funding", label="Funding", kind="choice", choices=("hold", "at_execution")),
     ),
-    done=lambda _, made: (
-        f"Payment {made['payment_id']} is scheduled.",
-        f"/payments/{made['payment_id']}",
-    ),
-    back=lambda _: "/payments",
+    done=("Payment {payment_id} is scheduled.", "/payments/{payment_id}"),
+    back="/payments",
 )
 ACCOUNT: Final = EndpointForm(
     path="/new/account",
@@ -140,11 +133,8 @@ ACCOUNT: Final = EndpointForm(
         FormField(name="currency", label="Currency", hint="such as EUR; any if empty"),
         FormField(name="note", label="Note"),
     ),
-    done=lambda _, made: (
-        f"Account {made['account_id']} was created.",
-        f"/accounts/{made['account_id']}",
-    ),
-    back=lambda _: "/accounts",
+    done=("Account {account_id} was created.", "/accounts/{account_id}"),
+    back="/accounts",
 )
 ACCOUNT_EDIT: Final = EndpointForm(
     path="/accounts/{account_id}/edit",
@@ -159,11 +149,8 @@ ACCOUNT_EDIT: Final = EndpointForm(
         FormField(name="max_amount", label="Largest payment", kind="whole", nullable=True),
         FormField(name="note", label="Note", nullable=True),
     ),
-    done=lambda request, _: (
-        f"Account {request.param('account_id')} was changed.",
-        f"/accounts/{request.param('account_id')}",
-    ),
-    back=lambda request: f"/accounts/{request.param('account_id')}",
+    done=("Account {account_id} was changed.", "/accounts/{account_id}"),
+    back="/accounts/{account_id}",
 )
 
 
@@ -193,7 +180,7 @@ DESTINATION: Final = EndpointForm(
         ),
     ),
     done=_made_destination,
-    back=lambda _: "/destinations",
+    back="/destinations",
 )
 DESTINATION_EDIT: Final = EndpointForm(
     path="/destinations/{name}/edit",
@@ -204,11 +191,8 @@ DESTINATION_EDIT: Final = EndpointForm(
     means="Limits count for what starts from now on; an empty limit is none.",
     stored="get_destination",
     fields=(FormField(name="url", label="URL", hint="of a webhook"), *_LIMITS),
-    done=lambda request, _: (
-        f"Destination {request.param('name')} was changed.",
-        f"/destinations/{request.param('name')}",
-    ),
-    back=lambda request: f"/destinations/{request.param('name')}",
+    done=("Destination {name} was changed.", "/destinations/{name}"),
+    back="/destinations/{name}",
 )
 SUBSCRIPTION: Final = EndpointForm(
     path="/new/subscription",
@@ -232,11 +216,8 @@ SUBSCRIPTION: Final = EndpointForm(
         FormField(name="accounts", label="Only these accounts", kind="lines"),
         FormField(name="from", label="From", hint="now, beginning, or an instant"),
     ),
-    done=lambda _, made: (
-        f"Subscription {made['subscription_id']} was created.",
-        "/subscriptions",
-    ),
-    back=lambda _: "/subscriptions",
+    done=("Subscription {subscription_id} was created.", "/subscriptions"),
+    back="/subscriptions",
 )
 LANE_EDIT: Final = EndpointForm(
     path="/lanes/{lane}/edit",
@@ -263,8 +244,8 @@ LANE_EDIT: Final = EndpointForm(
         ),
         *_LIMITS,
     ),
-    done=lambda request, _: (f"Lane {request.param('lane')} was changed.", "/lanes"),
-    back=lambda _: "/lanes",
+    done=("Lane {lane} was changed.", "/lanes"),
+    back="/lanes",
 )
 _RULE: Final = (
     FormField(name="name", label="Name"),
@@ -272,8 +253,8 @@ _RULE: Final = (
     FormField(name="every_seconds", label="Every … seconds", kind="whole"),
     FormField(name="rrule", label="RRULE", hint="such as FREQ=MONTHLY;BYMONTHDAY=-1"),
     FormField(name="timezone", label="Time zone", hint="UTC if empty"),
-    FormField(name="start_at", label="Starts", kind="datetime-local", hint="in UTC"),
-    FormField(name="end_at", label="Ends", kind="datetime-local", hint="in UTC"),
+    instant_field("start_at", "Starts"),
+    instant_field("end_at", "Ends"),
     FormField(name="calendar", label="Calendar", hint="its name"),
     FormField(name="roll", label="On closed days", kind="choice", choices=tuple(map(str, Roll))),
     FormField(
@@ -316,11 +297,8 @@ SCHEDULE: Final = EndpointForm(
         FormField(name="template.payment.amount", label="Payment: amount", kind="whole"),
     ),
     preview="/new/schedule/preview",
-    done=lambda _, made: (
-        f"Schedule {made['schedule_id']} was created.",
-        f"/schedules/{made['schedule_id']}",
-    ),
-    back=lambda _: "/schedules",
+    done=("Schedule {schedule_id} was created.", "/schedules/{schedule_id}"),
+    back="/schedules",
 )
 SCHEDULE_EDIT: Final = EndpointForm(
     path="/schedules/{schedule_id:uuid}/edit",
@@ -342,11 +320,8 @@ SCHEDULE_EDIT: Final = EndpointForm(
         for one in _RULE
     ),
     preview="/new/schedule/preview",
-    done=lambda request, _: (
-        f"Schedule {request.param('schedule_id')} has a new version.",
-        f"/schedules/{request.param('schedule_id')}",
-    ),
-    back=lambda request: f"/schedules/{request.param('schedule_id')}",
+    done=("Schedule {schedule_id} has a new version.", "/schedules/{schedule_id}"),
+    back="/schedules/{schedule_id}",
 )
 KEY: Final = EndpointForm(
     path="/new/key",
@@ -366,7 +341,7 @@ KEY: Final = EndpointForm(
         FormField(name="note", label="What it is for"),
         FormField(name="accounts", label="Only these accounts", kind="lines"),
         FormField(name="max_amount", label="Largest payment", kind="whole"),
-        FormField(name="expires_at", label="Ends", kind="datetime-local", hint="in UTC"),
+        instant_field("expires_at", "Ends"),
     ),
     done=lambda _, made: (
         f"The new key, shown only now: {made['key']} (id {made['key_id']})."
@@ -374,7 +349,7 @@ KEY: Final = EndpointForm(
         else f"This form was already submitted and created the key {made['key_id']}.",
         "/settings",
     ),
-    back=lambda _: "/settings",
+    back="/settings",
 )
 FORMS: Final = (
     JOB,

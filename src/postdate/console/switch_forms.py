@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from postdate.console.form import Answer, EndpointForm, FormField
+from postdate.console.form import Answer, EndpointForm, FormField, instant_field
 from postdate.console.page_request import PageRequest
 
 _NOTE: Final = FormField(
@@ -18,8 +18,8 @@ PURGE: Final = EndpointForm(
     means="The failed job and its attempts are removed for good; the events keep that it was.",
     fields=(),
     danger=True,
-    done=lambda request, _: (f"Job {request.param('job_id')} was purged.", "/dead-letters"),
-    back=lambda request: f"/jobs/{request.param('job_id')}",
+    done=("Job {job_id} was purged.", "/dead-letters"),
+    back="/jobs/{job_id}",
 )
 
 
@@ -49,7 +49,7 @@ DESTINATION_ROTATE: Final = EndpointForm(
         ),
     ),
     done=_rotated,
-    back=lambda request: f"/destinations/{request.param('name')}",
+    back="/destinations/{name}",
 )
 DESTINATION_DELETE: Final = EndpointForm(
     path="/destinations/{name}/delete",
@@ -60,8 +60,8 @@ DESTINATION_DELETE: Final = EndpointForm(
     means="Jobs and subscriptions that name it fail from then on.",
     fields=(),
     danger=True,
-    done=lambda request, _: (f"Destination {request.param('name')} was deleted.", "/destinations"),
-    back=lambda request: f"/destinations/{request.param('name')}",
+    done=("Destination {name} was deleted.", "/destinations"),
+    back="/destinations/{name}",
 )
 KILL: Final = EndpointForm(
     path="/halts/kill",
@@ -73,8 +73,8 @@ KILL: Final = EndpointForm(
     "is released. What runs is not interrupted.",
     fields=(_NOTE,),
     danger=True,
-    done=lambda *_: ("The kill switch is on: nothing of this tenant starts or settles.", "/"),
-    back=lambda _: "/settings",
+    done=("The kill switch is on: nothing of this tenant starts or settles.", "/"),
+    back="/settings",
 )
 RELEASE: Final = EndpointForm(
     path="/halts/release",
@@ -84,8 +84,8 @@ RELEASE: Final = EndpointForm(
     button="Release",
     means="What became due meanwhile starts and settles, in order.",
     fields=(),
-    done=lambda *_: ("The kill switch is off.", "/"),
-    back=lambda _: "/settings",
+    done=("The kill switch is off.", "/"),
+    back="/settings",
 )
 FREEZE: Final = EndpointForm(
     path="/halts/freeze",
@@ -95,14 +95,14 @@ FREEZE: Final = EndpointForm(
     button="Freeze",
     means="The tenant stands still in the window: `hold` starts nothing, `drain` accepts nothing.",
     fields=(
-        FormField(name="until", label="Until", kind="datetime-local", required=True, hint="in UTC"),
-        FormField(name="from", label="From", kind="datetime-local", hint="in UTC; now if empty"),
+        instant_field("until", "Until", required=True),
+        instant_field("from", "From", "in UTC; now if empty"),
         FormField(name="mode", label="Mode", kind="choice", choices=("hold", "drain")),
         _NOTE,
     ),
     danger=True,
-    done=lambda *_: ("The freeze window is set.", "/"),
-    back=lambda _: "/settings",
+    done=("The freeze window is set.", "/"),
+    back="/settings",
 )
 THAW: Final = EndpointForm(
     path="/halts/thaw",
@@ -112,7 +112,7 @@ THAW: Final = EndpointForm(
     button="End it",
     means="What became due meanwhile starts and settles, in order.",
     fields=(),
-    done=lambda *_: ("The freeze window has ended.", "/"),
-    back=lambda _: "/settings",
+    done=("The freeze window has ended.", "/"),
+    back="/settings",
 )
 SWITCHES: Final = (PURGE, DESTINATION_ROTATE, DESTINATION_DELETE, KILL, RELEASE, FREEZE, THAW)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from postdate.console.form import Answer, EndpointForm, FormField
+from postdate.console.form import Answer, EndpointForm, FormField, instant_field
 from postdate.console.page_request import PageRequest
 from postdate.model.setting.table import SETTINGS, TenantMay
 from postdate.model.tenant.identity import Scope
@@ -13,12 +13,7 @@ CHANGE: Final = "changes.0."
 """Where the one change of a form stands in the body."""
 
 _NOTE: Final = FormField(name="note", label="Why", hint="kept with the draft")
-_AHEAD: Final = FormField(
-    name="until_at",
-    label="Look ahead until",
-    kind="datetime-local",
-    hint="in UTC; one day if empty",
-)
+_AHEAD: Final = instant_field("until_at", "Look ahead until", "in UTC; one day if empty")
 _LANE: Final = FormField(name=f"{CHANGE}lane", label="Lane", required=True)
 _SCHEDULE: Final = FormField(
     name=f"{CHANGE}schedule_id", label="Schedule", required=True, hint="its id"
@@ -33,23 +28,15 @@ _FILTER: Final = (
     ),
     FormField(name=f"{CHANGE}filter.lane", label="Lane", hint="any if empty"),
     FormField(name=f"{CHANGE}filter.schedule_id", label="Schedule", hint="its id; any if empty"),
-    FormField(
-        name=f"{CHANGE}filter.due_after", label="Due from", kind="datetime-local", hint="in UTC"
-    ),
-    FormField(
-        name=f"{CHANGE}filter.due_before", label="Due before", kind="datetime-local", hint="in UTC"
-    ),
+    instant_field(f"{CHANGE}filter.due_after", "Due from"),
+    instant_field(f"{CHANGE}filter.due_before", "Due before"),
 )
 _PAYMENTS: Final = (
     FormField(name=f"{CHANGE}filter.from_account_id", label="From account", hint="any if empty"),
     FormField(name=f"{CHANGE}filter.to_account_id", label="To account", hint="any if empty"),
     FormField(name=f"{CHANGE}filter.schedule_id", label="Schedule", hint="its id; any if empty"),
-    FormField(
-        name=f"{CHANGE}filter.due_after", label="Due after", kind="datetime-local", hint="in UTC"
-    ),
-    FormField(
-        name=f"{CHANGE}filter.due_before", label="Due before", kind="datetime-local", hint="in UTC"
-    ),
+    instant_field(f"{CHANGE}filter.due_after", "Due after"),
+    instant_field(f"{CHANGE}filter.due_before", "Due before"),
 )
 _OWN_SETTINGS: Final = tuple(
     sorted(name for name, each in SETTINGS.items() if each.tenant_may is not TenantMay.NOTHING)
@@ -76,7 +63,7 @@ def _form(kind: str, title: str, means: str, scope: Scope, *fields: FormField) -
         fixed={f"{CHANGE}type": kind},
         needs=scope,
         done=_drafted,
-        back=lambda _: "/what-if",
+        back="/what-if",
     )
 
 
@@ -128,19 +115,8 @@ WHAT_IF: Final = (
         "What if everything stood still for a while?",
         "What is due in the window would wait for its end.",
         Scope.ADMIN,
-        FormField(
-            name=f"{CHANGE}from_at",
-            label="From",
-            kind="datetime-local",
-            hint="in UTC; now if empty",
-        ),
-        FormField(
-            name=f"{CHANGE}until_at",
-            label="Until",
-            kind="datetime-local",
-            hint="in UTC",
-            required=True,
-        ),
+        instant_field(f"{CHANGE}from_at", "From", "in UTC; now if empty"),
+        instant_field(f"{CHANGE}until_at", "Until", required=True),
     ),
     _form(
         "reschedule_jobs",
@@ -148,13 +124,7 @@ WHAT_IF: Final = (
         "The jobs that match now would be due at another time.",
         Scope.JOBS_WRITE,
         *_FILTER,
-        FormField(
-            name=f"{CHANGE}to.run_at",
-            label="New time",
-            kind="datetime-local",
-            hint="in UTC",
-            required=True,
-        ),
+        instant_field(f"{CHANGE}to.run_at", "New time", required=True),
         FormField(
             name=f"{CHANGE}to.spread_seconds",
             label="Spread over seconds",
@@ -176,13 +146,7 @@ WHAT_IF: Final = (
         "of the filter.",
         Scope.PAYMENTS_WRITE,
         *_PAYMENTS,
-        FormField(
-            name=f"{CHANGE}to.scheduled_time",
-            label="New time",
-            kind="datetime-local",
-            hint="in UTC",
-            required=True,
-        ),
+        instant_field(f"{CHANGE}to.scheduled_time", "New time", required=True),
     ),
     _form(
         "cancel_payments",
@@ -232,7 +196,7 @@ SEVERAL: Final = EndpointForm(
         _AHEAD,
     ),
     done=_drafted,
-    back=lambda _: "/what-if",
+    back="/what-if",
 )
 WHAT_IF_FORMS: Final = (*WHAT_IF, SEVERAL)
 

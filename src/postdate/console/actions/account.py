@@ -14,10 +14,6 @@ from postdate.model.tenant.identity import Identity, Scope
 Change = Callable[[Accounts, Identity, str], Awaitable[object]]
 
 
-def _back(request: PageRequest) -> str:
-    return f"/accounts/{request.param('account_id')}"
-
-
 def _changing(change: Change, done: str) -> Callable[[PageRequest], Awaitable[str]]:
     async def does(request: PageRequest) -> str:
         account_id: str = request.param("account_id")
@@ -51,7 +47,7 @@ ACTIONS: Final = (
         title="Freeze account",
         button="Freeze",
         means="New payments from and to it are refused. Scheduled payments are unaffected.",
-        back=_back,
+        back="/accounts/{account_id}",
         does=_changing(Accounts.freeze, "frozen"),
         same=EquivalentCommand(
             "POST /accounts/{account_id}/freeze", "", "account freeze {account_id}"
@@ -64,7 +60,7 @@ ACTIONS: Final = (
         title="Unfreeze account",
         button="Unfreeze",
         means="Payments from and to it are accepted again.",
-        back=_back,
+        back="/accounts/{account_id}",
         does=_changing(Accounts.unfreeze, "open again"),
         same=EquivalentCommand(
             "POST /accounts/{account_id}/unfreeze", "", "account unfreeze {account_id}"
@@ -76,7 +72,7 @@ ACTIONS: Final = (
         title="Close account",
         button="Close permanently",
         means="It must be empty and without holds. It cannot be reopened; its history is kept.",
-        back=_back,
+        back="/accounts/{account_id}",
         does=_changing(Accounts.close, "closed"),
         same=EquivalentCommand("DELETE /accounts/{account_id}", "", "account close {account_id}"),
         danger=True,
@@ -87,7 +83,7 @@ ACTIONS: Final = (
         title="Adjust account",
         button="Adjust",
         means="Credits the account from the issuer, or debits it by a negative amount, at once.",
-        back=_back,
+        back="/accounts/{account_id}",
         does=_adjust,
         same=EquivalentCommand(
             "POST /accounts/{account_id}/adjustments",

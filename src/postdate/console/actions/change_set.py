@@ -7,10 +7,6 @@ from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 
 
-def _back(request: PageRequest) -> str:
-    return f"/change-sets/{request.param('change_set_id')}"
-
-
 async def _apply(request: PageRequest) -> str:
     sets = request.services.change_set
     done = await sets.apply(request.actor, request.uuid("change_set_id"))
@@ -37,7 +33,7 @@ ACTIONS: Final = (
         means="The changes are made one after the other. Jobs and payments that have begun or "
         "ended meanwhile are left alone. If it is broken off, apply it again: it goes on where it "
         "was.",
-        back=_back,
+        back="/change-sets/{change_set_id}",
         does=_apply,
         danger=True,
         same=EquivalentCommand(
@@ -51,7 +47,7 @@ ACTIONS: Final = (
         button="Undo the changes",
         means="The changes are taken back, the last first. Refused once a job or payment that was "
         "moved has been executed; a cancelled one is created anew.",
-        back=_back,
+        back="/change-sets/{change_set_id}",
         does=_undo,
         danger=True,
         same=EquivalentCommand(

@@ -147,7 +147,7 @@ ACTIONS: Final = (
         title="Redrive failed jobs",
         button="Redrive these",
         means=_MEANS,
-        back=lambda _: "/dead-letters",
+        back="/dead-letters",
         does=_redrive,
         same=EquivalentCommand(
             "POST /dead-letters/redrive",
@@ -165,7 +165,7 @@ ACTIONS: Final = (
         title="Redrive failed jobs by filter",
         button="Redrive these",
         means=_MEANS,
-        back=lambda _: "/dead-letters",
+        back="/dead-letters",
         does=_redrive_all,
         rehearse=_rehearse,
         same=EquivalentCommand(

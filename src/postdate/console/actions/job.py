@@ -15,10 +15,6 @@ WHEN: Final = Field(name="at", label="New time", kind="datetime-local", hint="in
 """The field of everything that moves something to another instant."""
 
 
-def _back(request: PageRequest) -> str:
-    return f"/jobs/{request.param('job_id')}"
-
-
 async def _run_now(request: PageRequest) -> str:
     job_id = request.uuid("job_id")
     await request.services.job.change.run_now(request.actor.tenant_id, job_id, request.actor.key_id)
@@ -83,7 +79,7 @@ def _action(
         title=f"{button}: job",
         button=button,
         means=means,
-        back=_back,
+        back="/jobs/{job_id}",
         does=does,
         fields=fields,
         danger=verb == "cancel",

@@ -87,7 +87,7 @@ ACTIONS: Final = (
         title="Revoke key",
         button="Revoke permanently",
         means="Requests with it are refused from now on. If it is your own, you are signed out.",
-        back=lambda _: "/settings",
+        back="/settings",
         does=_revoke,
         danger=True,
         same=EquivalentCommand("DELETE /keys/{key_id}", "", "key revoke {key_id}"),
@@ -98,7 +98,7 @@ ACTIONS: Final = (
         title="Rotate key",
         button="Create new key",
         means="A new key with the same rights is shown once; the old one works for the overlap.",
-        back=lambda _: "/settings",
+        back="/settings",
         does=_rotate,
         fields=(
             Field(

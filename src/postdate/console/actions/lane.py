@@ -35,7 +35,7 @@ ACTIONS: Final = (
         button="Pause",
         means="No job of this lane starts until it is resumed. Running jobs continue, and new jobs "
         "are still accepted.",
-        back=lambda _: "/lanes",
+        back="/lanes",
         does=_pause,
         same=EquivalentCommand(
             "POST /lanes/{lane}/pause", '{"note": "<note>"}', "lane pause {lane} --reason {note}"
@@ -49,7 +49,7 @@ ACTIONS: Final = (
         title="Resume lane",
         button="Resume",
         means="Jobs that became due meanwhile start as fast as the lane allows.",
-        back=lambda _: "/lanes",
+        back="/lanes",
         does=_resume,
         same=EquivalentCommand("POST /lanes/{lane}/resume", "", "lane resume {lane}"),
     ),

@@ -10,10 +10,6 @@ from postdate.model.payment.payment import When
 from postdate.model.tenant.identity import Scope
 
 
-def _back(request: PageRequest) -> str:
-    return f"/payments/{request.param('payment_id')}"
-
-
 async def _cancel(request: PageRequest) -> str:
     payment_id = request.uuid("payment_id")
     await request.services.payment.change.cancel(request.actor, payment_id)
@@ -48,7 +44,7 @@ ACTIONS: Final = (
         title="Approve payment",
         button="Approve",
         means="It may be settled from now on. You cannot approve a payment you requested.",
-        back=_back,
+        back="/payments/{payment_id}",
         does=_approve,
         fields=(Field(name="note", label="Note", hint="recorded in the audit", required=False),),
         same=EquivalentCommand(
@@ -63,7 +59,7 @@ ACTIONS: Final = (
         title="Refuse payment",
         button="Refuse",
         means="It ends as CANCELLED, no money moves, and the held amount is released.",
-        back=_back,
+        back="/payments/{payment_id}",
         does=_refuse,
         fields=(Field(name="note", label="Reason", hint=REASON.hint),),
         danger=True,
@@ -80,7 +76,7 @@ ACTIONS: Final = (
         button="Reschedule",
         means="It is settled at the new time; a held amount stays held. A payment that needs a "
         "decision is attempted again then.",
-        back=_back,
+        back="/payments/{payment_id}",
         does=_reschedule,
         fields=(WHEN,),
         same=EquivalentCommand(
@@ -95,7 +91,7 @@ ACTIONS: Final = (
         title="Cancel payment",
         button="Cancel payment",
         means="It ends as CANCELLED, no money moves, and the held amount is released.",
-        back=_back,
+        back="/payments/{payment_id}",
         does=_cancel,
         danger=True,
         same=EquivalentCommand(

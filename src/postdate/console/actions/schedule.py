@@ -35,10 +35,6 @@ _UNTIL: Final = Field(
 )
 
 
-def _back(request: PageRequest) -> str:
-    return f"/schedules/{request.param('schedule_id')}"
-
-
 async def _pause(request: PageRequest) -> str:
     reason = reason_of(request)
     await request.services.schedule.change.pause(request.actor, request.uuid("schedule_id"), reason)
@@ -129,7 +125,7 @@ def _action(
         title=f"{button}: schedule",
         button=button,
         means=means,
-        back=(lambda _: "/schedules") if verb == "delete" else _back,
+        back="/schedules" if verb == "delete" else "/schedules/{schedule_id}",
         does=does,
         fields=fields,
         danger=verb in {"pause", "delete"},

@@ -82,10 +82,6 @@ async def _replay(request: PageRequest) -> str:
     return f"The subscription continues after event {position:,}."
 
 
-def _back(_: PageRequest) -> str:
-    return "/subscriptions"
-
-
 ACTIONS: Final = (
     Action(
         path=f"{_PATH}/pause",
@@ -93,7 +89,7 @@ ACTIONS: Final = (
         title="Pause subscription",
         button="Pause",
         means="Nothing is delivered until it is resumed; then it continues where it was.",
-        back=_back,
+        back="/subscriptions",
         does=_pause,
         fields=(REASON,),
         danger=True,
@@ -109,7 +105,7 @@ ACTIONS: Final = (
         title="Resume subscription",
         button="Resume",
         means="Events that were recorded meanwhile are delivered, in order.",
-        back=_back,
+        back="/subscriptions",
         does=_resume,
         same=EquivalentCommand(
             f"PATCH {_CALL}", '{"paused": false}', "subscription resume {subscription_id}"
@@ -122,7 +118,7 @@ ACTIONS: Final = (
         button="Replay",
         means="It continues from another event: back to send events again, forward to skip some. "
         "The receiver must tolerate the same event twice.",
-        back=_back,
+        back="/subscriptions",
         does=_replay,
         fields=(Field(name="from", label="After event", hint="beginning, now, or a number"),),
         same=EquivalentCommand(
@@ -138,7 +134,7 @@ ACTIONS: Final = (
         title="Delete subscription",
         button="Delete",
         means="Nothing more is delivered, and its position is lost.",
-        back=_back,
+        back="/subscriptions",
         does=_delete,
         danger=True,
         same=EquivalentCommand(f"DELETE {_CALL}", "", "subscription delete {subscription_id}"),
