@@ -4,33 +4,25 @@ One tenant has them all at once, so that one page of a real browser shows them; 
 done as its link says, and the same page, which lives, no longer shows what is over.
 """
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
-from playwright.async_api import BrowserContext, Locator, Page, expect
+from playwright.async_api import Locator, Page, expect
 
-from conftest import INTERNAL_TOKEN, SECRET_KEY, Api
+from conftest import INTERNAL_TOKEN, Api
 from postdate.delivery.breaker import FAILURES, Health
 from postdate.intake.tenant.tenant import Tenants
 from postdate.node import initial_key as first
-from postdate.node import worker as worker_stage
-from postdate.node.node import Node
-from postdate.node.settings import ProcessSettings
 from postdate.store.operate import vital as vital_store
-from postdate.store.secret.secret import key_id as key_id_of
-from postdate.store.secret.secret import parse_key
 from postdate.views.foresight import money
 from postdate.views.monitor import overview
 from postdate.views.monitor.overdue import Overdue
 from postdate.worker.trouble import TroubleReporter
 from support.real_browser import make, needs_chromium, sign_in
-from support.receiver import Receiver
 
 pytestmark = needs_chromium
 expect.set_options(timeout=30_000)
@@ -395,75 +387,3 @@ async def test_every_problem_of_the_cluster_is_shown_to_its_operators(
         for name in ("round", "prove", "reconcile", "verify"):
             async with api.node.database.write() as connection:
                 await vital_store.audited(connection, name, 1.0, 0)
-
-
-@asynccontextmanager
-async def at_work(api: Api, settings: ProcessSettings) -> AsyncIterator[None]:
-    """Run a worker node of the same database until the end, then sign it off."""
-    node = Node(settings=settings, database=api.node.database, roles=["worker"])
-    await node.refresh_settings()
-    await node.beat()
-    loops = [*worker_stage.loops(node), *node.housekeeping()]
-    running = [asyncio.create_task(loop.run()) for loop in loops]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.stop()
-        await asyncio.gather(*running)
-        await run(api, "DELETE FROM node WHERE node_id = $1", node.node_id)
-        await node.close()
-
-
-async def opened(page: Page) -> BrowserContext:
-    """Open another context, which is signed in as somebody else."""
-    browser = page.context.browser
-    assert browser
-    return await browser.new_context()
-
-
-async def test_a_secret_key_that_workers_lack_is_a_problem_of_both_lists(
-    page: Page, tab: Page, api: Api, receiver: Receiver
-) -> None:
-    tenants = Tenants(api.node.database)
-    await first.ensure_tenant(tenants)
-    operator = (await tenants.issue(first.TENANT, ["admin"])).key
-    await make(api, "/destinations", {"name": "crm", "url": receiver.url("/crm")})
-    key = f"{key_id_of(parse_key(SECRET_KEY)):08x}"
-    other = ProcessSettings(secret_key="ab" * 32, allow_private_targets="127.0.0.0/8")
-    own = ProcessSettings(secret_key=SECRET_KEY, allow_private_targets="127.0.0.0/8")
-    async with at_work(api, other):
-        wanted = {"type": "webhook", "name": "crm"}
-        waiting = await job(api, "calls", destination=wanted)
-        await page.goto(api.url + "/")
-        none = page.locator("#problems li.stopped", has_text=f"has the secret key {key}.")
-        await expect(none).to_contain_text("It opens the secrets of crm")
-        await expect(none).to_contain_text("fail when they expire")
-        await expect(none).to_contain_text("Since")
-        await expect(none).to_contain_text("Runbook: secret-key")
-        for status in ("PENDING", "READY"):  # put off again and again
-            await tab.goto(f"{api.url}/jobs/{waiting}", wait_until="domcontentloaded")
-            while status not in (await tab.locator("h1 + .badge").text_content() or ""):
-                await tab.reload(wait_until="domcontentloaded")
-            why = f"No node with the role worker has had the secret key {key}"
-            await expect(tab.locator("p.why")).to_contain_text(why)
-        assert receiver.arrivals == []
-        desk = await (await opened(page)).new_page()
-        await sign_in(desk, api, operator)
-        await desk.goto(api.url + "/")
-        alone = desk.locator("#cluster-problems li.stopped", has_text=f"lacks the secret key {key}")
-        await expect(alone).to_contain_text("No other node of its roles has the key")
-        await follow(desk, alone.get_by_role("link", name="See the node", exact=True))
-        await expect(desk.locator("p.why")).to_contain_text("give it the same POSTDATE_SECRET_KEY")
-        async with at_work(api, own):
-            some = page.locator("#problems li.failing", has_text="1 of 2 nodes with the role")
-            await expect(some).to_contain_text("left to the others")
-            await expect(none).to_have_count(0)
-            await desk.goto(api.url + "/")
-            rest = desk.locator("#cluster-problems li.failing", has_text="lacks the secret key")
-            await expect(rest).to_contain_text("It leaves what needs the key to the others")
-            await tab.reload(wait_until="domcontentloaded")
-            while "COMPLETED" not in (await tab.locator("h1 + .badge").text_content() or ""):
-                await tab.reload(wait_until="domcontentloaded")
-        await desk.context.close()
-    assert [each.path for each in receiver.arrivals] == ["/crm"]
