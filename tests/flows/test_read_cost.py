@@ -11,6 +11,7 @@ from conftest import Api, app_dsn
 from faults import sweep
 from faults.pg_proxy import Plan
 from faults.sweep import Nodes
+from postdate.model.ids import MAX_ID
 from postdate.model.status import JobStatus, PaymentStatus
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.connection.database import Database
@@ -20,7 +21,7 @@ from postdate.store.timer.lane import LaneDirectory
 from postdate.views.account import MAX_VERSION, AccountViews
 from postdate.views.job import JobFilter, JobViews
 from postdate.views.monitor.vitals import PARTS, Vitals
-from postdate.views.payment import NEWEST, PaymentFilter, PaymentViews
+from postdate.views.payment import PaymentFilter, PaymentViews
 from postdate.views.schedule import ScheduleViews
 from support.job import failed
 from support.schedule import create
@@ -97,10 +98,10 @@ READS: dict[str, Read] = {
     "schedules": lambda w: w.schedules.page(w.who, None, 9),
     "payment": lambda w: w.payments.find(w.who, w.ids["payment"]),
     "payments of an account": lambda w: w.payments.page(
-        w.who, PaymentFilter(account_id="bert"), NEWEST, 1
+        w.who, PaymentFilter(account_id="bert"), MAX_ID, 1
     ),
     "pending payments": lambda w: w.payments.page(
-        w.who, PaymentFilter(status=PaymentStatus.PENDING), NEWEST, 1
+        w.who, PaymentFilter(status=PaymentStatus.PENDING), MAX_ID, 1
     ),
 }
 

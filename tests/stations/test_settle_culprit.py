@@ -6,12 +6,13 @@ import asyncpg
 import pytest
 
 from conftest import Clock, owner_dsn
+from postdate.model.ids import MAX_ID
 from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.settlement.settler import Settler
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
-from postdate.views.payment import NEWEST, PaymentFilter, PaymentViews
+from postdate.views.payment import PaymentFilter, PaymentViews
 from postdate.views.payment_shape import PaymentView
 from support.bank import Bank, drain, settler
 
@@ -117,7 +118,7 @@ async def test_a_broken_payment_says_that_it_waits_for_a_person_and_is_listed(
     for account_id in (None, "b"):
         for broken, expected in ((True, bad), (False, good)):
             wanted = PaymentFilter(account_id, broken=broken)
-            page, _ = await views.page(operator_of(bank), wanted, NEWEST, 10)
+            page, _ = await views.page(operator_of(bank), wanted, MAX_ID, 10)
             assert [each.payment_id for each in page] == [expected]
 
 

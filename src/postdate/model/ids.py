@@ -9,8 +9,11 @@ from uuid import UUID
 BUCKETS: Final = 64
 """Every hot row belongs to one of this many buckets. Changing it means rewriting every row."""
 
+MIN_ID: Final = UUID(int=0)
+"""Below every id that we make: where a list begins that goes up."""
+
 MAX_ID: Final = UUID(int=(1 << 128) - 1)
-"""Above every id that we make."""
+"""Above every id that we make: where a list begins that goes down."""
 
 _RANDOM_BITS: Final = 62
 _VERSION: Final = 0x7

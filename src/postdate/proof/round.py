@@ -7,7 +7,7 @@ from uuid import UUID
 
 from postdate.ledger.prove import OVERDUE_SECONDS
 from postdate.model.event.chain import GENESIS
-from postdate.model.ids import MAX_ID, floor_id
+from postdate.model.ids import MAX_ID, MIN_ID, floor_id
 from postdate.proof import functions, keys, rules
 from postdate.proof.checker import chain_finding
 from postdate.publisher.anchor import Anchors
@@ -48,10 +48,10 @@ def windows(oldest_ms: int, now_ms: int, share: Share) -> list[IdWindow]:
     """Return the facts that a round looks at: those of the last days, and a share of the older."""
     recent_ms = now_ms - RECENT_MS
     if share.of == 1:
-        return [IdWindow(UUID(int=0), MAX_ID)]
+        return [IdWindow(MIN_ID, MAX_ID)]
     step = max(recent_ms - oldest_ms, 0) / share.of
     number = share.number % share.of
-    floor = floor_id(oldest_ms + math.floor(step * number)) if number else UUID(int=0)
+    floor = floor_id(oldest_ms + math.floor(step * number)) if number else MIN_ID
     ceiling = floor_id(min(oldest_ms + math.ceil(step * (number + 1)), recent_ms))
     old = [IdWindow(floor, ceiling)] if floor < ceiling else []
     return [IdWindow(floor_id(recent_ms), MAX_ID), *old]

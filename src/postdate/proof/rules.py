@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
-from uuid import UUID
 
-from postdate.model.ids import BUCKETS
+from postdate.model.ids import BUCKETS, MIN_ID
 from postdate.model.instant import instant_text
 from postdate.model.schedule.expansion import ExpansionProgress, next_due
 from postdate.model.schedule.timeline import Segment
@@ -32,7 +31,7 @@ async def check(connection: Connection, where: Range) -> list[LedgerFinding]:
     found: list[LedgerFinding] = []
     now = await store.now(connection)
     buckets = range(BUCKETS) if where.buckets is None else where.buckets
-    after = ScheduleKey(min(buckets), 0, UUID(int=0))
+    after = ScheduleKey(min(buckets), 0, MIN_ID)
     while rows := await store.walk(connection, after, PAGE):
         after = rows[-1].key
         here = [r for r in rows if r.bucket in buckets and where.tenant_id in {None, r.tenant_id}]

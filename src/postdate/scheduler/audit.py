@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from typing import Final
-from uuid import UUID
 
-from postdate.model.ids import BUCKETS, new_id
+from postdate.model.ids import BUCKETS, MIN_ID, new_id
 from postdate.model.instant import instant_text
 from postdate.model.log import Log
 from postdate.model.schedule.schedule import Occurrence, Status, identify, jitter
@@ -37,7 +36,7 @@ MAX_EXPECTED: Final = 500
 OVERDUE: Final = timedelta(minutes=5)
 """A timer that is due for longer than this is an alert: nobody expands schedules."""
 
-_START: Final = ScheduleKey(0, 0, UUID(int=0))
+_START: Final = ScheduleKey(0, 0, MIN_ID)
 
 Expected = tuple[Segment, Occurrence]
 """An occurrence that the book must have, and the versions that decided about it."""

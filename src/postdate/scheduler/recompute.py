@@ -3,9 +3,8 @@
 from datetime import datetime
 from itertools import groupby
 from typing import Final
-from uuid import UUID
 
-from postdate.model.ids import new_id
+from postdate.model.ids import MIN_ID, new_id
 from postdate.model.instant import instant_text
 from postdate.model.log import Log
 from postdate.model.recurrence import zone
@@ -67,7 +66,7 @@ class Recompute:
         return 0
 
     async def _all(self) -> int:
-        moved, after = 0, ScheduleKey(0, 0, UUID(int=0))
+        moved, after = 0, ScheduleKey(0, 0, MIN_ID)
         while True:
             async with self._database.connection() as connection:
                 rows = await store.walk(connection, after, PAGE)

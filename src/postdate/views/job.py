@@ -14,8 +14,8 @@ from postdate.model.job.job import decode_destination, decode_policy
 from postdate.model.job.view import JSON, HeldBack, JobView
 from postdate.model.shape import shaped
 from postdate.model.status import JobStatus
-from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Database
+from postdate.store.connection.query import Reader
 from postdate.store.idempotency import idempotency as idempotency_store
 from postdate.store.idempotency.idempotency import KeyScope, key_of
 from postdate.store.job import job_list, job_view

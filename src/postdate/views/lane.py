@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from postdate.model.shape import shaped
-from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Database
+from postdate.store.connection.query import Reader
 from postdate.store.job import job_list
 from postdate.store.job.job_list import LaneCount
 from postdate.store.timer import lane as lane_store

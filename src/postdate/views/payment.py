@@ -17,8 +17,8 @@ from postdate.model.tenant.identity import Identity
 from postdate.runtime.coalescer import Coalescer
 from postdate.store.account import entry as entry_store
 from postdate.store.account.account import key_of
-from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Database
+from postdate.store.connection.query import Reader
 from postdate.store.event import event as event_store
 from postdate.store.payment import payment as payment_store
 from postdate.store.payment.payment import (
@@ -29,9 +29,6 @@ from postdate.store.payment.payment import (
     PaymentSpan,
 )
 from postdate.views.payment_shape import PaymentView, view
-
-NEWEST: Final = UUID(int=2**128 - 1)
-"""Where a list of payments begins."""
 
 STATUS_SCAN: Final = 200
 """How many payments one page of a list by status looks through at most."""

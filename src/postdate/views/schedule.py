@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
 from uuid import UUID
 
 import msgspec
 
+from postdate.model.ids import MAX_ID, MIN_ID
 from postdate.model.log import Log
 from postdate.model.schedule.expansion import ExpansionProgress
 from postdate.model.schedule.preview import Preview, preview_stored
@@ -15,9 +15,9 @@ from postdate.model.schedule.schedule import Definition, Status
 from postdate.model.schedule.spec import ScheduleView, Standing, view
 from postdate.model.shape import shaped
 from postdate.model.tenant.identity import Identity
-from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Database
 from postdate.store.connection.off_loop import computed
+from postdate.store.connection.query import Reader
 from postdate.store.event import event as event_store
 from postdate.store.schedule import calendar as calendar_store
 from postdate.store.schedule import encrypted_template, schedule_view, timeline
@@ -31,9 +31,6 @@ from postdate.store.secret.payload_encryption import PayloadCipher
 from postdate.store.secret.secret import SecretError
 
 log = Log()
-
-LAST: Final = UUID(int=2**128 - 1)
-FIRST: Final = UUID(int=0)
 
 
 class OccurrenceView(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +79,7 @@ class ScheduleViews:
         tenant_id = actor.tenant_id
         reader = self._database.tenant_reader(tenant_id)
         found = await schedule_view.page(
-            reader, tenant_id, after or FIRST, limit + 1, missed=missed, set_aside=set_aside
+            reader, tenant_id, after or MIN_ID, limit + 1, missed=missed, set_aside=set_aside
         )
         own = [each for each in found[:limit] if each.row.visible(actor.accounts)]
         shown = [await self._show(reader, each) for each in own]
@@ -137,7 +134,7 @@ class ScheduleViews:
         rows = await occurrence_store.page(
             reader,
             key_of(actor.tenant_id, schedule_id),
-            before or LAST,
+            before or MAX_ID,
             None if status is None else status.value,
             limit + 1,
         )

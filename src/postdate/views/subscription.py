@@ -3,11 +3,10 @@
 from enum import StrEnum
 from uuid import UUID
 
+from postdate.model.ids import MIN_ID
 from postdate.store.connection.database import Database
 from postdate.store.event import subscription as subscription_store
 from postdate.store.event.subscription import SubscriptionRow
-
-BEFORE_ALL = UUID(int=0)
 
 
 class SubscriptionStatus(StrEnum):
@@ -39,5 +38,5 @@ class SubscriptionViews:
     async def find(self, tenant_id: int, subscription_id: UUID) -> SubscriptionRow | None:
         """Return one subscription."""
         reader = self._database.tenant_reader(tenant_id)
-        found = await subscription_store.page(reader, tenant_id, BEFORE_ALL, 1, subscription_id)
+        found = await subscription_store.page(reader, tenant_id, MIN_ID, 1, subscription_id)
         return found[0] if found else None

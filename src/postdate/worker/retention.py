@@ -3,9 +3,8 @@
 import time
 from collections import deque
 from typing import Final
-from uuid import UUID
 
-from postdate.model.ids import BUCKETS
+from postdate.model.ids import BUCKETS, MIN_ID
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Database
@@ -24,8 +23,6 @@ STEP_ROWS: Final = 500
 
 KEY_SCOPES: Final = (KeyScope.JOB, KeyScope.REDRIVE)
 """Keys of what moves no money; those of money are kept for ever."""
-
-FIRST: Final = UUID(int=0)
 
 
 class Retention:
@@ -61,10 +58,10 @@ class Retention:
             days = self._settings.integer("job.retention_days", tenant_id)
             buckets = {bucket for lane in lanes.values() for bucket in lane.buckets}
             if days > 0:
-                self._stretches += [Stretch(bucket, tenant_id, days, FIRST) for bucket in buckets]
+                self._stretches += [Stretch(bucket, tenant_id, days, MIN_ID) for bucket in buckets]
             days = self._settings.integer("job.idempotency_days", tenant_id)
             self._keys += [
-                KeyStretch(bucket, tenant_id, scope, days, FIRST)
+                KeyStretch(bucket, tenant_id, scope, days, MIN_ID)
                 for bucket in range(BUCKETS)
                 for scope in KEY_SCOPES
             ]

@@ -19,6 +19,7 @@ from postdate.intake.job.dead_letter import (
     Redriven,
 )
 from postdate.model.error import Code, refuse
+from postdate.model.ids import MAX_ID
 from postdate.model.job.job import When
 from postdate.model.job.view import JobView
 from postdate.model.status import JobStatus, PaymentStatus
@@ -29,7 +30,6 @@ from postdate.views.payment_shape import PaymentView
 
 ROUTES: Final = Routes("dead letters")
 
-NEWEST: Final = UUID(int=2**128 - 1)
 MAX_ATTEMPTS: Final = 100
 Ids = Annotated[list[UUID], Meta(min_length=1, max_length=MAX_REDRIVE)]
 
@@ -133,7 +133,7 @@ async def list_dead_letters(call: Call[Services, None, DeadLetterQuery]) -> Dead
 async def _payments(call: Call[Services, None, DeadLetterQuery]) -> DeadLetterList:
     if not call.actor.allows(Scope.PAYMENTS_READ):
         raise refuse(Code.FORBIDDEN, f"The key needs the scope {Scope.PAYMENTS_READ}.", "type")
-    before = call.query.start(UUID, NEWEST)
+    before = call.query.start(UUID, MAX_ID)
     found, following = await call.services.payment.read.page(
         call.actor, PaymentFilter(None, PaymentStatus.EXECUTING), before, call.query.limit
     )

@@ -17,12 +17,12 @@ from postdate.intake.accept.idempotency import CREATED, Refused
 from postdate.intake.payment.accept import MAX_BATCH, PaymentAnswer
 from postdate.intake.payment.request import PaymentRequest, Scheduled
 from postdate.model.error import Code, Refusal, refuse
+from postdate.model.ids import MAX_ID
 from postdate.model.payment.payment import AccountId, KeyedOrder, PaymentOrder
 from postdate.model.problem import Problem
 from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.payment import (
-    NEWEST,
     ExecutionView,
     PaymentEventView,
     PaymentFilter,
@@ -189,7 +189,7 @@ async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList
     Filter by account or status; `broken` finds those that wait for a person.
     """
     query = call.query
-    before = query.start(UUID, NEWEST)
+    before = query.start(UUID, MAX_ID)
     wanted = PaymentFilter(query.account_id, query.status, broken=query.broken)
     found, following = await call.services.payment.read.page(
         call.actor, wanted, before, query.limit

@@ -16,10 +16,11 @@ from postdate.api.services import Services
 from postdate.intake.subscription.subscription import SubscriptionSpec
 from postdate.model.error import Code
 from postdate.model.event.event import MAX_PATTERNS
+from postdate.model.ids import MIN_ID
 from postdate.model.job.job import Queue, Webhook
 from postdate.model.shape import shaped
 from postdate.model.tenant.identity import Scope
-from postdate.views.subscription import BEFORE_ALL, SubscriptionStatus, status_of
+from postdate.views.subscription import SubscriptionStatus, status_of
 
 ROUTES: Final = Routes("events")
 _ONE: Final = "/subscriptions/{subscription_id:uuid}"
@@ -145,7 +146,7 @@ async def list_subscriptions(call: Call[Services, None, PageQuery]) -> Subscript
     `lag_events` and `lag_seconds` tell whether a receiver keeps up.
     """
     limit = call.query.limit
-    after = call.query.start(UUID, BEFORE_ALL)
+    after = call.query.start(UUID, MIN_ID)
     rows = await call.services.subscription.read.page(call.actor.tenant_id, after, limit)
     more = encode_cursor(rows[-1].subscription_id) if len(rows) == limit else None
     return SubscriptionList([_view(row) for row in rows], more)

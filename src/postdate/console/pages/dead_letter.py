@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
-from uuid import UUID
 
 from starlette.responses import Response
 
 from postdate.console.page_request import ConsolePage, PageRequest
+from postdate.model.ids import MAX_ID, MIN_ID
 from postdate.model.job.view import JobView
 from postdate.model.status import JobStatus, PaymentStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.job import JobFilter
-from postdate.views.payment import NEWEST, PaymentFilter
+from postdate.views.payment import PaymentFilter
 from postdate.views.payment_shape import PaymentView
 
 SHOWN: Final = 20
@@ -65,14 +65,14 @@ async def _payments(request: PageRequest) -> list[PaymentView]:
     if not request.actor.allows(Scope.PAYMENTS_READ) or request.actor.accounts is not None:
         return []
     wanted = PaymentFilter(None, PaymentStatus.EXECUTING)
-    found, _ = await request.services.payment.read.page(request.actor, wanted, NEWEST, SHOWN)
+    found, _ = await request.services.payment.read.page(request.actor, wanted, MAX_ID, SHOWN)
     return found
 
 
 async def _unapproved(request: PageRequest) -> list[PaymentView]:
     if not request.actor.allows(Scope.PAYMENTS_READ) or request.actor.accounts is not None:
         return []
-    found, _ = await request.services.payment.read.waiting(request.actor, UUID(int=0), SHOWN)
+    found, _ = await request.services.payment.read.waiting(request.actor, MIN_ID, SHOWN)
     return found
 
 

@@ -10,9 +10,10 @@ from postdate.api.http.endpoint import existing
 from postdate.console.export import send_file
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.console.timeline import payment_timeline
+from postdate.model.ids import MAX_ID
 from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Scope
-from postdate.views.payment import NEWEST, PaymentFilter
+from postdate.views.payment import PaymentFilter
 from postdate.views.payment_shape import PaymentView
 
 PAGE: Final = 50
@@ -45,7 +46,7 @@ class PaymentFilters(msgspec.Struct, frozen=True, kw_only=True):
     since: str | None = None
     until: str | None = None
     text: str | None = None
-    before: UUID = NEWEST
+    before: UUID = MAX_ID
 
     @property
     def filter(self) -> PaymentFilter:

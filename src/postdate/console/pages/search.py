@@ -12,11 +12,12 @@ import msgspec
 from starlette.responses import HTMLResponse, Response
 
 from postdate.console.page_request import HEADERS, ConsolePage, PageRequest, redirect
+from postdate.model.ids import MAX_ID
 from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.status import JobStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.job import JobFilter
-from postdate.views.payment import NEWEST, PaymentFilter
+from postdate.views.payment import PaymentFilter
 
 MAX_LIKE: Final = 5
 """How many of a kind are listed; the list that shows all is one link away."""
@@ -118,7 +119,7 @@ async def _by_text(request: PageRequest, wanted: str) -> AsyncIterator[SearchHit
             yield SearchHit("more jobs", wanted, f"/jobs?text={text}", certain=False)
     if actor.allows(Scope.PAYMENTS_READ) and actor.accounts is None:
         said = PaymentFilter(text=wanted)
-        found, rest = await services.payment.read.page(actor, said, NEWEST, MAX_LIKE)
+        found, rest = await services.payment.read.page(actor, said, MAX_ID, MAX_LIKE)
         for one in found:
             name = one.description or str(one.payment_id)
             yield SearchHit("payment", name, f"/payments/{one.payment_id}")

@@ -8,8 +8,9 @@ import msgspec
 from starlette.responses import Response
 
 from postdate.console.page_request import ConsolePage, PageRequest
+from postdate.model.ids import MIN_ID
 from postdate.model.tenant.identity import Scope
-from postdate.views.subscription import BEFORE_ALL, status_of
+from postdate.views.subscription import status_of
 
 PAGE: Final = 50
 
@@ -17,7 +18,7 @@ PAGE: Final = 50
 class SubscriptionFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the list."""
 
-    after: UUID = BEFORE_ALL
+    after: UUID = MIN_ID
 
 
 async def subscriptions_page(request: PageRequest) -> Response:
@@ -30,7 +31,7 @@ async def subscriptions_page(request: PageRequest) -> Response:
         subscriptions=rows,
         status_of=status_of,
         target_of=target_of,
-        first=query.after == BEFORE_ALL,
+        first=query.after == MIN_ID,
         following=request.next_page(after=more),
     )
 

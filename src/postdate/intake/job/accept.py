@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
 
 from postdate.intake.accept.idempotency import KeyedRequest, OpenKeys, Refused, keyed
 from postdate.intake.accept.pipeline import Known, Pipeline, Strategy
@@ -17,6 +16,7 @@ from postdate.intake.job.request import AcceptedJob, CheckedJob, JobRequest
 from postdate.intake.job.validation import ANY_TIME, Route
 from postdate.model.destination.target import Networks
 from postdate.model.error import Refusal
+from postdate.model.ids import MIN_ID
 from postdate.model.instant import instant_text
 from postdate.model.job.job import Destination, Queue, Webhook
 from postdate.model.job.tally import Tally
@@ -131,7 +131,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
 
     def _timely(self, item: CheckedJob, now: datetime) -> CheckedJob | Refusal:
         window = validation.window(self._settings, item.request.tenant_id)
-        seed = item.request.schedule_id or UUID(int=0)
+        seed = item.request.schedule_id or MIN_ID
         times = validation.times(item.request.spec, now, window, seed)
         return times if isinstance(times, Refusal) else item
 

@@ -14,7 +14,7 @@ from postdate.intake.job.validation import check_destination
 from postdate.model.destination.target import Networks
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.event.event import check_patterns, like_patterns
-from postdate.model.ids import BUCKETS, new_id
+from postdate.model.ids import BUCKETS, MIN_ID, new_id
 from postdate.model.job.job import Queue, Webhook
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.identity import Identity
@@ -25,7 +25,6 @@ from postdate.store.event.subscription import NewSubscription, SubscriptionRow
 
 MAX_ACCOUNTS: Final = 100
 EVERYTHING: Final = ["*"]
-BEFORE_ALL: Final = UUID(int=0)
 
 
 class SubscriptionSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,7 +173,7 @@ async def _position(connection: Connection, tenant_id: int, wanted: int | None) 
 
 
 async def _found(connection: Connection, tenant_id: int, subscription_id: UUID) -> SubscriptionRow:
-    rows = await subscription_store.page(connection, tenant_id, BEFORE_ALL, 1, subscription_id)
+    rows = await subscription_store.page(connection, tenant_id, MIN_ID, 1, subscription_id)
     if not rows:
         raise _missing(subscription_id)
     return rows[0]

@@ -17,6 +17,7 @@ import msgspec
 from postdate.model.error import Code, refuse
 from postdate.model.event.audit import STAMP
 from postdate.model.event.event import Sealed
+from postdate.model.ids import MAX_ID
 from postdate.model.tenant.test_clock import following_tenant, lane_in_test, lane_purpose
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event import seal
@@ -36,9 +37,6 @@ from postdate.store.timer.timer import LANE_EVENT, LANE_PAYMENT, LANE_SCHEDULE
 
 MAX_BATCH: Final = 1000
 """Payments of one commit."""
-
-LAST_ID: Final = UUID(int=2**128 - 1)
-"""After every id: what is due later than an instant follows it."""
 
 MAX_LANES: Final = 10_000
 PAGE: Final = 500
@@ -212,7 +210,7 @@ class ClockAdvance:
 
     async def _passed(self, until: datetime) -> list[PassedTimer]:
         found: list[PassedTimer] = []
-        after = self.at, LAST_ID
+        after = self.at, MAX_ID
         with following_tenant(None):
             async with self.database.connection() as connection:
                 while page := await store.list_due_worker_timers(

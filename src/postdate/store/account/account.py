@@ -10,9 +10,7 @@ import msgspec
 
 from postdate.model.ids import hash_bucket
 from postdate.store.connection.column import compact
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, fetch_one, query
 
 MAX_KEYS: Final = 65_536
 """How many keys of accounts are remembered: busy ones come again and again."""
@@ -178,22 +176,26 @@ async def create(
     connection: Connection, key: AccountKey, terms: AccountTerms, currency: str | None = None
 ) -> AccountRow | None:
     """Insert an empty account; None when the id is taken."""
-    row = await connection.fetchrow(
-        query("account_create"), *key, terms.floor, terms.max_amount, terms.note, currency
+    return await fetch_one(
+        connection,
+        AccountRow,
+        "account_create",
+        *key,
+        terms.floor,
+        terms.max_amount,
+        terms.note,
+        currency,
     )
-    return None if row is None else AccountRow(*row)
 
 
 async def find(connection: Reader, key: AccountKey) -> AccountRow | None:
     """Read one account."""
-    row = await connection.fetchrow(query("account_find"), *key)
-    return None if row is None else AccountRow(*row)
+    return await fetch_one(connection, AccountRow, "account_find", *key)
 
 
 async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[AccountRow]:
     """List a tenant's accounts by id."""
-    rows = await connection.fetch(query("account_list"), tenant_id, after, limit)
-    return [AccountRow(*row) for row in rows]
+    return await fetch_all(connection, AccountRow, "account_list", tenant_id, after, limit)
 
 
 async def change(connection: Connection, key: AccountKey, terms: AccountTerms) -> AccountRow:

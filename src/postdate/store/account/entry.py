@@ -8,9 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.store.account.account import AccountKey
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_one, query
 
 EntryType = Literal["PAYMENT", "ADJUSTMENT", "REFUND"]
 
@@ -77,13 +75,11 @@ async def statement(
 
 async def at(connection: Reader, key: AccountKey, instant: datetime) -> AccountAtInstant | None:
     """Find version and balance of an account at an instant; None when there is no account."""
-    row = await connection.fetchrow(query("entry_at"), *key, instant)
-    return None if row is None else AccountAtInstant(*row)
+    return await fetch_one(connection, AccountAtInstant, "entry_at", *key, instant)
 
 
 async def of_transfer(
     connection: Reader, key: AccountKey, version: int, transfer_id: UUID
 ) -> EntryRow | None:
     """Find an account's entry of a transfer among the last up to a version."""
-    row = await connection.fetchrow(query("entry_of_transfer"), *key, version, transfer_id)
-    return None if row is None else EntryRow(*row)
+    return await fetch_one(connection, EntryRow, "entry_of_transfer", *key, version, transfer_id)

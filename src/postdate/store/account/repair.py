@@ -7,8 +7,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.store.account.account import AccountKey
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_all, query
 
 
 class Jump(msgspec.Struct, frozen=True):
@@ -70,7 +69,7 @@ async def read_evidence(connection: Connection, key: AccountKey) -> Witness:
 
 async def jumps(connection: Connection, key: AccountKey) -> list[Jump]:
     """List where the running balance of an account jumps."""
-    return [Jump(*row) for row in await connection.fetch(query("repair_balance_jumps"), *key)]
+    return await fetch_all(connection, Jump, "repair_balance_jumps", *key)
 
 
 async def explained(connection: Connection, key: AccountKey) -> list[Jump]:
@@ -81,9 +80,7 @@ async def explained(connection: Connection, key: AccountKey) -> list[Jump]:
 
 async def page(connection: Connection, tenant_id: int | None, limit: int) -> list[RepairRow]:
     """List repairs, the newest first."""
-    return [
-        RepairRow(*row) for row in await connection.fetch(query("repair_all"), tenant_id, limit)
-    ]
+    return await fetch_all(connection, RepairRow, "repair_all", tenant_id, limit)
 
 
 async def requested(

@@ -7,9 +7,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, query
 
 
 class ChangeSetRow(msgspec.Struct, frozen=True):
@@ -63,8 +61,7 @@ async def find(
 
 async def page(reader: Reader, tenant_id: int, before: UUID, limit: int) -> list[ChangeSetRow]:
     """List a tenant's change sets, the newest first."""
-    rows = await reader.fetch(query("change_set_page"), tenant_id, before, limit)
-    return [ChangeSetRow(*row) for row in rows]
+    return await fetch_all(reader, ChangeSetRow, "change_set_page", tenant_id, before, limit)
 
 
 async def hold(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from postdate.store.connection.pool import Connection
 
@@ -15,22 +15,6 @@ class Question(NamedTuple):
 
     text: str
     arguments: tuple[Any, ...]
-
-
-class Reader(Protocol):
-    """What reads rows: a connection, or whoever asks on behalf of several."""
-
-    async def fetch(self, query: str, *args: Any, timeout: float | None = None) -> Any:
-        """Read rows."""
-        ...
-
-    async def fetchrow(self, query: str, *args: Any, timeout: float | None = None) -> Any:
-        """Read the first row."""
-        ...
-
-    async def fetchval(self, query: str, *args: Any, timeout: float | None = None) -> Any:
-        """Read the first value of the first row."""
-        ...
 
 
 async def ask(

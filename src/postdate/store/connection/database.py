@@ -12,11 +12,11 @@ from postdate.model import origin
 from postdate.model.log import Log
 from postdate.model.tenant import test_clock
 from postdate.store.connection import freshness, pool
-from postdate.store.connection.combined import Reader
 from postdate.store.connection.error import (
     translated,
 )
 from postdate.store.connection.pool import Sources, Spares
+from postdate.store.connection.query import Reader
 from postdate.store.connection.shard_map import ShardMap
 from postdate.store.connection.tenant_reader import TenantReader
 from postdate.store.connection.writer import ACQUIRE_SECONDS, Writer, follow_clock, quietly

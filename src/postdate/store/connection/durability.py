@@ -1,8 +1,7 @@
 """What becomes of a commit that was acknowledged, as this node's sessions are set up."""
 
 from postdate.model.durability import Durability
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Reader, query
 
 
 async def read(reader: Reader) -> Durability:

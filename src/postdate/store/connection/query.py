@@ -1,11 +1,17 @@
 """Named queries: SQL is read as SQL, from the `.sql` file beside the module that runs it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Final
+from typing import Any, Final, Protocol, TypeVar
+
+from postdate.store.connection import pool
+
+Connection = pool.Connection
+
+Row = TypeVar("Row")
 
 _NAME: Final = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _NOT_QUERIES: Final = frozenset({"functions", "migrations"})
@@ -44,3 +50,43 @@ def _sql_files(folder: Traversable) -> Iterator[Traversable]:
 def query(name: str, package: str = STORE) -> str:
     """Return the text of a named query; a tool with tables of its own names its package."""
     return queries(package)[name]
+
+
+class Reader(Protocol):
+    """What reads rows: a connection, or whoever asks on behalf of several."""
+
+    async def fetch(self, query: str, *args: Any, timeout: float | None = None) -> Any:
+        """Read rows."""
+        ...
+
+    async def fetchrow(self, query: str, *args: Any, timeout: float | None = None) -> Any:
+        """Read the first row."""
+        ...
+
+    async def fetchval(self, query: str, *args: Any, timeout: float | None = None) -> Any:
+        """Read the first value of the first row."""
+        ...
+
+
+async def fetch_all(
+    reader: Reader,
+    kind: Callable[..., Row],
+    name: str,
+    *arguments: object,
+    timeout: float | None = None,
+) -> list[Row]:
+    """Run a named query, and return its rows as what they are."""
+    found = await reader.fetch(query(name), *arguments, timeout=timeout)
+    return [kind(*row) for row in found]
+
+
+async def fetch_one(
+    reader: Reader,
+    kind: Callable[..., Row],
+    name: str,
+    *arguments: object,
+    timeout: float | None = None,
+) -> Row | None:
+    """Run a named query, and return its only row as what it is, or None where there is none."""
+    row = await reader.fetchrow(query(name), *arguments, timeout=timeout)
+    return None if row is None else kind(*row)

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, query
 
 CHANNEL: Final = "postdate_due"
 

@@ -9,9 +9,7 @@ import msgspec
 
 from postdate.model.destination.call import CallReport
 from postdate.model.destination.trouble import DestinationKey
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, query
 
 KEPT_SECONDS: Final = 24 * 3600.0
 """How long the last report of a process is kept."""

@@ -7,9 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from postdate.model.destination.signature import new_secret
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, fetch_one, query
 from postdate.store.secret import secret
 from postdate.store.secret.secret import Keyring
 
@@ -72,20 +70,19 @@ def config_label(name: str) -> str:
 
 async def create(connection: Connection, new: NewDestination) -> DestinationRow | None:
     """Insert a destination; None when the name is taken."""
-    row = await connection.fetchrow(query("destination_create"), *msgspec.structs.astuple(new))
-    return DestinationRow(*row) if row else None
+    return await fetch_one(
+        connection, DestinationRow, "destination_create", *msgspec.structs.astuple(new)
+    )
 
 
 async def find(connection: Reader, tenant_id: int, name: str) -> DestinationRow | None:
     """Find a destination by name."""
-    row = await connection.fetchrow(query("destination_find"), tenant_id, name)
-    return DestinationRow(*row) if row else None
+    return await fetch_one(connection, DestinationRow, "destination_find", tenant_id, name)
 
 
 async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[DestinationRow]:
     """List destinations by name."""
-    rows = await connection.fetch(query("destination_page"), tenant_id, after, limit)
-    return [DestinationRow(*row) for row in rows]
+    return await fetch_all(connection, DestinationRow, "destination_page", tenant_id, after, limit)
 
 
 async def count(connection: Connection, tenant_id: int) -> int:
@@ -108,18 +105,18 @@ async def change(
         for value in (url, max_running, rate_per_second)
         for part in (value is not UNSET, None if value is UNSET else value)
     ]
-    row = await connection.fetchrow(query("destination_change"), tenant_id, name, *given)
-    return DestinationRow(*row) if row else None
+    return await fetch_one(
+        connection, DestinationRow, "destination_change", tenant_id, name, *given
+    )
 
 
 async def rotate(
     connection: Connection, tenant_id: int, name: str, envelope: bytes, overlap_seconds: float
 ) -> DestinationRow | None:
     """Sign with a new secret, and for a while with the present one too."""
-    row = await connection.fetchrow(
-        query("destination_rotate"), tenant_id, name, envelope, overlap_seconds
+    return await fetch_one(
+        connection, DestinationRow, "destination_rotate", tenant_id, name, envelope, overlap_seconds
     )
-    return DestinationRow(*row) if row else None
 
 
 async def disable(connection: Connection, tenant_id: int, name: str, reason: str) -> bool:
@@ -142,8 +139,7 @@ async def delete(connection: Connection, tenant_id: int, name: str) -> bool:
 
 async def signing(connection: Connection, tenant_id: int) -> Signing | None:
     """Find a tenant's own secret."""
-    row = await connection.fetchrow(query("destination_signing_find"), tenant_id)
-    return Signing(*row) if row else None
+    return await fetch_one(connection, Signing, "destination_signing_find", tenant_id)
 
 
 async def signing_ensure(connection: Connection, keyring: Keyring, tenant_id: int) -> Signing:

@@ -5,9 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from postdate.model.destination.trouble import DestinationKey, Trouble, TroubleReport
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, query
 
 BELIEVED_SECONDS: Final = 60.0
 """How long a report of a process counts; it reports again long before."""

@@ -11,9 +11,7 @@ import msgspec
 from postdate.model import origin
 from postdate.model.event.audit import STAMP, changes_row, stamped
 from postdate.model.ids import NAMED_VERSION, bucket_of, unix_ms_of
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, query
 
 PURGED: Final = "job.purged"
 """Told by the owner, who alone removes jobs."""
@@ -98,8 +96,9 @@ async def of_subject(
     connection: Reader, tenant_id: int, subject: UUID, after: UUID, limit: int
 ) -> list[EventRow]:
     """List what happened to one thing, in order."""
-    rows = await connection.fetch(query("event_of_subject"), tenant_id, subject, after, limit)
-    return [EventRow(*row) for row in rows]
+    return await fetch_all(
+        connection, EventRow, "event_of_subject", tenant_id, subject, after, limit
+    )
 
 
 async def last_actors(

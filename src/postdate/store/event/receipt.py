@@ -6,8 +6,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.event.chain import SealContent
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Reader, query
 from postdate.store.event.seal import content_of
 
 

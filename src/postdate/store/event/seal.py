@@ -11,9 +11,8 @@ import msgspec
 from postdate.model.event.chain import SealContent
 from postdate.model.event.event import Sealed
 from postdate.model.ids import BUCKETS, MAX_ID, bucket_of, unix_ms_of
-from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import LONG_SECONDS, Connection, lift_time_limits
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Reader, fetch_all, query
 from postdate.store.shard import shard
 from postdate.store.shard.gathered import gathered
 
@@ -99,7 +98,7 @@ async def take(
     Those of some tenants stay where they are, and with `around` those that a stranger has locked.
     """
     asked = (low, per_bucket, MAX_ROWS, list(without), around)
-    return [Waiting(*row) for row in await connection.fetch(query("seal_take"), *asked)]
+    return await fetch_all(connection, Waiting, "seal_take", *asked)
 
 
 async def locked_chains(connection: Connection, tenant_ids: Collection[int]) -> set[int]:
@@ -152,7 +151,7 @@ async def move(connection: Connection, hashes: Mapping[int, bytes]) -> None:
 
 async def chains(connection: Connection) -> list[Chain]:
     """Return the end of every tenant's chain."""
-    return [Chain(*row) for row in await connection.fetch(query("seal_chains"))]
+    return await fetch_all(connection, Chain, "seal_chains")
 
 
 async def starts(connection: Connection) -> dict[int, Chain]:
@@ -180,8 +179,7 @@ async def positions(connection: Connection, tenants: Sequence[int]) -> dict[int,
 
 async def page(connection: Reader, window: EventWindow) -> list[Sealed]:
     """Read a tenant's events in order."""
-    rows = await connection.fetch(query("seal_page"), *_page_arguments(window))
-    return [Sealed(*row) for row in rows]
+    return await fetch_all(connection, Sealed, "seal_page", *_page_arguments(window))
 
 
 async def traceparents(
@@ -197,14 +195,16 @@ async def decided(
     connection: Reader, tenant_id: int, before: int, patterns: list[str], limit: int
 ) -> list[Sealed]:
     """Read decisions before a position, the newest first."""
-    rows = await connection.fetch(query("seal_page_decided"), tenant_id, before, patterns, limit)
-    return [Sealed(*row) for row in rows]
+    return await fetch_all(
+        connection, Sealed, "seal_page_decided", tenant_id, before, patterns, limit
+    )
 
 
 async def page_of_subject(connection: Reader, window: EventWindow, subject: UUID) -> list[Sealed]:
     """Read the events of one subject in order."""
-    rows = await connection.fetch(query("seal_page_of_subject"), *_page_arguments(window), subject)
-    return [Sealed(*row) for row in rows]
+    return await fetch_all(
+        connection, Sealed, "seal_page_of_subject", *_page_arguments(window), subject
+    )
 
 
 def _page_arguments(window: EventWindow) -> tuple[object, ...]:

@@ -9,9 +9,7 @@ import msgspec
 
 from postdate.model.ids import bucket_of
 from postdate.model.tenant.test_clock import own_lane
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, fetch_one, query
 from postdate.store.timer.timer import LANE_EVENT
 
 
@@ -160,10 +158,14 @@ async def load(
     connection: Connection, subscription_id: UUID, token: int
 ) -> LeasedSubscription | None:
     """Return the subscription of a lease, if both still exist."""
-    row = await connection.fetchrow(
-        query("subscription_load"), bucket_of(subscription_id), subscription_id, token
+    return await fetch_one(
+        connection,
+        LeasedSubscription,
+        "subscription_load",
+        bucket_of(subscription_id),
+        subscription_id,
+        token,
     )
-    return LeasedSubscription(*row) if row else None
 
 
 async def advance(
@@ -199,8 +201,9 @@ async def page(
     connection: Reader, tenant_id: int, after: UUID, limit: int, only: UUID | None = None
 ) -> list[SubscriptionRow]:
     """List a tenant's subscriptions, oldest first, or give only one of them."""
-    rows = await connection.fetch(query("subscription_page"), tenant_id, after, limit, only)
-    return [SubscriptionRow(*row) for row in rows]
+    return await fetch_all(
+        connection, SubscriptionRow, "subscription_page", tenant_id, after, limit, only
+    )
 
 
 async def lag(connection: Connection) -> Lag:

@@ -8,8 +8,7 @@ import asyncpg
 import msgspec
 
 from postdate.model.tenant.test_clock import lane_purpose
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, query
 from postdate.store.operate.overview import Places
 from postdate.store.timer.timer import LANE_PAYMENT
 

@@ -14,8 +14,7 @@ from postdate.model.foresight.money import (
 )
 from postdate.model.tenant.test_clock import own_lane
 from postdate.store.account.account import key_of
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_all, query
 from postdate.store.foresight.due import exceeds
 from postdate.store.timer.timer import LANE_PAYMENT
 
@@ -79,5 +78,4 @@ async def accounts(
 
 async def sums(connection: Connection, tenant_id: int) -> list[AccountSum]:
     """Add up the accounts of a tenant by currency; those without a floor are left out."""
-    rows = await connection.fetch(query("money_sums"), tenant_id, BUCKET_ACCOUNTS)
-    return [AccountSum(*row) for row in rows]
+    return await fetch_all(connection, AccountSum, "money_sums", tenant_id, BUCKET_ACCOUNTS)

@@ -8,8 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.schedule.schedule import PaymentTemplate
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, query
 
 Fingerprint = tuple[object, ...]
 """What changes whenever a rule, a pause or a calendar does; it begins with the number of rules."""

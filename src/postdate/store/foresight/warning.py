@@ -6,8 +6,7 @@ from uuid import UUID
 
 from postdate.model.ids import bucket_of
 from postdate.model.tenant.test_clock import own_lane
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, query
 from postdate.store.timer.timer import LANE_PAYMENT
 
 

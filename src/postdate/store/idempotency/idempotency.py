@@ -18,10 +18,8 @@ from asyncpg.pgproto import pgproto
 
 from postdate.model.ids import BUCKETS
 from postdate.store.connection.column import compact, filled
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
 from postdate.store.connection.error import KeyTakenError, UniqueViolationError
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, query
 
 _HASH_BYTES: Final = 16
 

@@ -10,9 +10,8 @@ import msgspec
 from postdate.model.ids import bucket_of
 from postdate.model.job.job import Destination, decode_destination
 from postdate.store.connection.column import compact, filled
-from postdate.store.connection.database import Connection
 from postdate.store.connection.error import KeyTakenError, UniqueViolationError
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_one, query
 from postdate.store.idempotency import idempotency
 from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow
 
@@ -135,8 +134,9 @@ async def accept(
 
 async def as_accepted(connection: Connection, tenant_id: int, job_id: UUID) -> JobAsAccepted | None:
     """Return a job as it was accepted, whatever was changed since; None when it is gone."""
-    row = await connection.fetchrow(query("job_as_accepted"), bucket_of(job_id), tenant_id, job_id)
-    return None if row is None else JobAsAccepted(*row)
+    return await fetch_one(
+        connection, JobAsAccepted, "job_as_accepted", bucket_of(job_id), tenant_id, job_id
+    )
 
 
 _REPEATED: Final = frozenset(

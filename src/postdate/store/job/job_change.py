@@ -9,8 +9,7 @@ import msgspec
 
 from postdate.model.ids import bucket_of
 from postdate.model.status import JobStatus
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, query
 
 
 class OpenJob(msgspec.Struct, frozen=True):

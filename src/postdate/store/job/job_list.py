@@ -7,10 +7,9 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.ids import BUCKETS
-from postdate.store.connection.combined import Reader
+from postdate.model.ids import BUCKETS, MAX_ID, MIN_ID
 from postdate.store.connection.page_query import with_rows
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Reader, query
 from postdate.store.job.job_view import JobRow
 from postdate.store.timer.lane import Lane
 
@@ -26,8 +25,6 @@ OPEN: Final = frozenset({"PENDING", "READY", "RUNNING", "UNKNOWN"})
 EVER: Final = "infinity"
 NEVER: Final = "-infinity"
 ALL_BUCKETS: Final = list(range(BUCKETS))
-LAST_ID: Final = UUID(int=2**128 - 1)
-FIRST_ID: Final = UUID(int=0)
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +144,7 @@ class _Walk(msgspec.Struct, frozen=True):
             wanted.from_text,
             wanted.until_text,
             (after and after.due_at) or NEVER,
-            after.job_id if after else FIRST_ID,
+            after.job_id if after else MIN_ID,
             scan,
             self.limit,
             wanted.text,
@@ -174,7 +171,7 @@ class _Walk(msgspec.Struct, frozen=True):
             wanted.status,
             wanted.from_text,
             wanted.until_text,
-            self.after.job_id if self.after else LAST_ID,
+            self.after.job_id if self.after else MAX_ID,
             scan,
             self.limit,
             *more,

@@ -8,8 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Reader, fetch_all, query
 
 
 class JobRow(msgspec.Struct, frozen=True):
@@ -82,7 +81,13 @@ async def attempts(
     connection: Reader, tenant_id: int, job_id: UUID, after: int, limit: int
 ) -> list[AttemptRow]:
     """Read the executions of a job, in order."""
-    rows = await connection.fetch(
-        query("job_view_attempts"), bucket_of(job_id), tenant_id, job_id, after, limit
+    return await fetch_all(
+        connection,
+        AttemptRow,
+        "job_view_attempts",
+        bucket_of(job_id),
+        tenant_id,
+        job_id,
+        after,
+        limit,
     )
-    return [AttemptRow(*row) for row in rows]

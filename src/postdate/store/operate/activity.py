@@ -7,8 +7,7 @@ from typing import Final
 import msgspec
 
 from postdate.model.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS, Late
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_all, query
 
 Counted = tuple[int, int, int]
 """A tenant, the number of a slot since the epoch, and the place in a row."""
@@ -65,14 +64,12 @@ async def forget(connection: Connection) -> None:
 
 async def recent(connection: Connection, tenant_id: int, seconds: float) -> list[ActivitySlot]:
     """Return a tenant's slots of the last seconds, in order; idle slots have no row."""
-    rows = await connection.fetch(query("activity_recent"), tenant_id, seconds)
-    return [ActivitySlot(*row) for row in rows]
+    return await fetch_all(connection, ActivitySlot, "activity_recent", tenant_id, seconds)
 
 
 async def recent_of_all(connection: Connection, seconds: float) -> list[ActivitySlot]:
     """Return the slots of the last seconds over all tenants, without their lateness."""
-    rows = await connection.fetch(query("activity_recent_of_all"), seconds)
-    return [ActivitySlot(*row) for row in rows]
+    return await fetch_all(connection, ActivitySlot, "activity_recent_of_all", seconds)
 
 
 def _array(values: list[int]) -> str:

@@ -7,8 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_all, query
 
 
 class PartitionRow(msgspec.Struct, frozen=True):
@@ -25,7 +24,7 @@ class PartitionRow(msgspec.Struct, frozen=True):
 
 async def page(connection: Connection) -> list[PartitionRow]:
     """List every partition, attached or not."""
-    return [PartitionRow(*row) for row in await connection.fetch(query("history_list"))]
+    return await fetch_all(connection, PartitionRow, "history_list")
 
 
 async def list_older(connection: Connection, parents: Sequence[str], days: int) -> list[str]:

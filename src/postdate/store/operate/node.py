@@ -7,9 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, query
 
 LIVE_SECONDS: Final = 10
 """A node that has not been seen for this long no longer takes a share of the buckets."""
@@ -58,7 +56,7 @@ async def forget(connection: Connection) -> None:
 
 async def list_live(reader: Reader, within_seconds: float = LIVE_SECONDS) -> list[NodeRow]:
     """List the nodes seen lately."""
-    return [NodeRow(*row) for row in await reader.fetch(query("node_list_live"), within_seconds)]
+    return await fetch_all(reader, NodeRow, "node_list_live", within_seconds)
 
 
 async def keys_by_id(connection: Connection) -> dict[UUID, list[int]]:

@@ -7,8 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_all, query
 
 Places = tuple[Sequence[int], Sequence[int]]
 """Buckets and, beside each, a lane: where timers are looked for."""
@@ -65,8 +64,9 @@ async def backlog(
     connection: Connection, tenant_id: int, lane_buckets: Places, max_count: int
 ) -> list[CountedBacklog]:
     """Count what is late or waits for a person, at most so many in each bucket of a lane."""
-    rows = await connection.fetch(query("overview_backlog"), tenant_id, *lane_buckets, max_count)
-    return [CountedBacklog(*row) for row in rows]
+    return await fetch_all(
+        connection, CountedBacklog, "overview_backlog", tenant_id, *lane_buckets, max_count
+    )
 
 
 async def failed(
@@ -79,19 +79,18 @@ async def failed(
 
 async def disabled(connection: Connection, tenant_id: int, limit: int) -> list[DisabledDestination]:
     """List disabled destinations, those disabled for longest first."""
-    rows = await connection.fetch(query("overview_disabled"), tenant_id, limit)
-    return [DisabledDestination(*row) for row in rows]
+    return await fetch_all(connection, DisabledDestination, "overview_disabled", tenant_id, limit)
 
 
 async def broken_off(connection: Connection, tenant_id: int, limit: int) -> list[BrokenOffSet]:
     """List change sets that were broken off, the oldest first."""
-    rows = await connection.fetch(query("overview_broken_off"), tenant_id, limit)
-    return [BrokenOffSet(*row) for row in rows]
+    return await fetch_all(connection, BrokenOffSet, "overview_broken_off", tenant_id, limit)
 
 
 async def lagging(
     connection: Connection, tenant_id: int, min_lag_events: int, limit: int
 ) -> list[LaggingSubscription]:
     """List subscriptions that are paused, fail, or are so many events behind."""
-    rows = await connection.fetch(query("overview_lagging"), tenant_id, min_lag_events, limit)
-    return [LaggingSubscription(*row) for row in rows]
+    return await fetch_all(
+        connection, LaggingSubscription, "overview_lagging", tenant_id, min_lag_events, limit
+    )

@@ -3,9 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, query
 
 
 class PartitionsMade(NamedTuple):
@@ -37,7 +35,7 @@ async def weeks_ahead(reader: Reader) -> int:
 
 async def list_misplaced(reader: Reader) -> list[Strays]:
     """List what lies in the default partitions, at most 10,000 rows of each table."""
-    return [Strays(*row) for row in await reader.fetch(query("partition_list_misplaced"))]
+    return await fetch_all(reader, Strays, "partition_list_misplaced")
 
 
 async def move_misplaced(connection: Connection, parent: str, monday: datetime) -> int:

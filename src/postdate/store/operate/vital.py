@@ -1,15 +1,13 @@
 """Vital signs of the whole database: bounded reads for metrics, no counts of tables."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
 
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, fetch_one, query
 from postdate.store.operate.node import LIVE_SECONDS
 
 HOT_TABLES: Final = (
@@ -29,6 +27,11 @@ HOT_TABLES: Final = (
 
 READ_SECONDS: Final = 2.0
 """The longest that one of these reads may take; then the last one stands."""
+
+LookFrom = tuple[int, int, datetime]
+"""Where to look: a bucket, a lane, and from which instant on."""
+
+Row = TypeVar("Row")
 
 
 class BucketBacklog(msgspec.Struct, frozen=True):
@@ -51,18 +54,6 @@ class PendingCount(msgspec.Struct, frozen=True):
     running: int
 
 
-class Untouched(msgspec.Struct, frozen=True):
-    """The first timer of a place, due for longer than it should be."""
-
-    bucket: int
-    lane_id: int
-    tenant_id: int
-    subject: UUID
-    token: int
-    seconds: float
-    due_at: datetime
-
-
 class Outlived(msgspec.Struct, frozen=True):
     """A lease that is renewed although its handler must have ended."""
 
@@ -72,6 +63,12 @@ class Outlived(msgspec.Struct, frozen=True):
     subject: UUID
     token: int
     seconds: float
+
+
+class Untouched(Outlived, frozen=True):
+    """The first timer of a place, due for longer than it should be."""
+
+    due_at: datetime
 
 
 class TableRow(msgspec.Struct, frozen=True):
@@ -119,31 +116,33 @@ class AuditRun(msgspec.Struct, frozen=True):
     findings: int
 
 
+async def _read(
+    reader: Reader, kind: Callable[..., Row], name: str, *arguments: object
+) -> list[Row]:
+    return await fetch_all(reader, kind, name, *arguments, timeout=READ_SECONDS)
+
+
+def _columns(looks: Sequence[tuple[int, int, Any]]) -> Sequence[Sequence[object]]:
+    return list(zip(*looks, strict=True)) or ((), (), ())
+
+
 async def now(reader: Reader) -> datetime:
     """Return the database's time."""
     return await reader.fetchval(query("vital_now"), timeout=READ_SECONDS)
 
 
 async def backlog(
-    connection: Connection, lane_buckets: Sequence[tuple[int, int, datetime]], max_count: int
+    connection: Connection, looks: Sequence[LookFrom], max_count: int
 ) -> list[BucketBacklog]:
     """Count what is late at each place (bucket, lane, low-water mark), up to so many."""
-    buckets, lanes, lows = zip(*lane_buckets, strict=True) if lane_buckets else ((), (), ())
-    rows = await connection.fetch(
-        query("vital_backlog"), buckets, lanes, lows, max_count, timeout=READ_SECONDS
-    )
-    return [BucketBacklog(*row) for row in rows]
+    return await _read(connection, BucketBacklog, "vital_backlog", *_columns(looks), max_count)
 
 
 async def pending(
-    connection: Connection, lane_buckets: Sequence[tuple[int, int, datetime]], max_count: int
+    connection: Connection, looks: Sequence[LookFrom], max_count: int
 ) -> list[PendingCount]:
     """Count what lies ahead at each place (bucket, lane, from when on), up to so many."""
-    buckets, lanes, lows = zip(*lane_buckets, strict=True) if lane_buckets else ((), (), ())
-    rows = await connection.fetch(
-        query("vital_pending"), buckets, lanes, lows, max_count, timeout=READ_SECONDS
-    )
-    return [PendingCount(*row) for row in rows]
+    return await _read(connection, PendingCount, "vital_pending", *_columns(looks), max_count)
 
 
 async def pending_estimate(connection: Connection, lanes: Sequence[int], since: datetime) -> int:
@@ -177,14 +176,10 @@ async def tenant_names(reader: Reader, tenant_ids: Sequence[int]) -> dict[int, s
 
 
 async def overdue_heads(
-    reader: Reader, lane_buckets: Sequence[tuple[int, int, datetime]], seconds: float
+    reader: Reader, looks: Sequence[LookFrom], seconds: float
 ) -> list[Untouched]:
     """Return the head of each place (bucket, lane, low-water mark) that is due for so long."""
-    buckets, lanes, lows = zip(*lane_buckets, strict=True) if lane_buckets else ((), (), ())
-    rows = await reader.fetch(
-        query("vital_overdue_heads"), buckets, lanes, lows, seconds, timeout=READ_SECONDS
-    )
-    return [Untouched(*row) for row in rows]
+    return await _read(reader, Untouched, "vital_overdue_heads", *_columns(looks), seconds)
 
 
 async def leased(
@@ -206,18 +201,8 @@ async def overlong_leases(
     max_count: int,
 ) -> list[Outlived]:
     """Return the leases of a node that outlive their jobs' timeouts (bucket, lane, the default)."""
-    buckets, lanes, timeouts = zip(*lane_buckets, strict=True) if lane_buckets else ((), (), ())
-    rows = await reader.fetch(
-        query("vital_overlong_leases"),
-        buckets,
-        lanes,
-        timeouts,
-        node_id,
-        seconds,
-        max_count,
-        timeout=READ_SECONDS,
-    )
-    return [Outlived(*row) for row in rows]
+    asked = (*_columns(lane_buckets), node_id, seconds, max_count)
+    return await _read(reader, Outlived, "vital_overlong_leases", *asked)
 
 
 async def due_until(
@@ -236,28 +221,22 @@ async def event_seconds(reader: Reader) -> float:
 
 async def tables(reader: Reader) -> list[TableRow]:
     """Read the statistics of the hot tables."""
-    rows = await reader.fetch(query("vital_table"), HOT_TABLES, timeout=READ_SECONDS)
-    return [TableRow(*row) for row in rows]
+    return await _read(reader, TableRow, "vital_table", HOT_TABLES)
 
 
 async def pin(reader: Reader) -> Pin | None:
     """Name what holds the oldest snapshot, if anything does."""
-    row = await reader.fetchrow(query("vital_pin"), timeout=READ_SECONDS)
-    return Pin(*row) if row else None
+    return await fetch_one(reader, Pin, "vital_pin", timeout=READ_SECONDS)
 
 
 async def standbys(reader: Reader) -> list[Standby]:
     """List the standbys."""
-    rows = await reader.fetch(query("vital_standby"), timeout=READ_SECONDS)
-    return [Standby(*row) for row in rows]
+    return await _read(reader, Standby, "vital_standby")
 
 
 async def slots(reader: Reader) -> list[ReplicationSlot]:
     """List the replication slots."""
-    return [
-        ReplicationSlot(*row)
-        for row in await reader.fetch(query("vital_slot"), timeout=READ_SECONDS)
-    ]
+    return await _read(reader, ReplicationSlot, "vital_slot")
 
 
 async def nodes(reader: Reader) -> dict[str, int]:
@@ -268,8 +247,7 @@ async def nodes(reader: Reader) -> dict[str, int]:
 
 async def audits(reader: Reader) -> list[AuditRun]:
     """Read when the books were last checked."""
-    rows = await reader.fetch(query("vital_audit"), timeout=READ_SECONDS)
-    return [AuditRun(*row) for row in rows]
+    return await _read(reader, AuditRun, "vital_audit")
 
 
 async def audited(connection: Connection, name: str, seconds: float, findings: int) -> None:

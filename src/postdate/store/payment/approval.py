@@ -9,9 +9,7 @@ import msgspec
 
 from postdate.model.ids import bucket_of, new_id, unix_ms_of
 from postdate.model.tenant.test_clock import current_tenant, own_lane
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, fetch_one, query
 from postdate.store.event import event
 from postdate.store.event.event import NewEvent
 from postdate.store.timer.timer import LANE_APPROVAL, LANE_PAYMENT
@@ -98,15 +96,16 @@ async def decide(
 ) -> Approval | None:
     """Write a decision down; None when there is nothing left to decide."""
     key = bucket_of(payment_id), tenant_id, payment_id
-    row = await connection.fetchrow(
-        query("approval_decide"),
+    return await fetch_one(
+        connection,
+        Approval,
+        "approval_decide",
         *key,
         decision,
         decided_by.key_id,
         note,
         sorted(decided_by.persons) or None,
     )
-    return Approval(*row) if row else None
 
 
 async def void(
@@ -148,10 +147,9 @@ async def expired(
 ) -> list[Expired]:
     """List what has waited too long, without payments and accounts that somebody holds."""
     tenants, names = [each[0] for each in accounts], [each[1] for each in accounts]
-    rows = await connection.fetch(
-        query("approval_expired"), limit, list(held), tenants, names, current_tenant()
+    return await fetch_all(
+        connection, Expired, "approval_expired", limit, list(held), tenants, names, current_tenant()
     )
-    return [Expired(*row) for row in rows]
 
 
 async def next_end(connection: Connection, tenant_id: int) -> datetime | None:

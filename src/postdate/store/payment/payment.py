@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.ids import bucket_of
+from postdate.model.ids import MIN_ID, bucket_of
 from postdate.model.payment.payment import OnBroken
 from postdate.model.tenant.test_clock import own_lane
 from postdate.store.account.account import (
@@ -17,8 +17,6 @@ from postdate.store.account.account import (
     gather_columns,
 )
 from postdate.store.connection.column import compact, filled
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
 from postdate.store.connection.error import (
     CheckViolationError,
     KeyTakenError,
@@ -26,7 +24,7 @@ from postdate.store.connection.error import (
     UniqueViolationError,
 )
 from postdate.store.connection.page_query import with_rows
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, fetch_one, query
 from postdate.store.idempotency import idempotency
 from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow
 from postdate.store.payment.approval import Approval
@@ -105,9 +103,6 @@ SHORT_ROWS: Final = 8
 LONG_ROWS: Final = 200
 """The same where most of what ended so are jobs."""
 
-FIRST: Final = UUID(int=0)
-"""Below every id."""
-
 
 class PaymentSpan(msgspec.Struct, frozen=True):
     """Which payments to list: a tenant's, below an id, so many, and not below another id."""
@@ -115,7 +110,7 @@ class PaymentSpan(msgspec.Struct, frozen=True):
     tenant_id: int
     before: UUID
     limit: int
-    since: UUID = FIRST
+    since: UUID = MIN_ID
 
 
 class Amounts(msgspec.Struct, frozen=True):
@@ -226,8 +221,7 @@ async def as_accepted(
 ) -> PaymentAsAccepted | None:
     """Return a payment as it was accepted, whatever was changed since."""
     key = bucket_of(payment_id), tenant_id, payment_id
-    row = await connection.fetchrow(query("payment_as_accepted"), *key)
-    return None if row is None else PaymentAsAccepted(*row)
+    return await fetch_one(connection, PaymentAsAccepted, "payment_as_accepted", *key)
 
 
 async def load(connection: Reader, tenant_id: int, ids: Sequence[UUID]) -> list[PaymentRow]:
@@ -299,10 +293,9 @@ async def waiting(connection: Reader, tenant_id: int, after: UUID, limit: int) -
 
 async def executions(connection: Reader, tenant_id: int, payment_id: UUID) -> list[ExecutionRow]:
     """List every execution of a payment in order."""
-    rows = await connection.fetch(
-        query("payment_executions"), tenant_id, bucket_of(payment_id), payment_id
+    return await fetch_all(
+        connection, ExecutionRow, "payment_executions", tenant_id, bucket_of(payment_id), payment_id
     )
-    return [ExecutionRow(*row) for row in rows]
 
 
 _LIST_COLUMNS: Final = 2

@@ -7,8 +7,7 @@ import msgspec
 
 from postdate.model.ids import bucket_of
 from postdate.model.tenant.test_clock import lane_purpose, own_lane
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_one, query
 from postdate.store.payment.settlement import LockedTimer
 from postdate.store.timer.timer import LANE_APPROVAL, LANES_OF_PAYMENTS
 
@@ -79,7 +78,6 @@ async def write_end(
 
 async def find_end(connection: Connection, payment_id: UUID) -> PaymentEnd | None:
     """Read how a payment or job ended."""
-    row = await connection.fetchrow(
-        query("payment_change_outcome"), bucket_of(payment_id), payment_id
+    return await fetch_one(
+        connection, PaymentEnd, "payment_change_outcome", bucket_of(payment_id), payment_id
     )
-    return None if row is None else PaymentEnd(*row)

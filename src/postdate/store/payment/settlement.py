@@ -13,8 +13,7 @@ from postdate.model.payment.payment import OnBroken
 from postdate.model.tenant.test_clock import own_lane
 from postdate.store.account.account import AccountKey, key_of
 from postdate.store.connection.column import compact
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_one, query
 from postdate.store.timer.timer import LANE_PAYMENT
 
 DUE_ORIGIN: Final = datetime(2100, 1, 1, tzinfo=UTC)
@@ -168,10 +167,9 @@ async def first_due(connection: Connection, timers: Sequence[LockedTimer]) -> di
 
 async def terms(connection: Connection, tenant_id: int, payment_id: UUID) -> PaymentTerms | None:
     """Load what a payment of a tenant asks for."""
-    row = await connection.fetchrow(
-        query("settlement_terms"), bucket_of(payment_id), tenant_id, payment_id
+    return await fetch_one(
+        connection, PaymentTerms, "settlement_terms", bucket_of(payment_id), tenant_id, payment_id
     )
-    return None if row is None else PaymentTerms(*row)
 
 
 async def earlier(

@@ -3,8 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, query
 
 
 class TrustedClock(NamedTuple):

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_one, query
 from postdate.store.event.seal import Chain
 
 
@@ -28,8 +27,7 @@ class ProvedChain(msgspec.Struct, frozen=True):
 
 async def take(connection: Connection, pause_seconds: float) -> ProofRound | None:
     """Take the next bucket, unless another node did so less than a pause ago."""
-    row = await connection.fetchrow(query("proof_take"), pause_seconds)
-    return ProofRound(*row) if row else None
+    return await fetch_one(connection, ProofRound, "proof_take", pause_seconds)
 
 
 async def chains(connection: Connection, buckets: Sequence[int]) -> list[ProvedChain]:

@@ -8,7 +8,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from postdate.model.ids import MAX_ID
+from postdate.model.ids import MAX_ID, MIN_ID
 from postdate.store.connection.database import LONG_SECONDS, Connection, Database, lift_time_limits
 from postdate.store.connection.error import (
     PermissionDeniedError,
@@ -194,8 +194,8 @@ class Range(msgspec.Struct, frozen=True):
     tenant_id: int | None = None
     buckets: Sequence[int] | None = None
     limit: int = 10
-    floor: UUID = UUID(int=0)
-    event_floor: UUID = UUID(int=0)
+    floor: UUID = MIN_ID
+    event_floor: UUID = MIN_ID
     ceiling: UUID = MAX_ID
 
     def between_ids(self, floor: UUID, ceiling: UUID) -> "Range":

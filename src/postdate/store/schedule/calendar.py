@@ -10,9 +10,7 @@ import msgspec
 
 from postdate.model.recurrence.calendar import Calendar
 from postdate.model.schedule.timeline import CalendarVersion
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, fetch_one, query
 
 MAX_VERSIONS: Final = 50
 """How many versions of a calendar are kept."""
@@ -92,14 +90,12 @@ def _version(row: asyncpg.Record) -> CalendarVersion:
 
 async def find(connection: Reader, tenant_id: int, name: str) -> CalendarRow | None:
     """Read one calendar."""
-    row = await connection.fetchrow(query("calendar_find"), tenant_id, name)
-    return None if row is None else CalendarRow(*row)
+    return await fetch_one(connection, CalendarRow, "calendar_find", tenant_id, name)
 
 
 async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[CalendarRow]:
     """List a tenant's calendars by name."""
-    rows = await connection.fetch(query("calendar_page"), tenant_id, after, limit)
-    return [CalendarRow(*row) for row in rows]
+    return await fetch_all(connection, CalendarRow, "calendar_page", tenant_id, after, limit)
 
 
 async def delete(connection: Connection, tenant_id: int, name: str) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from postdate.model.schedule.schedule import Template
-from postdate.store.connection.combined import Reader
+from postdate.store.connection.query import Reader
 from postdate.store.secret.payload_encryption import MARK, PayloadCipher
 from postdate.store.secret.secret import SecretKeyMissingError
 

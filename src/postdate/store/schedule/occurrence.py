@@ -8,9 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.store.connection.column import compact, filled
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, query
 
 
 class OccurrenceKey(NamedTuple):
@@ -115,8 +113,9 @@ async def page(
     limit: int,
 ) -> list[OccurrenceRow]:
     """List a schedule's rows, the newest first."""
-    rows = await connection.fetch(query("occurrence_page"), *schedule, before, status, limit)
-    return [OccurrenceRow(*row) for row in rows]
+    return await fetch_all(
+        connection, OccurrenceRow, "occurrence_page", *schedule, before, status, limit
+    )
 
 
 async def recent(

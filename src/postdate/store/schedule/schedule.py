@@ -14,9 +14,7 @@ from postdate.model.schedule.schedule import Definition, Policies, Rule, Templat
 from postdate.model.schedule.timeline import Version
 from postdate.model.tenant.test_clock import own_lane
 from postdate.store.connection.column import compact, filled
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, fetch_one, query
 from postdate.store.timer.timer import LANE_SCHEDULE
 
 T = TypeVar("T")
@@ -221,14 +219,14 @@ async def load(connection: Reader, keys: Sequence[ScheduleKey]) -> list[Schedule
     if not keys:
         return []
     buckets, tenants, ids = zip(*keys, strict=True)
-    rows = await connection.fetch(query("schedule_load"), compact(buckets), compact(tenants), ids)
-    return [ScheduleRow(*row) for row in rows]
+    return await fetch_all(
+        connection, ScheduleRow, "schedule_load", compact(buckets), compact(tenants), ids
+    )
 
 
 async def load_any(connection: Reader, key: ScheduleKey) -> ScheduleRow | None:
     """Load a schedule, also one that was deleted."""
-    row = await connection.fetchrow(query("schedule_load_any"), *key)
-    return None if row is None else ScheduleRow(*row)
+    return await fetch_one(connection, ScheduleRow, "schedule_load_any", *key)
 
 
 async def versions(
@@ -351,8 +349,7 @@ async def timers(connection: Connection, keys: Sequence[ScheduleKey]) -> dict[UU
 
 async def walk(connection: Reader, after: ScheduleKey, limit: int) -> list[ScheduleRow]:
     """Return the next schedules that have neither ended nor been set aside."""
-    rows = await connection.fetch(query("schedule_walk"), *after, limit)
-    return [ScheduleRow(*row) for row in rows]
+    return await fetch_all(connection, ScheduleRow, "schedule_walk", *after, limit)
 
 
 async def tzdata(connection: Connection) -> str | None:

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from postdate.model.tenant.test_clock import own_lane
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_all
 from postdate.store.timer.timer import LANE_SCHEDULE
 
 
@@ -33,5 +32,6 @@ class DueFilter(NamedTuple):
 async def take(connection: Connection, wanted: DueFilter) -> list[DueTimer]:
     """Lock the first due timers of a bucket that nobody else is at."""
     bucket, *more = wanted
-    rows = await connection.fetch(query("schedule_due"), bucket, own_lane(LANE_SCHEDULE), *more)
-    return [DueTimer(*row) for row in rows]
+    return await fetch_all(
+        connection, DueTimer, "schedule_due", bucket, own_lane(LANE_SCHEDULE), *more
+    )

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Reader, query
 from postdate.store.schedule.schedule import ScheduleKey, ScheduleRow
 
 

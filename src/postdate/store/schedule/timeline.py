@@ -9,7 +9,7 @@ import msgspec
 from postdate.model.error import RefusedError
 from postdate.model.schedule.calendar_change import REACH
 from postdate.model.schedule.timeline import CalendarVersion, Segment, Version, segments
-from postdate.store.connection.combined import Reader
+from postdate.store.connection.query import Reader
 from postdate.store.schedule import calendar as calendar_store
 from postdate.store.schedule import schedule as schedule_store
 from postdate.store.schedule.calendar import CalendarKey

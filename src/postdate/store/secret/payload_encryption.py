@@ -14,9 +14,7 @@ from uuid import UUID
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, query
 from postdate.store.secret import secret
 from postdate.store.secret.secret import KEY_BYTES, NONCE_BYTES, Keyring, SecretError
 

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from postdate.model.event.receipt import key_id_of
 from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.query import query
+from postdate.store.connection.query import fetch_all, query
 from postdate.store.secret import secret
 from postdate.store.secret.secret import Keyring
 
@@ -69,4 +69,4 @@ async def create(connection: Connection, keyring: Keyring) -> ReceiptKey:
 
 async def published(connection: Connection) -> list[ReceiptKey]:
     """Return every key, the newest first."""
-    return [ReceiptKey(*row) for row in await connection.fetch(query("receipt_key_list"))]
+    return await fetch_all(connection, ReceiptKey, "receipt_key_list")

@@ -14,9 +14,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from postdate.model.error import Code, Refusal, RefusedError
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, query
 
 KEY_BYTES: Final = 32
 KEY_ID_BYTES: Final = 4

@@ -10,10 +10,9 @@ from typing import Final
 from postdate.model.log import Log
 from postdate.store.connection import pool
 from postdate.store.connection.address import DatabaseNode
-from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import CONNECT_SECONDS, Database
 from postdate.store.connection.error import DatabaseError
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Reader, query
 from postdate.store.connection.writer import Writer
 
 log = Log()

@@ -5,8 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_all, query
 
 
 class ClientRole(msgspec.Struct, frozen=True):
@@ -49,4 +48,4 @@ async def unbind(connection: Connection, role: str) -> tuple[int, str] | None:
 
 async def page(connection: Connection, limit: int) -> list[ClientRole]:
     """List the roles by name."""
-    return [ClientRole(*row) for row in await connection.fetch(query("client_role_list"), limit)]
+    return await fetch_all(connection, ClientRole, "client_role_list", limit)

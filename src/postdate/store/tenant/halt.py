@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 from postdate.model.tenant.halt import Halt, Kind, Mode
 from postdate.model.tenant.test_clock import current_tenant, own_lane
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, query
 from postdate.store.payment.settlement import LockedTimer
 from postdate.store.timer.timer import LANE_HELD, LANE_PAYMENT
 
@@ -35,7 +33,7 @@ class EndedHalt(NamedTuple):
 
 async def load(reader: Reader, tenant_id: int | None = None) -> list[Halt]:
     """Read the halts that hold or will, of one tenant or of all."""
-    return [Halt(*row) for row in await reader.fetch(query("halt_all"), tenant_id)]
+    return await fetch_all(reader, Halt, "halt_all", tenant_id)
 
 
 async def check_readable(connection: Connection, seconds: float) -> None:
@@ -90,9 +88,7 @@ async def lift(connection: Connection, tenant_id: int, kind: Kind) -> None:
 
 async def list_ended(reader: Reader) -> list[EndedHalt]:
     """List the halts that have ended: of live tenants, or of the current one in test mode."""
-    return [
-        EndedHalt(*row) for row in await reader.fetch(query("halt_list_ended"), current_tenant())
-    ]
+    return await fetch_all(reader, EndedHalt, "halt_list_ended", current_tenant())
 
 
 async def next_end(connection: Connection, tenant_id: int) -> datetime | None:

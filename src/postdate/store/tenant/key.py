@@ -6,9 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, fetch_one, query
 
 
 class KeyRow(msgspec.Struct, frozen=True):
@@ -77,8 +75,7 @@ async def create(connection: Connection, key: NewKeyRow) -> bool:
 
 async def find_by_secret(connection: Connection, digest: bytes) -> KeyFound | None:
     """Look up a key by the hash of its secret."""
-    row = await connection.fetchrow(query("key_find_by_secret"), digest)
-    return KeyFound(*row) if row else None
+    return await fetch_one(connection, KeyFound, "key_find_by_secret", digest)
 
 
 async def check_readable(connection: Connection, seconds: float) -> None:
@@ -94,14 +91,12 @@ async def alive(connection: Connection, key_id: UUID) -> bool:
 
 async def page(connection: Reader, tenant_id: int, after: UUID, limit: int) -> list[KeyRow]:
     """List a tenant's keys, oldest first."""
-    rows = await connection.fetch(query("key_list"), tenant_id, after, limit)
-    return [KeyRow(*row) for row in rows]
+    return await fetch_all(connection, KeyRow, "key_list", tenant_id, after, limit)
 
 
 async def find(connection: Connection, tenant_id: int, key_id: UUID) -> StoredKey | None:
     """Read how far a key of a tenant goes."""
-    row = await connection.fetchrow(query("key_find"), tenant_id, key_id)
-    return StoredKey(*row) if row else None
+    return await fetch_one(connection, StoredKey, "key_find", tenant_id, key_id)
 
 
 async def count(connection: Connection, tenant_id: int) -> int:

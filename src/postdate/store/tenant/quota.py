@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from postdate.model.ids import BUCKETS
 from postdate.model.tenant.quota import SETTING_OF, Kind
-from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Reader, query
 
 
 async def pending(database: Database, tenant_ids: Sequence[int]) -> Counter[tuple[int, Kind]]:

@@ -6,8 +6,7 @@ from typing import Final, NamedTuple
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, query
 from postdate.store.secret.secret import NONCE_BYTES
 
 _NAMES: Final = b"postdate session row"

@@ -7,9 +7,7 @@ import msgspec
 
 from postdate.model.setting.setting import Stored, resolve
 from postdate.model.setting.table import Value
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, query
 
 
 class SettingRow(msgspec.Struct, frozen=True):
@@ -31,7 +29,7 @@ async def load(reader: Reader) -> dict[tuple[int, str], Stored]:
 
 async def page(connection: Reader, tenant_id: int) -> list[SettingRow]:
     """List what is set for one tenant."""
-    return [SettingRow(*row) for row in await connection.fetch(query("setting_list"), tenant_id)]
+    return await fetch_all(connection, SettingRow, "setting_list", tenant_id)
 
 
 async def change_alone(connection: Connection, tenant_id: int) -> None:

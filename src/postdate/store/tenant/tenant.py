@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_all, fetch_one, query
 
 
 class TenantRow(msgspec.Struct, frozen=True):
@@ -38,8 +37,7 @@ async def find(connection: Connection, name: str) -> int | None:
 
 async def enabled(connection: Connection, name: str) -> EnabledTenant | None:
     """Return a tenant that is not disabled."""
-    row = await connection.fetchrow(query("tenant_enabled"), name)
-    return EnabledTenant(*row) if row else None
+    return await fetch_one(connection, EnabledTenant, "tenant_enabled", name)
 
 
 async def disable(connection: Connection, tenant_id: int, *, disabled: bool) -> bool:
@@ -49,4 +47,4 @@ async def disable(connection: Connection, tenant_id: int, *, disabled: bool) -> 
 
 async def page(connection: Connection, after: str, limit: int) -> list[TenantRow]:
     """List tenants by name."""
-    return [TenantRow(*row) for row in await connection.fetch(query("tenant_list"), after, limit)]
+    return await fetch_all(connection, TenantRow, "tenant_list", after, limit)

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postdate.model.tenant.test_clock import AdvanceEntry
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_all, fetch_one, query
 
 
 class ClockRow(NamedTuple):
@@ -78,14 +77,12 @@ async def create(connection: Connection, tenant_id: int, at: datetime | None) ->
 
 async def find(connection: Connection, tenant_id: int) -> ClockRow | None:
     """Read a tenant's clock; None for a live tenant."""
-    row = await connection.fetchrow(query("test_clock_find"), tenant_id)
-    return ClockRow(*row) if row else None
+    return await fetch_one(connection, ClockRow, "test_clock_find", tenant_id)
 
 
 async def lock(connection: Connection, tenant_id: int) -> LockedClock | None:
     """Lock a tenant's clock until the commit; None for a live tenant."""
-    row = await connection.fetchrow(query("test_clock_lock"), tenant_id)
-    return LockedClock(*row) if row else None
+    return await fetch_one(connection, LockedClock, "test_clock_lock", tenant_id)
 
 
 async def begin(connection: Connection, tenant_id: int, target: datetime, key: str | None) -> None:
@@ -119,8 +116,9 @@ async def heads(
     without: Collection[UUID],
 ) -> list[DueHead]:
     """Find the first timer of each of a tenant's lanes and buckets that is due by an instant."""
-    rows = await connection.fetch(query("test_clock_heads"), tenant_id, lanes, until, list(without))
-    return [DueHead(*row) for row in rows]
+    return await fetch_all(
+        connection, DueHead, "test_clock_heads", tenant_id, lanes, until, list(without)
+    )
 
 
 async def payments(
@@ -139,10 +137,16 @@ async def list_due_worker_timers(
     limit: int,
 ) -> list[PassedTimer]:
     """List the timers of workers' jobs that come due after one of them until an instant."""
-    rows = await connection.fetch(
-        query("test_clock_list_due_worker_timers"), tenant_id, after[0], until, limit, after[1]
+    return await fetch_all(
+        connection,
+        PassedTimer,
+        "test_clock_list_due_worker_timers",
+        tenant_id,
+        after[0],
+        until,
+        limit,
+        after[1],
     )
-    return [PassedTimer(*row) for row in rows]
 
 
 async def unsealed(connection: Connection, tenant_id: int) -> bool:
@@ -152,8 +156,7 @@ async def unsealed(connection: Connection, tenant_id: int) -> bool:
 
 async def subscriptions(connection: Connection, tenant_id: int) -> list[SubscriptionState]:
     """List how far a tenant's subscriptions have come."""
-    rows = await connection.fetch(query("test_clock_subscriptions"), tenant_id)
-    return [SubscriptionState(*row) for row in rows]
+    return await fetch_all(connection, SubscriptionState, "test_clock_subscriptions", tenant_id)
 
 
 async def enter(
@@ -168,5 +171,6 @@ async def entries(
     connection: Connection, tenant_id: int, after: int, advance: int | None, limit: int
 ) -> list[AdvanceEntry]:
     """List what happened after an entry, of one advance or of all."""
-    rows = await connection.fetch(query("test_clock_entries"), tenant_id, after, advance, limit)
-    return [AdvanceEntry(*row) for row in rows]
+    return await fetch_all(
+        connection, AdvanceEntry, "test_clock_entries", tenant_id, after, advance, limit
+    )

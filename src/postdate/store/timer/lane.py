@@ -10,9 +10,8 @@ import msgspec
 
 from postdate.model import lane as lane_model
 from postdate.model.lane import Kind
-from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Reader, fetch_all, query
 from postdate.store.timer.timer import LONG_AGO
 
 REFRESH_SECONDS: Final = 2.0
@@ -61,7 +60,7 @@ def _buckets(lane_id: int, width: int) -> tuple[int, ...]:
 
 async def changed(reader: Reader, since: datetime) -> list[Lane]:
     """List the lanes changed since an instant, or a little before."""
-    return [Lane(*row) for row in await reader.fetch(query("lane_changed"), since)]
+    return await fetch_all(reader, Lane, "lane_changed", since)
 
 
 async def ensure(connection: Connection, names: Iterable[LaneKey]) -> list[Lane]:
@@ -76,7 +75,7 @@ async def find(connection: Reader, names: Iterable[tuple[int, str]]) -> list[Lan
     """Find lanes by tenant and name, of either kind."""
     wanted = sorted(set(names))
     tenants, texts = (list(column) for column in zip(*wanted, strict=True))
-    return [Lane(*row) for row in await connection.fetch(query("lane_find"), tenants, texts)]
+    return await fetch_all(connection, Lane, "lane_find", tenants, texts)
 
 
 async def change_alone(connection: Connection, tenant_id: int) -> None:
@@ -86,8 +85,7 @@ async def change_alone(connection: Connection, tenant_id: int) -> None:
 
 async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[Lane]:
     """List a tenant's lanes by name; both kinds of a name count."""
-    rows = await connection.fetch(query("lane_list"), tenant_id, after, limit)
-    return [Lane(*row) for row in rows]
+    return await fetch_all(connection, Lane, "lane_list", tenant_id, after, limit)
 
 
 async def count(connection: Connection, tenant_id: int) -> int:
@@ -98,8 +96,10 @@ async def count(connection: Connection, tenant_id: int) -> int:
 
 async def change(connection: Connection, lane: Lane) -> list[Lane]:
     """Write weight, width and limits, for both kinds; a smaller width is not taken."""
-    rows = await connection.fetch(
-        query("lane_change"),
+    return await fetch_all(
+        connection,
+        Lane,
+        "lane_change",
         lane.tenant_id,
         lane.name,
         lane.weight,
@@ -107,7 +107,6 @@ async def change(connection: Connection, lane: Lane) -> list[Lane]:
         lane.max_running,
         lane.rate_per_second,
     )
-    return [Lane(*row) for row in rows]
 
 
 async def pause(
@@ -120,8 +119,7 @@ async def pause(
     actor: str | None = None,
 ) -> list[Lane]:
     """Pause or resume both kinds of a lane."""
-    rows = await connection.fetch(query("lane_pause"), tenant_id, name, paused, note, actor)
-    return [Lane(*row) for row in rows]
+    return await fetch_all(connection, Lane, "lane_pause", tenant_id, name, paused, note, actor)
 
 
 class LaneDirectory:

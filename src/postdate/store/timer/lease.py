@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from postdate.store.connection.column import compact, filled
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, fetch_all, fetch_one, query
 from postdate.store.timer.lane import Lane
 
 TOKEN_BITS: Final = 12
@@ -136,10 +135,17 @@ async def claim(
     claimed_by: UUID,
 ) -> list[ClaimedLease]:
     """Take up to `limit` due timers of one (bucket, lane), none of them below the mark."""
-    rows = await connection.fetch(
-        query("lease_claim"), *position, low, limit, lease_seconds, claimed_by, _random_bits()
+    return await fetch_all(
+        connection,
+        ClaimedLease,
+        "lease_claim",
+        *position,
+        low,
+        limit,
+        lease_seconds,
+        claimed_by,
+        _random_bits(),
     )
-    return [ClaimedLease(*row) for row in rows]
 
 
 async def take(
@@ -198,8 +204,7 @@ async def find_end(
     connection: Connection, bucket: int, tenant_id: int, subject: UUID
 ) -> ReportedEnd | None:
     """Return how a tenant's job ended; None if there is no such job."""
-    row = await connection.fetchrow(query("lease_find_end"), bucket, tenant_id, subject)
-    return ReportedEnd(*row) if row else None
+    return await fetch_one(connection, ReportedEnd, "lease_find_end", bucket, tenant_id, subject)
 
 
 async def lock(connection: Connection, bucket: int, subjects: Sequence[UUID]) -> set[UUID]:
@@ -243,8 +248,7 @@ async def end(
 async def move(connection: Connection, bucket: int, moves: Sequence[LeaseMove]) -> list[MovedTimer]:
     """End leases whose matter goes on; return those whose token still held."""
     columns = zip(*sorted(moves), strict=True)
-    rows = await connection.fetch(query("lease_move"), bucket, *columns)
-    return [MovedTimer(*row) for row in rows]
+    return await fetch_all(connection, MovedTimer, "lease_move", bucket, *columns)
 
 
 async def attempt(connection: Connection, bucket: int, tried: Sequence[Attempt]) -> None:

@@ -8,8 +8,7 @@ from uuid import UUID
 from postdate.model.ids import hash_bucket
 from postdate.model.limit import Limit
 from postdate.model.setting.setting import Settings
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, query
 from postdate.store.operate.node import LIVE_SECONDS
 from postdate.store.timer.lane import Lane
 

@@ -8,9 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.setting import setting
-from postdate.store.connection.combined import Reader
-from postdate.store.connection.database import Connection
-from postdate.store.connection.query import query
+from postdate.store.connection.query import Connection, Reader, fetch_all, query
 
 LANE_PAYMENT: Final = 0
 LANE_SCHEDULE: Final = 1
@@ -62,5 +60,4 @@ async def insert(connection: Connection, timers: Sequence[NewTimer]) -> None:
 async def heads(reader: Reader, positions: Sequence[tuple[int, int, datetime]]) -> list[Head]:
     """Find the first timer of each (bucket, lane) from its low-water mark on."""
     buckets, lanes, lows = zip(*positions, strict=True) if positions else ((), (), ())
-    rows = await reader.fetch(query("timer_heads"), buckets, lanes, lows)
-    return [Head(*row) for row in rows]
+    return await fetch_all(reader, Head, "timer_heads", buckets, lanes, lows)

@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry, Metric
 from postdate.model.log import Log
 from postdate.model.tenant.tenant_share import TenantShares
 from postdate.runtime.shared_read import SharedReads
-from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import DatabaseError
+from postdate.store.connection.query import Reader
 from postdate.store.operate import partition, vital
 from postdate.store.operate.vital import BucketBacklog
 from postdate.store.timer.lane import LaneDirectory
