@@ -1,7 +1,7 @@
 """Metric families of the database; the set of families does not depend on what is known."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypedDict
 
 from prometheus_client import Metric
@@ -24,6 +24,8 @@ PIN_SECONDS: Final = 10.0
 """A younger snapshot is ordinary work, and gets no series of its own."""
 
 Found = Sequence[tuple[str, BucketBacklog]]
+Samples = Iterable[tuple[Sequence[str], float]]
+"""The values of the labels, and the value."""
 
 
 class Parts(TypedDict, total=False):
@@ -47,31 +49,43 @@ def render(
     parts: Parts, ages: Mapping[str, float], failed: Mapping[str, int], paused: int
 ) -> Iterator[Metric]:
     """Make every family; what is not known has no sample."""
-    yield _ages(ages)
+    yield _gauge(
+        "postdate_vitals_age_seconds",
+        "How old the last reading of each part of the database's state is.",
+        (([part], seconds) for part, seconds in ages.items()),
+        ["part"],
+    )
     yield _failures(failed)
     yield from _backlog(parts.get("backlog"), parts.get("pending"))
-    lanes = GaugeMetricFamily("postdate_lanes_paused", "Lanes that somebody paused.")
-    lanes.add_metric([], paused)
-    yield lanes
-    yield _event(parts.get("event"))
+    yield _single("postdate_lanes_paused", "Lanes that somebody paused.", paused)
+    waited = parts.get("event")
+    yield _single(
+        "postdate_event_unsealed_seconds",
+        "How long the oldest unsealed event has waited.",
+        None if waited is None else max(0.0, waited),
+    )
     yield from _tables(parts.get("table", ()))
     yield from _pin(parts.get("pin"))
     yield from _replication(parts.get("standby", ()), parts.get("slot", ()))
     yield _nodes(parts.get("node"))
     yield from _audits(parts.get("audit", ()))
-    yield _partition(parts.get("partition"))
+    yield _single(
+        "postdate_partition_weeks_ahead",
+        "Weeks for which history has partitions; below 2 the maintenance has failed.",
+        parts.get("partition"),
+    )
     yield _strays(parts.get("stray", ()))
 
 
-def _ages(ages: Mapping[str, float]) -> Metric:
-    family = GaugeMetricFamily(
-        "postdate_vitals_age_seconds",
-        "How old the last reading of each part of the database's state is.",
-        labels=["part"],
-    )
-    for part, seconds in ages.items():
-        family.add_metric([part], seconds)
+def _gauge(name: str, doc: str, samples: Samples, labels: Sequence[str] = ()) -> Metric:
+    family = GaugeMetricFamily(name, doc, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
     return family
+
+
+def _single(name: str, doc: str, value: float | None) -> Metric:
+    return _gauge(name, doc, [] if value is None else [([], value)])
 
 
 def _failures(failed: Mapping[str, int]) -> Metric:
@@ -91,54 +105,28 @@ def _backlog(found: Found | None, pending: Pending | None) -> Iterator[Metric]:
         overdue[kind] += row.overdue
         oldest[kind] = max(oldest[kind], row.seconds or 0.0)
         parked[kind] += row.parked
-    for name, doc, values in (
-        (
-            "postdate_backlog",
-            "Timers that are due and not done; a lower bound above 6,250.",
-            overdue,
-        ),
-        ("postdate_backlog_oldest_seconds", "How long the oldest of them has been due.", oldest),
-        (
-            "postdate_parked",
-            "What waits for a person: payments dead-lettered, jobs in doubt.",
-            parked,
-        ),
-    ):
-        family = GaugeMetricFamily(name, doc, labels=["kind"])
-        for kind in KINDS if found is not None else ():
-            family.add_metric([kind], values[kind])
-        yield family
+    kinds = () if found is None else KINDS
+    late = "Timers that are due and not done; a lower bound above 6,250."
+    yield _gauge("postdate_backlog", late, (([k], overdue[k]) for k in kinds), ["kind"])
+    longest = "How long the oldest of them has been due."
+    yield _gauge(
+        "postdate_backlog_oldest_seconds", longest, (([k], oldest[k]) for k in kinds), ["kind"]
+    )
+    waits = "What waits for a person: payments dead-lettered, jobs in doubt."
+    yield _gauge("postdate_parked", waits, (([k], parked[k]) for k in kinds), ["kind"])
     yield from render_pending(pending, overdue, parked)
 
 
-def _event(seconds: float | None) -> Metric:
-    family = GaugeMetricFamily(
-        "postdate_event_unsealed_seconds", "How long the oldest unsealed event has waited."
-    )
-    if seconds is not None:
-        family.add_metric([], max(0.0, seconds))
-    return family
-
-
-def _partition(weeks: int | None) -> Metric:
-    family = GaugeMetricFamily(
-        "postdate_partition_weeks_ahead",
-        "Weeks for which history has partitions; below 2 the maintenance has failed.",
-    )
-    if weeks is not None:
-        family.add_metric([], weeks)
-    return family
-
-
 def _strays(found: Sequence[Strays]) -> Metric:
-    family = GaugeMetricFamily(
+    rows: Counter[str] = Counter()
+    for each in found:
+        rows[each.parent] += each.rows
+    return _gauge(
         "postdate_partition_stray_rows",
         "Rows of a table in its default partition, where none should be, counted up to 10,000.",
-        labels=["table"],
+        (([table], count) for table, count in sorted(rows.items())),
+        ["table"],
     )
-    for table in sorted({each.parent for each in found}):
-        family.add_metric([table], sum(each.rows for each in found if each.parent == table))
-    return family
 
 
 def _tables(rows: Sequence[TableRow]) -> Iterator[Metric]:
@@ -148,64 +136,54 @@ def _tables(rows: Sequence[TableRow]) -> Iterator[Metric]:
         ("postdate_table_bytes", "Size of a hot table with its indexes.", "bytes"),
         ("postdate_table_vacuum_age_seconds", "Time since it was last vacuumed.", "seconds"),
     ):
-        family = GaugeMetricFamily(name, doc, labels=["table"])
-        for row in rows:
-            if (value := getattr(row, field)) is not None:
-                family.add_metric([row.name], value)
-        yield family
+        values = [(row.name, getattr(row, field)) for row in rows]
+        known = (([table], value) for table, value in values if value is not None)
+        yield _gauge(name, doc, known, ["table"])
 
 
 def _pin(pin: Pin | None) -> Iterator[Metric]:
-    seconds = GaugeMetricFamily(
+    long = pin is not None and (pin.seconds is None or pin.seconds >= PIN_SECONDS)
+    yield _gauge(
         "postdate_snapshot_pinned_seconds",
         "How long the oldest snapshot has kept dead rows from being removed, and who holds it.",
-        labels=["kind", "name", "login"],
+        [([pin.kind, pin.name, pin.login], pin.seconds or 0.0)] if pin and long else [],
+        ["kind", "name", "login"],
     )
-    xids = GaugeMetricFamily(
+    yield _single(
         "postdate_snapshot_pinned_transactions",
         "Transactions begun since the oldest snapshot that somebody holds.",
+        None if pin is None else pin.xids,
     )
-    if pin is not None:
-        xids.add_metric([], pin.xids)
-        if pin.seconds is None or pin.seconds >= PIN_SECONDS:
-            seconds.add_metric([pin.kind, pin.name, pin.login], pin.seconds or 0.0)
-    yield seconds
-    yield xids
 
 
 def _replication(standbys: Sequence[Standby], slots: Sequence[ReplicationSlot]) -> Iterator[Metric]:
-    up = GaugeMetricFamily(
+    counts = Counter((each.state, each.sync_state) for each in standbys)
+    yield _gauge(
         "postdate_replication_standbys",
         "Standbys by state and by whether commits wait for them.",
-        labels=["state", "sync_state"],
-    )
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    lag = GaugeMetricFamily(
-        "postdate_replication_lag_bytes", "WAL a standby has not replayed.", labels=["standby"]
+        counts.items(),
+        ["state", "sync_state"],
     )
     behind: dict[str, float] = defaultdict(float)
-    for standby in standbys:
-        counts[standby.state, standby.sync_state] += 1
-        behind[standby.name] = max(behind[standby.name], standby.bytes)
-    for name, count in behind.items():
-        lag.add_metric([name], count)
-    for states, many in counts.items():
-        up.add_metric(list(states), many)
-    kept = GaugeMetricFamily(
+    for each in standbys:
+        behind[each.name] = max(behind[each.name], each.bytes)
+    yield _gauge(
+        "postdate_replication_lag_bytes",
+        "WAL a standby has not replayed.",
+        (([name], count) for name, count in behind.items()),
+        ["standby"],
+    )
+    yield _gauge(
         "postdate_replication_slot_bytes",
         "WAL that a replication slot keeps on the disk.",
-        labels=["slot", "active"],
+        (([slot.name, str(slot.active).lower()], slot.bytes) for slot in slots),
+        ["slot", "active"],
     )
-    for slot in slots:
-        kept.add_metric([slot.name, str(slot.active).lower()], slot.bytes)
-    yield from (up, lag, kept)
 
 
 def _nodes(nodes: Mapping[str, int] | None) -> Metric:
-    family = GaugeMetricFamily("postdate_nodes", "Live nodes by role.", labels=["role"])
-    for role in ROLES if nodes is not None else ():
-        family.add_metric([role], (nodes or {}).get(role, 0))
-    return family
+    found = () if nodes is None else [([role], nodes.get(role, 0)) for role in ROLES]
+    return _gauge("postdate_nodes", "Live nodes by role.", found, ["role"])
 
 
 def _audits(runs: Sequence[AuditRun]) -> Iterator[Metric]:
@@ -213,7 +191,4 @@ def _audits(runs: Sequence[AuditRun]) -> Iterator[Metric]:
         ("postdate_audit_findings", "What the last whole check of the books found.", "findings"),
         ("postdate_audit_age_seconds", "How long ago that was.", "seconds"),
     ):
-        family = GaugeMetricFamily(name, doc, labels=["audit"])
-        for run in runs:
-            family.add_metric([run.name], getattr(run, field))
-        yield family
+        yield _gauge(name, doc, (([run.name], getattr(run, field)) for run in runs), ["audit"])
