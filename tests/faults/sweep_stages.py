@@ -108,7 +108,7 @@ class Seal(Stage):
         await super().prepare()
         await seal_all(self.nodes.direct)
         for subject in subjects(self.nodes.direct, 3):
-            await emit(self.nodes.direct, new_event(self.nodes.direct, self.tenant_id, subject))
+            await emit(self.nodes.direct, new_event(self.tenant_id, subject))
 
     async def act(self) -> None:
         await sealer(self.nodes.proxied).run_once()
@@ -152,10 +152,8 @@ class Deliver(Stage):
         spec = SubscriptionSpec(destination=Webhook(url=URL), types=["job.*"])
         await subscriptions.create(self.who, spec)
         [subject] = subjects(direct, 1)
-        made = [new_event(direct, self.tenant_id, subject) for _ in range(3)]
-        for event in made:
-            await emit(direct, event)
-        self.events = [event.event_id for event in made]
+        told = [await emit(direct, new_event(self.tenant_id, subject)) for _ in range(3)]
+        self.events = [event_id for [event_id] in told]
         await self._seal()
 
     async def _seal(self) -> None:

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
-import msgspec
 import pytest
 
 from faults.test_tamper import LENGTH, Crime, crime
@@ -12,6 +12,7 @@ from faults.test_tamper_facts import Facts, facts
 from postdate.model.ids import bucket_of, new_id
 from postdate.publisher import sealer
 from postdate.publisher.verify import ChainFinding
+from postdate.store.connection.node_clock import node_clock
 from support.event import emit, new_event, seal_all
 
 __all__ = ["crime", "facts"]
@@ -24,12 +25,10 @@ async def tell(crime: Crime, age_ms: int = 0) -> tuple[UUID, Any]:
     """Tell of something that may be older than it looks; give its event and its address."""
     unix_ms = crime.database.unix_ms() - age_ms
     subject = new_id(7, unix_ms)
-    told = msgspec.structs.replace(
-        new_event(crime.database, crime.tenant_id, subject), event_id=new_id(7, unix_ms + 1)
-    )
-    await emit(crime.database, told)
+    with patch.object(node_clock, "unix_ms", return_value=unix_ms + 1):
+        [event_id] = await emit(crime.database, new_event(crime.tenant_id, subject))
     [row] = await crime.owner.fetch(f"{ADDRESS} WHERE $1 = ANY (subjects)", subject)
-    return told.event_id, row
+    return event_id, row
 
 
 async def forge(crime: Crime, row: Any, **changed: Any) -> None:

@@ -348,7 +348,7 @@ async def test_a_chain_that_a_stranger_holds_stops_the_seals_of_no_other(
 
     async def emit_both() -> None:
         for tenant in (tenant_id, other_id):
-            await emit(database, new_event(database, tenant, subjects(database, 1)[0]))
+            await emit(database, new_event(tenant, subjects(database, 1)[0]))
 
     async def sealed() -> tuple[int, int]:
         async with database.connection() as connection:

@@ -65,7 +65,7 @@ class Crime:
         for n in range(count):
             subject = new_id(n % 64, self.database.unix_ms())
             data = {"amount": n, "note": "ü"}
-            await emit(self.database, new_event(self.database, self.tenant_id, subject, data=data))
+            await emit(self.database, new_event(self.tenant_id, subject, data=data))
         await seal_all(self.database)
 
     async def rehash(self, first: int) -> None:

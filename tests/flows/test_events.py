@@ -31,11 +31,10 @@ async def told(api: Api, *kinds: str, subject: UUID | None = None, **data: Any) 
     """Insert events of these types and seal them; give their ids."""
     database, tenant_id = api.node.database, await tenant_of(api)
     [own] = subjects(database, 1)
-    made = [new_event(database, tenant_id, subject or own, kind, data) for kind in kinds]
-    for one in made:
-        await emit(database, one)
+    made = [new_event(tenant_id, subject or own, kind, data) for kind in kinds]
+    ids = [await emit(database, one) for one in made]
     await seal_all(database)
-    return [one.event_id for one in made]
+    return [event_id for [event_id] in ids]
 
 
 @pytest.fixture

@@ -242,7 +242,6 @@ async def test_a_template_that_cannot_be_opened_holds_up_no_other(
         cipher=cipher,
     )
     blind = OccurrenceIntake(
-        node.database,
         JobOccurrences(accepting, jobs.lanes(node), ()),
         PaymentOccurrences(PaymentIntake(node.database, node.runtime), node.runtime),
     )

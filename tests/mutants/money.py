@@ -132,7 +132,7 @@ MUTANTS = (
     ),
     mutant(
         "cancel_leaves_the_timer", "intake/payment/change.py",
-        "        await settlement_store.delete(connection, [timer])\n", "",
+        "    await settlement_store.delete(connection, [timer])\n", "",
         "flows/test_payment_changes.py",
     ),
     mutant(

@@ -34,9 +34,9 @@ async def test_what_is_sealed_is_counted_once(database: Database, tenant_id: int
     kinds = {one: "job.accepted", two: "job.accepted", three: "payment.completed"}
     kinds[four] = "lane.paused"
     for subject, kind in kinds.items():
-        await emit(database, new_event(database, tenant_id, subject, kind))
+        await emit(database, new_event(tenant_id, subject, kind))
     await seal_all(database)
-    await emit(database, new_event(database, tenant_id, one, "job.failed"))
+    await emit(database, new_event(tenant_id, one, "job.failed"))
     await seal_all(database)
     await seal_all(database)
     found = await slots(database, tenant_id)

@@ -256,7 +256,7 @@ async def test_a_payment_behind_a_mark_is_found(database: Database, tenant_id: i
 
 async def test_an_unsealed_event_is_found(database: Database, tenant_id: int) -> None:
     [subject] = subjects(database, 1)
-    await emit(database, new_event(database, tenant_id, subject))
+    await emit(database, new_event(tenant_id, subject))
     sealing = sealer(database)
     hide(sealing._mark, await now(database) + timedelta(hours=1))
     assert await sealing.run_once() == 0

@@ -28,7 +28,7 @@ from support.event import (
 
 async def test_events_are_sealed_once_and_without_gaps(database: Database, tenant_id: int) -> None:
     things = subjects(database, 200)
-    await emit(database, *(new_event(database, tenant_id, subject) for subject in things))
+    await emit(database, *(new_event(tenant_id, subject) for subject in things))
     assert await seal_all(database) == 200
     assert await seal_all(database) == 0
     found = await check_chains(database)
@@ -42,7 +42,7 @@ async def test_any_number_of_events_is_sealed_in_order(
     monkeypatch.setattr(module, "SEAL_LIMIT", most)
     things = subjects(database, 40)
     for kind in ("job.accepted", "job.retried", "job.completed"):
-        await emit(database, *(new_event(database, tenant_id, thing, kind) for thing in things))
+        await emit(database, *(new_event(tenant_id, thing, kind) for thing in things))
     assert await seal_all(database, chunk=1) == 120
     found = await check_chains(database)
     for thing in things:
@@ -52,7 +52,7 @@ async def test_any_number_of_events_is_sealed_in_order(
 async def test_events_of_one_insert_keep_their_order(database: Database, tenant_id: int) -> None:
     [thing] = subjects(database, 1)
     kinds = [f"account.change_{letter}" for letter in "abcdefghij"]
-    await emit(database, *(new_event(database, tenant_id, thing, kind) for kind in kinds))
+    await emit(database, *(new_event(tenant_id, thing, kind) for kind in kinds))
     await seal_all(database)
     assert of_subject(await check_chains(database), thing) == kinds
 
@@ -62,8 +62,8 @@ async def test_a_late_commit_is_sealed_and_holds_nobody_up(
 ) -> None:
     [late, soon] = subjects(database, 2)
     async with database.write() as connection:
-        await tell(connection, new_event(database, tenant_id, late))
-        await emit(database, new_event(database, tenant_id, soon))
+        await tell(connection, new_event(tenant_id, late))
+        await emit(database, new_event(tenant_id, soon))
         runner = sealer(database)
         assert await runner.run_once(64) == 1
         assert await runner.run_once(64) == 0
@@ -74,8 +74,8 @@ async def test_a_late_commit_is_sealed_and_holds_nobody_up(
 async def test_a_rolled_back_event_leaves_no_gap(database: Database, tenant_id: int) -> None:
     [gone, there] = subjects(database, 2)
     async with database.write() as connection:
-        await tell(connection, new_event(database, tenant_id, gone))
-        await emit(database, new_event(database, tenant_id, there))
+        await tell(connection, new_event(tenant_id, gone))
+        await emit(database, new_event(tenant_id, there))
         await seal_all(database)
         await connection.execute("ROLLBACK; BEGIN")
     await seal_all(database)
@@ -89,9 +89,9 @@ async def test_a_transaction_may_follow_one_that_began_after_it(
     [thing, other] = subjects(database, 2)
     async with database.write() as between, database.write() as older:
         await older.fetchval("SELECT pg_current_xact_id()::text")
-        await tell(between, new_event(database, tenant_id, other))
-        await emit(database, new_event(database, tenant_id, thing, "job.accepted"))
-        await tell(older, new_event(database, tenant_id, thing, "job.completed"))
+        await tell(between, new_event(tenant_id, other))
+        await emit(database, new_event(tenant_id, thing, "job.accepted"))
+        await tell(older, new_event(tenant_id, thing, "job.completed"))
         await older.execute("COMMIT; BEGIN")
         await seal_all(database)
     await seal_all(database)
@@ -105,7 +105,7 @@ async def test_sealers_share_the_buckets(database: Database, tenant_id: int) -> 
     async def tell_all() -> None:
         for _ in range(waves):
             things = subjects(database, 64)
-            await emit(database, *(new_event(database, tenant_id, thing) for thing in things))
+            await emit(database, *(new_event(tenant_id, thing) for thing in things))
 
     async def seal_on() -> int:
         count, runner = 0, sealers.pop()
@@ -139,7 +139,7 @@ async def test_a_death_half_way_leaves_nothing(
         return done
 
     [thing] = subjects(database, 1)
-    await emit(database, new_event(database, tenant_id, thing))
+    await emit(database, new_event(tenant_id, thing))
     monkeypatch.setattr(seal, step, dies)
     with pytest.raises((CommitUnknownError, UnavailableError)):
         await sealer(database).run_once(64)
@@ -156,7 +156,7 @@ async def test_a_quiet_database_is_asked_one_small_question(
     monkeypatch.setattr(seal, "take", None)
     assert await runner.run_once(64) == 0
     monkeypatch.undo()
-    await emit(database, *(new_event(database, tenant_id, t) for t in subjects(database, 1)))
+    await emit(database, *(new_event(tenant_id, t) for t in subjects(database, 1)))
     assert await runner.run_once(64) == 1
 
 
@@ -168,7 +168,7 @@ async def test_dead_rows_of_the_outbox_are_not_walked_again(
     for _ in range(2):
         await runner.run_once(64)
     [thing] = subjects(database, 1)
-    await emit(database, new_event(database, tenant_id, thing))
+    await emit(database, new_event(tenant_id, thing))
     await database.writer.execute("UPDATE outbox SET time = time - interval '1 hour'")
     assert await runner.run_once(64) == 0
     runner._mark.full_at = 0.0
@@ -179,9 +179,9 @@ async def test_a_locked_row_of_the_outbox_keeps_only_its_own_subject_waiting(
     server: Embedded, database: Database, database_name: str, tenant_id: int
 ) -> None:
     [held, free] = subjects(database, 2)
-    await emit(database, new_event(database, tenant_id, held))
-    await emit(database, new_event(database, tenant_id, held, "job.retried"))
-    await emit(database, new_event(database, tenant_id, free))
+    await emit(database, new_event(tenant_id, held))
+    await emit(database, new_event(tenant_id, held, "job.retried"))
+    await emit(database, new_event(tenant_id, free))
     runner = sealer(database)
     stranger = await asyncpg.connect(server.credentials.superuser_dsn(database_name))
     async with stranger.transaction():
@@ -203,7 +203,7 @@ async def test_what_was_copied_in_the_outbox_is_sealed_once(
     database: Database, tenant_id: int
 ) -> None:
     [thing] = subjects(database, 1)
-    await emit(database, new_event(database, tenant_id, thing))
+    await emit(database, new_event(tenant_id, thing))
     await database.writer.execute(
         "INSERT INTO outbox SELECT bucket, tenant_id, time + interval '1 ms', types, subjects, "
         "events, digests FROM outbox WHERE $1 = ANY (subjects)",
@@ -218,16 +218,16 @@ async def test_what_came_after_a_locked_row_waits_through_a_third(
 ) -> None:
     """A row that shares a subject with one that waits comes after it, and so on."""
     held, between, last = (new_id(7, database.unix_ms()) for _ in range(3))
-    await emit(database, new_event(database, tenant_id, held))
+    await emit(database, new_event(tenant_id, held))
     await emit(
         database,
-        new_event(database, tenant_id, held, "job.completed"),
-        new_event(database, tenant_id, between),
+        new_event(tenant_id, held, "job.completed"),
+        new_event(tenant_id, between),
     )
     await emit(
         database,
-        new_event(database, tenant_id, between, "job.completed"),
-        new_event(database, tenant_id, last),
+        new_event(tenant_id, between, "job.completed"),
+        new_event(tenant_id, last),
     )
     runner = sealer(database)
     stranger = await asyncpg.connect(server.credentials.superuser_dsn(database_name))
@@ -249,7 +249,7 @@ async def test_a_seal_is_found_though_the_clock_leapt_before_its_node_noticed(
     """Its id was days older than what it sealed, and `events verify` called that unsealed."""
     await seal_all(database)
     await clock.advance(3 * 86_400)  # nobody synchronizes: a node does so once a second
-    await emit(database, *(new_event(database, tenant_id, each) for each in subjects(database, 3)))
+    await emit(database, *(new_event(tenant_id, each) for each in subjects(database, 3)))
     assert await seal_all(database) == 3
     assert (await verify(database, {})).findings == []
 
@@ -271,7 +271,7 @@ async def test_the_outbox_takes_no_row_that_could_not_be_sealed(
 ) -> None:
     """One such row would keep the events of every tenant from being sealed."""
     [thing] = subjects(database, 1)
-    await emit(database, new_event(database, tenant_id, thing))
+    await emit(database, new_event(tenant_id, thing))
     name = await database.writer.fetchval("SELECT current_database()")
     with pytest.raises((asyncpg.CheckViolationError, asyncpg.FeatureNotSupportedError)):
         await admin(server, f"UPDATE postdate.outbox SET {change}", name)

@@ -33,7 +33,6 @@ class BreakingDatabase(Database):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database.writer, database.reader)
-        self._epoch = database._epoch
         self.pool = database.writer
         self.calls: list[str] = []
         self.fault: Fault = "lost"

@@ -9,7 +9,7 @@ from uuid import UUID
 from prometheus_client import CollectorRegistry
 
 from postdate.model.event.chain import GENESIS, seal_hash
-from postdate.model.ids import bucket_of, new_id
+from postdate.model.ids import new_id
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import Sealer
 from postdate.store.connection.database import Connection, Database
@@ -24,24 +24,21 @@ def sealer(database: Database, **options: Any) -> Sealer:
 
 
 def new_event(
-    database: Database,
     tenant_id: int,
     subject: UUID,
     kind: str = "job.accepted",
     data: dict[str, Any] | None = None,
 ) -> NewEvent:
-    bucket = bucket_of(subject)
-    event_id = new_id(bucket, database.unix_ms() + 1)  # behind its subject, as insert wants it
-    return NewEvent(bucket, tenant_id, subject, event_id, kind, "system", data)
+    return NewEvent(tenant_id, subject, kind, "system", data)
 
 
-async def tell(connection: Connection, *events: NewEvent) -> None:
-    await event_store.insert(connection, events)
+async def tell(connection: Connection, *events: NewEvent) -> list[UUID]:
+    return await event_store.insert(connection, events)
 
 
-async def emit(database: Database, *events: NewEvent) -> None:
+async def emit(database: Database, *events: NewEvent) -> list[UUID]:
     async with database.write() as connection:
-        await tell(connection, *events)
+        return await tell(connection, *events)
 
 
 def subjects(database: Database, count: int) -> list[UUID]:

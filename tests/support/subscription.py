@@ -72,11 +72,10 @@ class SubscribedTenant:
 
     async def tell(self, *kinds: str, subject: UUID | None = None, **data: Any) -> list[UUID]:
         [own] = subjects(self.database, 1)
-        made = [new_event(self.database, self.tenant_id, subject or own, k, data) for k in kinds]
-        for one in made:
-            await emit(self.database, one)
+        made = [new_event(self.tenant_id, subject or own, k, data) for k in kinds]
+        ids = [await emit(self.database, one) for one in made]
         await self.seal()
-        return [one.event_id for one in made]
+        return [event_id for [event_id] in ids]
 
     async def seal(self) -> None:
         await seal_all(self.database)

@@ -42,7 +42,6 @@ class FaultyDatabase(Database):
 
     def __init__(self, database: Database, fault: Fault) -> None:
         super().__init__(database.writer, database.reader)
-        self._epoch = database._epoch
         self._fault = fault
         self.count = 0
 
@@ -72,7 +71,6 @@ class LossyDatabase(Database):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database.writer, database.reader)
-        self._epoch = database._epoch
         self.commits = 0
 
     @asynccontextmanager

@@ -161,16 +161,12 @@ class Source:
         """Commit so many events of as many subjects, a thousand at a time."""
         for first in range(0, count, BATCH):
             buckets = [n % BUCKETS for n in range(min(BATCH, count - first))]
-            unix_ms = self._database.unix_ms()
-            subjects, ids = new_ids(buckets, unix_ms), new_ids(buckets, unix_ms)
+            subjects = new_ids(buckets, self._database.unix_ms())
             data = {"destination": "worker", "lane": "default"}
             async with self._database.write() as connection:
                 await event_store.insert(
                     connection,
-                    [
-                        NewEvent(bucket, self._tenant_id, subject, event_id, KIND, "bench", data)
-                        for bucket, subject, event_id in zip(buckets, subjects, ids, strict=True)
-                    ],
+                    [NewEvent(self._tenant_id, each, KIND, "bench", data) for each in subjects],
                 )
 
     async def subscribe(

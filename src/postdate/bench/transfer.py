@@ -12,9 +12,10 @@ import asyncpg
 from postdate.bench import payment_database as store
 from postdate.bench.bank import BALANCE, Bank
 from postdate.bench.testbed import Stopwatch, Testbed
-from postdate.ledger.batch import SYSTEM, due_of, ids, leaving_payments, transfers
+from postdate.ledger.batch import due_of, ids, leaving_payments, transfers
 from postdate.ledger.settle import TransferCompleted, decide
 from postdate.model.error import StartError
+from postdate.model.event.audit import SYSTEM
 from postdate.settlement.settler import MAX_BATCH, Settler
 from postdate.store.account import account as account_store
 from postdate.store.account.account import Account

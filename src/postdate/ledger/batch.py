@@ -19,7 +19,7 @@ from postdate.ledger.settle import (
     changes,
     decide,
 )
-from postdate.model.ids import new_id
+from postdate.model.event.audit import SYSTEM
 from postdate.store.account import account as account_store
 from postdate.store.account.account import AccountKey, key_of
 from postdate.store.connection.database import Connection
@@ -37,7 +37,6 @@ from postdate.store.payment.settlement import (
     TransferRow,
 )
 
-SYSTEM: Final = "system"
 _IN_ORDER: Final = attrgetter("due_at", "subject")
 MAX_RETRY_SECONDS: Final = 3600.0
 """The longest wait between two tries of one payment."""
@@ -210,7 +209,7 @@ async def _write(
     await store.write_failed(connection, failed, execution)
     await store.write_attempts(connection, later, execution)
     await store.retry(connection, later)
-    await event_store.insert(connection, _events(failed, later, unix_ms, execution))
+    await event_store.insert(connection, _events(failed, later, execution))
     await store.delete(connection, [ending.timer for ending in failed])
 
 
@@ -253,15 +252,12 @@ def transfers(
 def _events(
     failed: Sequence[FailedAttempt],
     later: Sequence[FailedAttempt],
-    unix_ms: int,
     execution: SettlementBatch,
 ) -> list[NewEvent]:
     return [
         NewEvent(
-            ending.timer.bucket,
             ending.timer.tenant_id,
             ending.timer.subject,
-            new_id(ending.timer.bucket, unix_ms),
             kind,
             execution.actor,
             {"code": ending.code, "error": ending.error}

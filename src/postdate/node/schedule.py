@@ -22,7 +22,6 @@ from postdate.views.schedule import ScheduleViews
 def occurrences(node: Node, accepting: JobIntake | None = None) -> OccurrenceIntake:
     """Make what turns occurrences into jobs and payments."""
     return OccurrenceIntake(
-        node.database,
         JobOccurrences(accepting or job.intake(node), job.lanes(node), node.outgoing.allowed),
         PaymentOccurrences(PaymentIntake(node.database, node.runtime), node.runtime),
         node.on_accept,
@@ -33,7 +32,7 @@ def services(node: Node, accepting: JobIntake) -> ScheduleServices:
     """Make what the endpoints and pages of schedules call."""
     check = ScheduleCheck(node.runtime, accepting)
     schedules = Schedules(node.database, check, accepting.encryption)
-    runs = ScheduleRuns(node.database, schedules, occurrences(node, accepting))
+    runs = ScheduleRuns(node.database, occurrences(node, accepting))
     return ScheduleServices(
         change=schedules,
         run=runs,

@@ -6,9 +6,10 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.model.event.audit import SYSTEM
 from postdate.model.event.event import Sealed
 from postdate.model.failpoint import reach
-from postdate.model.ids import BUCKETS, bucket_of, new_id
+from postdate.model.ids import BUCKETS, bucket_of
 from postdate.model.job.outcome import Handler
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
@@ -19,9 +20,8 @@ from postdate.runtime.shared_read import SharedReads
 from postdate.runtime.under_way import UnderWay
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
-from postdate.store.event import event as event_store
 from postdate.store.event import seal, subscription
-from postdate.store.event.event import NewEvent
+from postdate.store.event.event import record_event
 from postdate.store.event.seal import EventWindow
 from postdate.store.event.subscription import DeliveryProgress, LeasedSubscription
 from postdate.store.timer import lease, timer
@@ -48,7 +48,6 @@ LAG_SECONDS: Final = 15.0
 
 FIRST_RETRY_SECONDS: Final = 1.0
 PAUSED: Final = "subscription.paused"
-SYSTEM: Final = "system"
 _MAX_DOUBLINGS: Final = 20
 
 
@@ -229,12 +228,8 @@ class _Service:
     ) -> None:
         await subscription.pause(connection, held.tenant_id, self._id, stop.error)
         await subscription.stop(connection, self._id)
-        bucket = bucket_of(self._id)
-        event_id = new_id(bucket, self._database.unix_ms())
-        event = NewEvent(
-            bucket, held.tenant_id, self._id, event_id, PAUSED, SYSTEM, {"note": stop.error}
-        )
-        await event_store.insert(connection, [event])
+        data = {"note": stop.error}
+        await record_event(connection, (held.tenant_id, self._id), PAUSED, SYSTEM, data)
         log.warning("subscription.paused", id=str(self._id), reason=stop.error)
 
     def _too_old(self, held: LeasedSubscription) -> bool:

@@ -86,7 +86,7 @@ class Coalescer(Generic[Item, Result]):
     def _drained(self, drainer: object) -> None:
         """Refuse what waits when nobody is left to take it: the last one was cancelled."""
         self._active.discard(drainer)  # a task that was cancelled before its first step never did
-        if not self._active:
+        if self._waiting and not self._active:
             _give_up(self._waiting)
             self._waiting.clear()
 

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from typing import Final
 
-from postdate.model.ids import BUCKETS, MIN_ID, new_id
+from postdate.model.event.audit import SYSTEM
+from postdate.model.ids import BUCKETS, MIN_ID
 from postdate.model.instant import instant_text
 from postdate.model.log import Log
 from postdate.model.schedule.schedule import Occurrence, Status, identify, jitter
@@ -16,8 +17,7 @@ from postdate.runtime.shared_read import SharedReads
 from postdate.scheduler.meter import ScheduleMeter
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
-from postdate.store.event import event as event_store
-from postdate.store.event.event import NewEvent
+from postdate.store.event.event import record_event
 from postdate.store.schedule import occurrence as occurrence_store
 from postdate.store.schedule import schedule as store
 from postdate.store.schedule import timeline
@@ -130,9 +130,7 @@ class Audit:
         first, last = missing[0][1], missing[-1][1]
         span = {"first": first.scheduled_for, "last": last.scheduled_for}
         data = {"count": len(missing), "found_by": "audit", **span}
-        event_id = new_id(row.bucket, self._database.unix_ms())
-        event = NewEvent(*row.key, event_id, "schedule.missed", "system", data)
-        await event_store.insert(connection, [event])
+        await record_event(connection, row.key[1:], "schedule.missed", SYSTEM, data)
         self._meter.count_missing(len(missing))
         log.error("schedule.missed", schedule_id=str(row.schedule_id), **_texts(data))
 

@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from postdate.model.error import Refusal
+from postdate.model.event.audit import SYSTEM
 from postdate.model.failpoint import reach
-from postdate.model.ids import BUCKETS, new_id
+from postdate.model.ids import BUCKETS
 from postdate.model.log import Log
 from postdate.model.schedule.firing import Fired
 from postdate.model.setting.setting import Settings
@@ -34,7 +35,7 @@ from postdate.store.connection.error import (
     UniqueViolationError,
 )
 from postdate.store.event import event as event_store
-from postdate.store.event.event import NewEvent
+from postdate.store.event.event import NewEvent, record_event
 from postdate.store.schedule import occurrence as occurrence_store
 from postdate.store.schedule import schedule as store
 from postdate.store.schedule import schedule_due, timeline
@@ -246,7 +247,8 @@ class Expander:
             if not known or due_at != timer.due_at:
                 return 1
             await store.set_aside(connection, key, text)
-            await self._record_events(connection, [(key, "schedule.set_aside", {"error": text})])
+            data = {"error": text}
+            await record_event(connection, key[1:], "schedule.set_aside", SYSTEM, data)
         log.error("schedule.set_aside", schedule_id=str(timer.schedule_id), error=text)
         self._meter.count_set_aside()
         return 1
@@ -326,19 +328,12 @@ class Expander:
         await store.move_timers(connection, batch.timers())
         for row, error in batch.aside:
             await store.set_aside(connection, row.key, error)
-        facts = [(row.key, kind, data) for row, kind, data in batch.notices()]
-        await self._record_events(connection, facts)
-        return [row.status for row in new]
-
-    async def _record_events(
-        self, connection: Connection, facts: Sequence[tuple[ScheduleKey, str, dict[str, Any]]]
-    ) -> None:
-        unix_ms = self._database.unix_ms()
-        events = [
-            NewEvent(*key, new_id(key.bucket, unix_ms), kind, "system", data)
-            for key, kind, data in facts
+        notices = [
+            NewEvent(row.tenant_id, row.schedule_id, kind, SYSTEM, data)
+            for row, kind, data in batch.notices()
         ]
-        await event_store.insert(connection, events)
+        await event_store.insert(connection, notices)
+        return [row.status for row in new]
 
 
 class BrokenBatchError(Exception):

@@ -4,7 +4,8 @@ from datetime import datetime
 from itertools import groupby
 from typing import Final
 
-from postdate.model.ids import MIN_ID, new_id
+from postdate.model.event.audit import SYSTEM
+from postdate.model.ids import MIN_ID
 from postdate.model.instant import instant_text
 from postdate.model.log import Log
 from postdate.model.recurrence import zone
@@ -14,8 +15,7 @@ from postdate.scheduler.meter import ScheduleMeter
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.connection.off_loop import computed
-from postdate.store.event import event as event_store
-from postdate.store.event.event import NewEvent
+from postdate.store.event.event import record_event
 from postdate.store.schedule import schedule as store
 from postdate.store.schedule import timeline
 from postdate.store.schedule.schedule import ScheduleKey, ScheduleRow
@@ -110,9 +110,7 @@ class Recompute:
         self, connection: Connection, row: ScheduleRow, before: datetime, after: datetime
     ) -> None:
         data = {"tzdata": self._version, "before": before, "after": after}
-        event_id = new_id(row.bucket, self._database.unix_ms())
-        event = NewEvent(*row.key, event_id, "schedule.recomputed", "system", data)
-        await event_store.insert(connection, [event])
+        await record_event(connection, row.key[1:], "schedule.recomputed", SYSTEM, data)
         log.warning(
             "schedule.recomputed",
             schedule_id=str(row.schedule_id),

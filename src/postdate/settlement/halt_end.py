@@ -3,16 +3,15 @@
 from collections.abc import Callable
 from typing import Final
 
-from postdate.model.ids import BUCKETS, bucket_of, new_id, subject_id
+from postdate.model.event.audit import SYSTEM
+from postdate.model.ids import BUCKETS
 from postdate.runtime.shared_read import SharedReads
-from postdate.store.connection.database import Connection, Database
-from postdate.store.event import event as event_store
-from postdate.store.event.event import NewEvent
+from postdate.store.connection.database import Database
+from postdate.store.event.event import named, record_event
 from postdate.store.tenant import halt as store
 from postdate.store.tenant.halt import EndedHalt
 
 LOOK_SECONDS: Final = 1.0
-SYSTEM: Final = "system"
 
 
 class HaltEnds:
@@ -57,13 +56,5 @@ class HaltEnds:
             for bucket in range(BUCKETS):
                 everything &= await store.bring_back(connection, bucket, over.tenant_id)
             if everything and await store.delete(connection, over) and over.by_clock:
-                await self._record_event(connection, over)
-
-    async def _record_event(self, connection: Connection, over: EndedHalt) -> None:
-        """Record the end of a halt that ended by the clock."""
-        subject = subject_id(over.tenant_id, f"halt/{over.kind}")
-        bucket = bucket_of(subject)
-        event_id = new_id(bucket, self._database.unix_ms())
-        kind = "tenant.thawed"
-        event = NewEvent(bucket, over.tenant_id, subject, event_id, kind, SYSTEM, None)
-        await event_store.insert(connection, [event])
+                about = named(over.tenant_id, "halt", over.kind)
+                await record_event(connection, about, "tenant.thawed", SYSTEM)

@@ -4,9 +4,9 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from postdate.ledger.batch import SYSTEM, pause
+from postdate.ledger.batch import pause
 from postdate.ledger.hold import release
-from postdate.model.ids import new_id
+from postdate.model.event.audit import SYSTEM
 from postdate.model.log import Log
 from postdate.model.payment.payment import BROKE
 from postdate.model.setting.setting import Settings
@@ -14,8 +14,7 @@ from postdate.store.account import account as account_store
 from postdate.store.account.account import AccountKey
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import TransientError
-from postdate.store.event import event as event_store
-from postdate.store.event.event import NewEvent
+from postdate.store.event.event import record_event
 from postdate.store.payment import settlement as store
 from postdate.store.payment.settlement import (
     FailedAttempt,
@@ -41,9 +40,9 @@ async def record(
         for payment in payments:
             wait = await _wait(connection, settings, payment)
             if wait is not None:
-                await _retry(connection, payment, text, wait, database.unix_ms())
-            elif not await _released(connection, settings, payment, text, database.unix_ms()):
-                await _park(connection, payment, text, database.unix_ms())
+                await _retry(connection, payment, text, wait)
+            elif not await _released(connection, settings, payment, text):
+                await _park(connection, payment, text)
     return len(payments) + len(held)
 
 
@@ -54,28 +53,26 @@ async def _wait(connection: Connection, settings: Settings, timer: LockedTimer) 
     return pause(settings.number("payment.retry_seconds", timer.tenant_id), count)
 
 
-async def _retry(
-    connection: Connection, timer: LockedTimer, text: str, wait: timedelta, unix_ms: int
-) -> None:
+async def _retry(connection: Connection, timer: LockedTimer, text: str, wait: timedelta) -> None:
     ending = FailedAttempt(timer, BROKE, text, timer.at + wait)
     await store.write_attempts(connection, [ending], SettlementBatch(timer.at))
     await store.retry(connection, [ending])
     data = {"code": BROKE, "error": text, "retry_at": ending.retry_at}
-    await _record_event(connection, timer, "payment.retried", data, unix_ms)
+    await _record_event(connection, timer, "payment.retried", data)
 
 
-async def _park(connection: Connection, timer: LockedTimer, text: str, unix_ms: int) -> None:
+async def _park(connection: Connection, timer: LockedTimer, text: str) -> None:
     """Let the payment wait for a person, with its hold."""
     await store.write_attempts(
         connection, [FailedAttempt(timer, BROKE, text)], SettlementBatch(timer.at)
     )
     await store.park(connection, timer)
     data = {"code": BROKE, "error": text}
-    await _record_event(connection, timer, "payment.dead_lettered", data, unix_ms)
+    await _record_event(connection, timer, "payment.dead_lettered", data)
 
 
 async def _released(
-    connection: Connection, settings: Settings, payment: LockedPayment, text: str, unix_ms: int
+    connection: Connection, settings: Settings, payment: LockedPayment, text: str
 ) -> bool:
     """End the payment and release its hold where that is wished; False where it must wait.
 
@@ -86,7 +83,7 @@ async def _released(
         return False
     try:
         async with connection.transaction():
-            await _fail(connection, payment, text, unix_ms)
+            await _fail(connection, payment, text)
     except Exception as error:
         if isinstance(error, TransientError):
             raise
@@ -95,7 +92,7 @@ async def _released(
     return True
 
 
-async def _fail(connection: Connection, payment: LockedPayment, text: str, unix_ms: int) -> None:
+async def _fail(connection: Connection, payment: LockedPayment, text: str) -> None:
     if payment.hold:
         key = AccountKey(payment.bucket, payment.tenant_id, payment.from_account)
         accounts = await account_store.lock(connection, [key])
@@ -105,13 +102,11 @@ async def _fail(connection: Connection, payment: LockedPayment, text: str, unix_
         connection, [FailedAttempt(payment, BROKE, text)], SettlementBatch(payment.at)
     )
     data = {"code": BROKE, "error": text}
-    await _record_event(connection, payment, "payment.failed", data, unix_ms)
+    await _record_event(connection, payment, "payment.failed", data)
     await store.delete(connection, [payment])
 
 
 async def _record_event(
-    connection: Connection, timer: LockedTimer, kind: str, data: dict[str, Any], unix_ms: int
+    connection: Connection, timer: LockedTimer, kind: str, data: dict[str, Any]
 ) -> None:
-    event_id = new_id(timer.bucket, unix_ms)
-    event = NewEvent(timer.bucket, timer.tenant_id, timer.subject, event_id, kind, SYSTEM, data)
-    await event_store.insert(connection, [event])
+    await record_event(connection, (timer.tenant_id, timer.subject), kind, SYSTEM, data)

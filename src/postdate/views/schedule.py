@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.model.event.audit import SYSTEM
 from postdate.model.ids import MAX_ID, MIN_ID
 from postdate.model.log import Log
 from postdate.model.schedule.expansion import ExpansionProgress
@@ -154,7 +155,7 @@ class ScheduleViews:
         paused = [one.schedule_id for one in schedules if one.paused_at is not None]
         reader = self._database.tenant_reader(tenant_id)
         found = await event_store.last_actors(reader, tenant_id, paused, "schedule.paused")
-        return {schedule_id: actor or "system" for schedule_id, actor in found.items()}
+        return {schedule_id: actor or SYSTEM for schedule_id, actor in found.items()}
 
     async def calendar(self, tenant_id: int, name: str) -> CalendarRow | None:
         """Show one calendar."""

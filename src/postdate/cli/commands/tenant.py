@@ -9,11 +9,11 @@ from cyclopts import Parameter
 
 from postdate.cli.database import MAX_ROWS, tenant_number, with_database
 from postdate.cli.output import show
-from postdate.intake.accept.events import CLI
 from postdate.intake.tenant.client_role import SCOPES, ClientRoles
 from postdate.intake.tenant.halt import FreezeWindow, Halting
 from postdate.intake.tenant.tenant import TenantMode, Tenants
 from postdate.model.error import Code, refuse
+from postdate.model.event.audit import CLI
 from postdate.model.tenant.halt import Halt, Halts, Mode
 from postdate.store.connection.database import Database
 from postdate.store.tenant import client_role as role_store

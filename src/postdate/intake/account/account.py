@@ -7,7 +7,6 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from postdate.intake.accept.create_once import Remember, forget
-from postdate.intake.accept.events import account_subject, record_event
 from postdate.intake.tenant.quota import check_accounts
 from postdate.ledger import account as ledger
 from postdate.model.error import Code, RefusedError, refuse
@@ -18,6 +17,7 @@ from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.account import account as account_store
 from postdate.store.account.account import AccountKey, AccountRow, AccountTerms, key_of
 from postdate.store.connection.database import Connection, Database
+from postdate.store.event.event import account_subject, record_event
 
 ASSIGNED: Final = "acc_"
 """What an id that we choose begins with."""
@@ -143,7 +143,7 @@ class Accounts:
         if row.currency is not None:
             data["currency"] = row.currency
         about = account_subject(key.tenant_id, key.account_id)
-        await record_event(connection, self._database, about, kind, actor.key_id, data)
+        await record_event(connection, about, kind, actor.key_id, data)
 
 
 def allow(actor: Identity, account_id: str) -> None:

@@ -8,7 +8,6 @@ from uuid import UUID
 import msgspec
 
 from postdate.intake.accept.busy_account import AroundBusyAccounts
-from postdate.intake.accept.events import SYSTEM, account_subject, record_event
 from postdate.intake.accept.idempotency import (
     KeyedRequest,
     OpenKeys,
@@ -23,7 +22,7 @@ from postdate.intake.account.account import allow
 from postdate.ledger.account import adjust, adjustment
 from postdate.model import origin
 from postdate.model.error import Code, Refusal, refuse
-from postdate.model.event.audit import STAMP
+from postdate.model.event.audit import STAMP, SYSTEM
 from postdate.model.ids import new_id
 from postdate.model.payment.money import ISSUER
 from postdate.model.tenant.identity import Identity
@@ -31,6 +30,7 @@ from postdate.store.account import account as account_store
 from postdate.store.account import entry as entry_store
 from postdate.store.account.account import Account, AccountKey, AccountTerms, key_of
 from postdate.store.connection.database import Connection, Database
+from postdate.store.event.event import account_subject, record_event
 from postdate.store.idempotency import idempotency as idempotency_store
 from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow, KeyScope
 from postdate.store.idempotency.idempotency import key_of as idempotency_key_of
@@ -164,9 +164,7 @@ class Adjustments:
                 if made is not None:
                     about = account_subject(tenant_id, ISSUER)
                     data = {"account_id": ISSUER, "note": made.note}
-                    await record_event(
-                        connection, self._database, about, "account.created", SYSTEM, data
-                    )
+                    await record_event(connection, about, "account.created", SYSTEM, data)
             self._issuers.add(tenant_id)
 
 
@@ -229,7 +227,5 @@ class AdjustmentGroup(AcceptGroup[AdjustmentRequest, AcceptedAdjustment]):
         await entry_store.insert(connection, self._entries)
         for item, data in self._events:
             about = account_subject(item.account.tenant_id, item.account.account_id)
-            await record_event(
-                connection, self._database, about, "account.adjusted", item.actor, data
-            )
+            await record_event(connection, about, "account.adjusted", item.actor, data)
         await idempotency_store.insert(connection, self.keys)

@@ -4,7 +4,6 @@ from typing import Any, Final
 
 import msgspec
 
-from postdate.intake.accept.events import account_subject, record_event
 from postdate.intake.account.account import allow, unknown
 from postdate.ledger import repair as ledger
 from postdate.ledger.repair import Repair
@@ -15,6 +14,7 @@ from postdate.store.account import repair as store
 from postdate.store.account.account import Account, AccountKey, key_of
 from postdate.store.account.repair import NewRepair
 from postdate.store.connection.database import Connection, Database
+from postdate.store.event.event import account_subject, record_event
 
 REQUEST_SECONDS: Final = 86400.0
 """How long a request waits for a second person."""
@@ -81,7 +81,7 @@ class Repairs:
             account_subject(actor.tenant_id, account_id),
             {"account_id": account_id} | data,
         )
-        await record_event(connection, self._database, about, kind, actor.key_id, data)
+        await record_event(connection, about, kind, actor.key_id, data)
 
 
 async def _decide(

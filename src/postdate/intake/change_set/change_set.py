@@ -10,7 +10,6 @@ from uuid import UUID
 import msgspec
 
 from postdate.intake.accept.create_once import Remember, forget
-from postdate.intake.accept.events import record_event
 from postdate.intake.account.account import refuse_limited
 from postdate.intake.change_set.change import (
     SCOPES,
@@ -32,6 +31,7 @@ from postdate.store.change_set import change_set as store
 from postdate.store.change_set.change_set import ChangeSetRow, StoredSteps
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import DatabaseError
+from postdate.store.event.event import record_event
 from postdate.store.schedule import schedule as schedule_store
 
 HOLD: Final = timedelta(seconds=90)
@@ -190,9 +190,7 @@ class ChangeSets:
         about = actor.tenant_id, found.row.change_set_id
         kinds = [each["type"] for each in msgspec.to_builtins(found.changes)]
         data = {"changes": kinds, "states": [step.state for step in found.steps]}
-        await record_event(
-            connection, self._database, about, f"change_set.{verb}", actor.key_id, data
-        )
+        await record_event(connection, about, f"change_set.{verb}", actor.key_id, data)
 
     async def _hold(
         self, actor: Identity, change_set_id: UUID, expected: Sequence[str], done: str

@@ -7,7 +7,6 @@ from operator import itemgetter
 from typing import Final
 from uuid import UUID
 
-from postdate.intake.accept.events import record_events
 from postdate.intake.accept.idempotency import Refused
 from postdate.intake.change_set.change import (
     ChangeStep,
@@ -27,6 +26,7 @@ from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Identity
 from postdate.model.tenant.test_clock import own_lane
 from postdate.store.connection.database import Connection, Database
+from postdate.store.event.event import record_events
 from postdate.store.foresight import money as money_store
 from postdate.store.payment import payment as payment_store
 from postdate.store.payment.payment import PaymentAsAccepted, PaymentRow
@@ -148,9 +148,7 @@ class PaymentOperation:
                 made[payment_id] = answer.subject
         async with self._database.write("payment.restore") as connection:
             data = {old: {"payment_id": new, "reason": work.note} for old, new in made.items()}
-            await record_events(
-                connection, self._database, actor.tenant_id, "payment.restored", actor.key_id, data
-            )
+            await record_events(connection, actor.tenant_id, "payment.restored", actor.key_id, data)
             step.restored |= made
             await work.record(connection)
 

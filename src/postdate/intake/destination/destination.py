@@ -8,11 +8,11 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from postdate.intake.accept.create_once import Remember, forget
-from postdate.intake.accept.events import SYSTEM, named, record_event
 from postdate.model.destination.destination import NAME, DestinationType
 from postdate.model.destination.signature import new_secret, secret_bytes
 from postdate.model.destination.target import Networks, check_url
 from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.event.audit import SYSTEM
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
@@ -24,6 +24,7 @@ from postdate.store.destination.destination import (
     config_label,
     secret_label,
 )
+from postdate.store.event.event import named, record_event
 from postdate.store.secret import secret as secret_store
 from postdate.store.secret.secret import Keyring, SecretError, SecretKeyMissingError
 
@@ -208,9 +209,7 @@ class Destinations:
                 connection, actor.tenant_id, envelope, overlap_seconds
             )
             about = named(actor.tenant_id, "destination", SIGNING)
-            await record_event(
-                connection, self._database, about, "destination.rotated", actor.key_id, {}
-            )
+            await record_event(connection, about, "destination.rotated", actor.key_id, {})
             rotated = RotatedSecret(secret, until)
             await remember(connection, rotated)
         self._changed(actor.tenant_id, None)
@@ -312,7 +311,7 @@ class Destinations:
             "disabled_reason": row.disabled_reason,
         }
         about = named(tenant_id, "destination", row.name)
-        await record_event(connection, self._database, about, f"destination.{verb}", actor, data)
+        await record_event(connection, about, f"destination.{verb}", actor, data)
 
 
 def _missing(name: str) -> RefusedError:

@@ -12,7 +12,6 @@ from uuid import UUID
 import msgspec
 
 from postdate.intake.accept.create_once import Remember, forget
-from postdate.intake.accept.events import record_events
 from postdate.intake.job import validation
 from postdate.intake.job.change import cancellation, result_of
 from postdate.model.error import Code, Refusal, accepted, refuse
@@ -21,6 +20,7 @@ from postdate.model.job.job import Delay, JobSpec, Spread, When, Worker
 from postdate.model.setting.setting import Settings
 from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection, Database
+from postdate.store.event.event import record_events
 from postdate.store.job import job as job_store
 from postdate.store.job import job_change, job_list, job_view
 from postdate.store.job.job_change import JobMove, OpenJob, Revision
@@ -146,7 +146,7 @@ class JobBulk:
             await job_change.end(connection, tenant_id, [cancellation(job) for job in jobs])
             why = _with_reason(reason)
             data = {job.job_id: {"result": result_of(job), **why} for job in jobs}
-            await record_events(connection, self._database, tenant_id, "job.cancelled", actor, data)
+            await record_events(connection, tenant_id, "job.cancelled", actor, data)
             await remember(connection, jobs)
             return len(jobs)
 
@@ -202,9 +202,7 @@ class JobBulk:
             moved = await self._reschedule(connection, tenant_id, wanted, target)
             why = _with_reason(reason)
             data = {one.job_id: {"due_at": one.due_at, **why} for one in moved}
-            await record_events(
-                connection, self._database, tenant_id, "job.rescheduled", actor, data
-            )
+            await record_events(connection, tenant_id, "job.rescheduled", actor, data)
             before = {job.job_id: job.due_at or job.now for job in wanted}
             await remember(
                 connection,

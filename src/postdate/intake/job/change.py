@@ -8,7 +8,6 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from postdate.intake.accept.events import record_events
 from postdate.intake.job import validation
 from postdate.intake.job.accept import OnAccept
 from postdate.intake.job.payload_encryption import PayloadEncryption
@@ -30,6 +29,7 @@ from postdate.model.job.job import (
 from postdate.model.setting.setting import Settings
 from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection, Database
+from postdate.store.event.event import record_events
 from postdate.store.job import job_change, job_view
 from postdate.store.job.job_change import JobEnd, JobMove, OpenJob, Revision
 from postdate.store.job.job_view import JobRow
@@ -105,7 +105,7 @@ class JobChanges:
             await job_change.end(connection, tenant_id, [cancellation(job)])
             result = result_of(job)
             data = {job_id: {"result": result}}
-            await record_events(connection, self._database, tenant_id, "job.cancelled", actor, data)
+            await record_events(connection, tenant_id, "job.cancelled", actor, data)
         return result
 
     async def _cancelled_already(
@@ -124,9 +124,7 @@ class JobChanges:
                 return
             await job_change.move(connection, [JobMove(job_id, job.now, job.revision)])
             data = {job_id: {"due_at": job.now, "reason": "run_now"}}
-            await record_events(
-                connection, self._database, tenant_id, "job.rescheduled", actor, data
-            )
+            await record_events(connection, tenant_id, "job.rescheduled", actor, data)
         self._hint(job, job.now)
 
     async def patch(self, tenant_id: int, job_id: UUID, patch: JobPatch, actor: str) -> None:
@@ -145,7 +143,7 @@ class JobChanges:
             await job_change.move(connection, [JobMove(job_id, due, revision.revision)])
             data = {job_id: {"fields": changed, "due_at": revision.due_at}}
             kind = "job.rescheduled" if patch.has_time else "job.changed"
-            await record_events(connection, self._database, tenant_id, kind, actor, data)
+            await record_events(connection, tenant_id, kind, actor, data)
         self._hint(job, due)
 
     def _revise(self, tenant_id: int, job: OpenJob, row: JobRow, patch: JobPatch) -> Revision:
@@ -198,7 +196,7 @@ class JobChanges:
                 ended = JobEnd(job_id, job.attempt, status, due, None, "resolved")
                 await job_change.end(connection, tenant_id, [ended])
             data = {job_id: {"outcome": resolution}}
-            await record_events(connection, self._database, tenant_id, "job.resolved", actor, data)
+            await record_events(connection, tenant_id, "job.resolved", actor, data)
         if resolution == "retry":
             self._hint(job, job.now)
 

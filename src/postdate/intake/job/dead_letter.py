@@ -8,7 +8,6 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.intake.accept.events import record_events
 from postdate.intake.accept.idempotency import Refused, key_busy, keyed
 from postdate.intake.accept.pipeline import MAX_RACES
 from postdate.intake.job.accept import JobAnswer, JobIntake
@@ -19,6 +18,7 @@ from postdate.model.job.job import JobSpec, When, decode_destination
 from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import KeyTakenError, LockNotAvailableError
+from postdate.store.event.event import record_events
 from postdate.store.idempotency import idempotency as idempotency_store
 from postdate.store.idempotency.idempotency import (
     IdempotencyKey,
@@ -200,7 +200,7 @@ class DeadLetters:
             for origin, result in results.items()
             if isinstance(result, AcceptedJob) and not result.replayed
         }
-        await record_events(connection, self._database, tenant_id, "job.redriven", actor, data)
+        await record_events(connection, tenant_id, "job.redriven", actor, data)
 
     async def _checked(
         self,
@@ -286,7 +286,7 @@ class DeadLetters:
                 removed += await prune.failed(connection, bucket, tenant_id, buckets[bucket])
             why: dict[str, object] = {} if reason is None else {"reason": reason}
             data = dict.fromkeys(removed, why)
-            await record_events(connection, self._database, tenant_id, "job.purged", actor, data)
+            await record_events(connection, tenant_id, "job.purged", actor, data)
         return removed
 
 

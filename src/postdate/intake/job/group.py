@@ -62,9 +62,10 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
         self._delays: dict[tuple[int, float | None], tuple[datetime, datetime] | Refusal] = {}
 
     def begin(self, items: Sequence[CheckedJob | Refusal]) -> None:
-        """Choose a bucket and an id for each: a batch is shared out from a random bucket on.
+        """Choose a bucket for each, and an id for each that comes without a key.
 
-        Neighbours share a bucket, so that inserting them walks each index in one direction.
+        A batch is shared out from a random bucket on. Neighbours share a bucket, so that inserting
+        them walks each index in one direction.
         """
         start, count = random.randrange(BUCKETS), len(items)
         last: LaneKey | None = None
@@ -78,7 +79,8 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
                 lane = self._lanes[last]
                 lane_id, own, width = lane.lane_id, lane.buckets, len(lane.buckets)
             self._placed.append((lane_id, own[(start + number * width // count) % width]))
-        self._ids = new_ids([bucket for _, bucket in self._placed], self._rules.unix_ms)
+        if any(not isinstance(each, Refusal) and each.keyed is None for each in items):
+            self._ids = new_ids([bucket for _, bucket in self._placed], self._rules.unix_ms)
 
     def limit(self, item: CheckedJob) -> Refusal | None:
         """Hold a tenant to its quota."""
@@ -102,8 +104,9 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
     def decide(self, number: int, item: CheckedJob) -> AcceptedJob | Refusal:
         """Decide when a job is due, and make its row."""
         lane_id, bucket = self._placed[number]
-        job_id = self._ids[number]
-        if item.keyed is not None:
+        if item.keyed is None:
+            job_id = self._ids[number]
+        else:
             tail = id_tail(item.keyed.key, item.keyed.fingerprint)
             job_id = tailed_id(bucket, self._rules.unix_ms, tail)
         times = self._times(item, job_id)

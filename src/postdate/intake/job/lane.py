@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from postdate.intake.accept.before_change import BeforeChange, always
-from postdate.intake.accept.events import named, record_event
 from postdate.model.error import Code, Refusal, refuse
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Connection, Database
+from postdate.store.event.event import named, record_event
 from postdate.store.timer import lane as lane_store
 from postdate.store.timer.lane import Lane, LaneDirectory, LaneKey
 
@@ -123,7 +123,7 @@ class Lanes:
     ) -> None:
         about = named(lane.tenant_id, "lane", lane.name)
         data = {"lane": lane.name, **data}
-        await record_event(connection, self._database, about, kind, actor, data)
+        await record_event(connection, about, kind, actor, data)
 
 
 async def _one(connection: Connection, tenant_id: int, name: str) -> Lane:

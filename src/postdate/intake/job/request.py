@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.intake.accept.idempotency import KeyedRequest
+from postdate.model.event.audit import SYSTEM
 from postdate.model.job.job import JobSpec
 from postdate.model.job.view import JobView
 from postdate.model.status import JobStatus
@@ -30,7 +31,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     tenant_id: int
     spec: JobSpec
-    actor: str = "system"
+    actor: str = SYSTEM
     key: str | None = None
     key_scope: KeyScope = KeyScope.JOB
     schedule_id: UUID | None = None

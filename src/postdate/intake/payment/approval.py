@@ -4,16 +4,17 @@ import time
 from typing import Final
 from uuid import UUID
 
-from postdate.intake.accept.events import SYSTEM, record_event
-from postdate.intake.payment.change import Ending, PaymentEnds, changeable_payment, open_payment
+from postdate.intake.payment.change import Ending, changeable_payment, end_payment, open_payment
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.event.audit import SYSTEM
 from postdate.model.log import Log
 from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Identity
 from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
+from postdate.store.event.event import record_event
 from postdate.store.payment import approval as store
 from postdate.store.payment.approval import Approval, Decider
 from postdate.store.payment.payment_change import OpenPayment
@@ -37,7 +38,6 @@ class Approvals:
     ) -> None:
         self._database = database
         self._reads = reads or SharedReads(database)
-        self._ends = PaymentEnds(database)
         self._meter = meter or PaymentMeter()
         self._held: dict[UUID, float] = {}
 
@@ -56,9 +56,7 @@ class Approvals:
             )
             await store.admit(connection, payment_id)
             about, data = (actor.tenant_id, payment_id), {"note": note} if note else None
-            await record_event(
-                connection, self._database, about, "payment.approved", actor.key_id, data
-            )
+            await record_event(connection, about, "payment.approved", actor.key_id, data)
         return _known(decided)
 
     async def refuse(self, actor: Identity, payment_id: UUID, note: str | None) -> Approval:
@@ -67,7 +65,7 @@ class Approvals:
             found, terms = await changeable_payment(connection, actor, payment_id)
             await self._check(connection, actor, found, terms.amount)
             ending = Ending(PaymentStatus.CANCELLED, "approval_refused", note, "refused")
-            decided = await self._ends.end(connection, found, terms, ending, actor.key_id)
+            decided = await end_payment(connection, found, terms, ending, actor.key_id)
         self._meter.cancelled(terms.amount if terms.hold else 0)
         return _known(decided)
 
@@ -108,7 +106,7 @@ class Approvals:
             if found.unapproved:
                 error = "Nobody approved it in time."
                 ending = Ending(PaymentStatus.FAILED, "approval_expired", error, "expired")
-                await self._ends.end(connection, found, terms, ending, SYSTEM)
+                await end_payment(connection, found, terms, ending, SYSTEM)
 
     async def _check(
         self, connection: Connection, actor: Identity, found: OpenPayment, amount: int

@@ -8,7 +8,6 @@ from uuid import UUID
 import msgspec
 
 from postdate.intake.accept.create_once import Remember
-from postdate.intake.accept.events import record_event
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.intake.payment.request import NeedsApproval, Scheduled
 from postdate.ledger.hold import release
@@ -21,6 +20,7 @@ from postdate.model.tenant.identity import Identity
 from postdate.store.account import account as account_store
 from postdate.store.account.account import AccountKey
 from postdate.store.connection.database import Connection, Database
+from postdate.store.event.event import record_event
 from postdate.store.payment import approval as approval_store
 from postdate.store.payment import payment_change as store
 from postdate.store.payment import settlement as settlement_store
@@ -67,60 +67,30 @@ async def _release(connection: Connection, payments: Sequence[LockedOpen]) -> No
         await account_store.write(connection, list(accounts.values()))
 
 
-class PaymentEnds:
-    """End open payments: release, outcome, event, and no timer any more."""
+async def end_payment(
+    connection: Connection, found: OpenPayment, terms: PaymentTerms, ending: Ending, actor: str
+) -> Approval | None:
+    """End a locked payment; return its approval, decided, where it waited for one."""
+    await _release(connection, [(found, terms)])
+    return await _end(connection, found, ending, actor)
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def end(
-        self,
-        connection: Connection,
-        found: OpenPayment,
-        terms: PaymentTerms,
-        ending: Ending,
-        actor: str,
-    ) -> Approval | None:
-        """End a locked payment; return its approval, decided, where it waited for one."""
-        await _release(connection, [(found, terms)])
-        return await self._end(connection, found, ending, actor)
-
-    async def end_all(
-        self,
-        connection: Connection,
-        payments: Sequence[LockedOpen],
-        ending: Ending,
-        actor: str,
-    ) -> None:
-        """End many locked payments: all timers are locked before the first account."""
-        await _release(connection, payments)
-        for found, _ in payments:
-            await self._end(connection, found, ending, actor)
-
-    async def _end(
-        self, connection: Connection, found: OpenPayment, ending: Ending, actor: str
-    ) -> Approval | None:
-        timer = found.timer
-        status, code, error, decision = ending
-        await store.write_end(connection, timer, status, code, error)
-        decided = None
-        if found.unapproved:
-            decided = await approval_store.decide(
-                connection, timer.tenant_id, timer.subject, decision, Decider(actor), error
-            )
-        data = {"code": code, "error": error} if code else None
-        kind = f"payment.{status.lower()}"
-        await record_event(
-            connection,
-            self._database,
-            (timer.tenant_id, timer.subject),
-            kind,
-            actor,
-            data,
-            decides=found.unapproved,
-        )
-        await settlement_store.delete(connection, [timer])
-        return decided
+async def _end(
+    connection: Connection, found: OpenPayment, ending: Ending, actor: str
+) -> Approval | None:
+    """Write outcome and event, and leave no timer."""
+    timer = found.timer
+    about = timer.tenant_id, timer.subject
+    status, code, error, decision = ending
+    await store.write_end(connection, timer, status, code, error)
+    decided = None
+    if found.unapproved:
+        decided = await approval_store.decide(connection, *about, decision, Decider(actor), error)
+    data = {"code": code, "error": error} if code else None
+    kind = f"payment.{status.lower()}"
+    await record_event(connection, about, kind, actor, data, decides=found.unapproved)
+    await settlement_store.delete(connection, [timer])
+    return decided
 
 
 class PaymentChanges:
@@ -132,7 +102,6 @@ class PaymentChanges:
         self._database = database
         self._settings = settings
         self._meter = meter or PaymentMeter()
-        self.ends = PaymentEnds(database)
 
     async def cancel(self, actor: Identity, payment_id: UUID) -> None:
         """End an open payment and release its hold; refused with its status when it has ended.
@@ -149,7 +118,7 @@ class PaymentChanges:
                 raise _not_pending(payment_id, ended)
             await halt_store.refuse_killed(connection, actor.tenant_id)
             ending = Ending(PaymentStatus.CANCELLED)
-            await self.ends.end(connection, found, terms, ending, actor.key_id)
+            await end_payment(connection, found, terms, ending, actor.key_id)
         self._meter.cancelled(terms.amount if terms.hold else 0)
 
     async def cancel_these(
@@ -159,9 +128,10 @@ class PaymentChanges:
         async with self._database.write("payment.cancel_these") as connection:
             found = await _lock_open(connection, actor, payment_ids)
             await halt_store.refuse_killed(connection, actor.tenant_id)
-            await self.ends.end_all(
-                connection, found, Ending(PaymentStatus.CANCELLED), actor.key_id
-            )
+            # All timers are locked before the first account.
+            await _release(connection, found)
+            for payment, _ in found:
+                await _end(connection, payment, Ending(PaymentStatus.CANCELLED), actor.key_id)
             await remember(connection, found)
         for _, terms in found:
             self._meter.cancelled(terms.amount if terms.hold else 0)
@@ -227,7 +197,7 @@ class PaymentChanges:
         await store.move(connection, timer, due_at)
         data = {"scheduled_time": due_at, "before": timer.due_at}
         about, kind = (actor.tenant_id, timer.subject), "payment.rescheduled"
-        await record_event(connection, self._database, about, kind, actor.key_id, data)
+        await record_event(connection, about, kind, actor.key_id, data)
         waits = await self._ask_again(connection, actor, timer)
         approval = NeedsApproval() if waits else msgspec.UNSET
         return Scheduled(timer.subject, due_at, approval=approval)
@@ -239,7 +209,7 @@ class PaymentChanges:
         if not await approval_store.void(connection, actor.tenant_id, timer.subject, asks, seconds):
             return False
         about, kind = (actor.tenant_id, timer.subject), "payment.approval_requested"
-        await record_event(connection, self._database, about, kind, actor.key_id)
+        await record_event(connection, about, kind, actor.key_id)
         return True
 
 

@@ -50,8 +50,9 @@ class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
 
     def begin(self, items: Sequence[CheckedPayment | Refusal]) -> None:
         """Draw the ids of those that come without a key: what schedules make."""
-        buckets = [0 if isinstance(each, Refusal) else each.payer.bucket for each in items]
-        self._ids = new_ids(buckets, self._unix_ms)
+        if any(not isinstance(each, Refusal) and each.keyed is None for each in items):
+            buckets = [0 if isinstance(each, Refusal) else each.payer.bucket for each in items]
+            self._ids = new_ids(buckets, self._unix_ms)
 
     def limit(self, item: CheckedPayment) -> Refusal | None:
         """Hold a tenant to its quota; what a schedule makes was promised before."""
@@ -72,8 +73,9 @@ class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
         refusal = admit(item.order, payer, payee, item.limits)
         if refusal is not None:
             return refusal
-        payment_id = self._ids[number]
-        if item.keyed is not None:
+        if item.keyed is None:
+            payment_id = self._ids[number]
+        else:
             tail = id_tail(item.keyed.key, item.keyed.fingerprint)
             payment_id = tailed_id(item.payer.bucket, self._unix_ms, tail)
         return self._accept(item, due_at, payment_id)

@@ -5,9 +5,10 @@ from datetime import timedelta
 
 import msgspec
 
-from postdate.intake.accept.events import SYSTEM, record_events
+from postdate.model.event.audit import SYSTEM
 from postdate.model.foresight.money import FailingPayment
 from postdate.store.connection.database import Database
+from postdate.store.event.event import record_events
 from postdate.store.foresight import warning as store
 
 
@@ -33,7 +34,5 @@ class PaymentWarnings:
                 for subject, each in first.items()
                 if subject not in known
             }
-            await record_events(
-                connection, self._database, tenant_id, "payment.will_fail", SYSTEM, data
-            )
+            await record_events(connection, tenant_id, "payment.will_fail", SYSTEM, data)
         return len(data)

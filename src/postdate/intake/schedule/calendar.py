@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Final
 
 from postdate.intake.accept.create_once import Remember, forget
-from postdate.intake.accept.events import named, record_event
 from postdate.intake.schedule.schedule import locked
 from postdate.model.error import Code, refuse
 from postdate.model.log import Log
@@ -15,6 +14,7 @@ from postdate.model.schedule.spec import MAX_HOLIDAYS
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
+from postdate.store.event.event import named, record_event
 from postdate.store.schedule import calendar as store
 from postdate.store.schedule import schedule as schedule_store
 from postdate.store.schedule import timeline
@@ -82,9 +82,7 @@ class Calendars:
 
     async def _record(self, connection: Connection, actor: Identity, name: str, kind: str) -> None:
         about = named(actor.tenant_id, "calendar", name)
-        await record_event(
-            connection, self._database, about, kind, actor.key_id, {"calendar": name}
-        )
+        await record_event(connection, about, kind, actor.key_id, {"calendar": name})
 
 
 def _check(calendar: Calendar) -> None:

@@ -6,16 +6,17 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.intake.accept.events import record_events
 from postdate.intake.job.accept import OnAccept
 from postdate.intake.job.change import cancellation, result_of
 from postdate.intake.schedule.occurrence_job import JobOccurrences
 from postdate.intake.schedule.occurrence_payment import PaymentOccurrences
 from postdate.model.error import Refusal
+from postdate.model.event.audit import SYSTEM
 from postdate.model.ids import bucket_of
 from postdate.model.schedule.firing import Fired, Firing
 from postdate.model.status import JobStatus
-from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.database import Connection
+from postdate.store.event.event import record_events
 from postdate.store.job import job_change
 from postdate.store.operate.item_log import items
 from postdate.store.timer.timer import LANE_PAYMENT
@@ -26,12 +27,10 @@ class OccurrenceIntake:
 
     def __init__(
         self,
-        database: Database,
         jobs: JobOccurrences,
         payments: PaymentOccurrences,
         on_accept: Iterable[OnAccept] = (),
     ) -> None:
-        self._database = database
         self._jobs = jobs
         self._payments = payments
         self._on_accept = on_accept
@@ -57,9 +56,7 @@ class OccurrenceIntake:
             ending = [job for job in locked if job.status is not JobStatus.UNKNOWN]
             await job_change.end(connection, tenant_id, [cancellation(job) for job in ending])
             cancelled = {j.job_id: {"result": result_of(j), "reason": "overlap"} for j in ending}
-            await record_events(
-                connection, self._database, tenant_id, "job.cancelled", "system", cancelled
-            )
+            await record_events(connection, tenant_id, "job.cancelled", SYSTEM, cancelled)
 
     def announce(self, fired: Iterable[Fired | Refusal]) -> None:
         """Hint after the commit which lanes have work, and how soon; log it."""

@@ -7,6 +7,7 @@ from postdate.intake.accept.idempotency import Refused
 from postdate.intake.payment.accept import PaymentIntake
 from postdate.intake.payment.request import CheckedPayment, PaymentOccurrence
 from postdate.model.error import Refusal
+from postdate.model.event.audit import SYSTEM
 from postdate.model.payment.payment import amount_limits, approval_seconds
 from postdate.model.schedule.firing import Fired, Firing
 from postdate.model.schedule.schedule import FundsPolicy, PaymentTemplate
@@ -47,7 +48,7 @@ class PaymentOccurrences:
             order=template.order(),
             payer=key_of(firing.tenant_id, template.from_account_id),
             payee=key_of(firing.tenant_id, template.to_account_id),
-            actor="system",
+            actor=SYSTEM,
             persons=firing.ran_by,
             limits=amount_limits(self._settings, firing.tenant_id),
             approval_seconds=approval_seconds(self._settings, firing.tenant_id, template.amount),

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from postdate.intake.accept.create_once import Remember, forget
 from postdate.intake.schedule.occurrence import OccurrenceIntake
-from postdate.intake.schedule.schedule import Schedules, lock_changeable
+from postdate.intake.schedule.schedule import lock_changeable
 from postdate.intake.schedule.validation import check_rights
 from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.event.audit import SYSTEM
 from postdate.model.recurrence import zone
 from postdate.model.schedule.expansion import notes_of
 from postdate.model.schedule.firing import Fired, Firing
@@ -31,6 +32,7 @@ from postdate.model.schedule.timeline import Segment, upcoming
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
+from postdate.store.event.event import record_event
 from postdate.store.schedule import occurrence as occurrence_store
 from postdate.store.schedule import schedule as store
 from postdate.store.schedule import timeline
@@ -82,11 +84,8 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
 class ScheduleRuns:
     """Trigger and backfill."""
 
-    def __init__(
-        self, database: Database, schedules: Schedules, occurrences: OccurrenceIntake
-    ) -> None:
+    def __init__(self, database: Database, occurrences: OccurrenceIntake) -> None:
         self._database = database
-        self._schedules = schedules
         self._occurrences = occurrences
 
     async def trigger(
@@ -124,9 +123,7 @@ class ScheduleRuns:
             await occurrence_store.insert(connection, [entry])
             await store.advance(connection, [_advance(row, last_id=result.subject)])
             data = {"occurrence_id": where, "subject": result.subject}
-            await self._schedules.record(
-                connection, row.key, "schedule.triggered", actor.key_id, data
-            )
+            await record_event(connection, row.key[1:], "schedule.triggered", actor.key_id, data)
             is_job = row.definition.template.job is not None
             triggered = Triggered(
                 occurrence_id=where,
@@ -172,9 +169,7 @@ class ScheduleRuns:
             await _write(connection, done)
             await self._count(connection, row, fired, now)
             data = {"from": span[0], "until": span[1], "count": len(wanted)}
-            await self._schedules.record(
-                connection, row.key, "schedule.backfilled", actor.key_id, data
-            )
+            await record_event(connection, row.key[1:], "schedule.backfilled", actor.key_id, data)
             answer = _answer(items, dry_run=False)
             await remember(connection, answer)
         self._occurrences.announce(fired)
@@ -204,9 +199,7 @@ class ScheduleRuns:
         await store.advance(connection, [step])
         if ends:
             await store.put_timer(connection, row.key, None)
-            await self._schedules.record(
-                connection, row.key, "schedule.ended", "system", {"runs": runs}
-            )
+            await record_event(connection, row.key[1:], "schedule.ended", SYSTEM, {"runs": runs})
 
 
 def _firing(

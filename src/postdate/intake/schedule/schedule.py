@@ -2,7 +2,6 @@
 
 import random
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -15,7 +14,6 @@ from postdate.intake.accept.create_once import (
     Shown,
     forget,
 )
-from postdate.intake.accept.events import record_event
 from postdate.intake.accept.idempotency import CREATED, Granted, Refused
 from postdate.intake.job.payload_encryption import PayloadEncryption
 from postdate.intake.schedule.validation import ScheduleCheck
@@ -41,6 +39,7 @@ from postdate.model.schedule.warning import ScheduleWarning, warnings_of
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
+from postdate.store.event.event import record_event
 from postdate.store.idempotency.idempotency import KeyScope
 from postdate.store.schedule import schedule as store
 from postdate.store.schedule import timeline
@@ -142,7 +141,9 @@ class Schedules:
             connection, schedule, version, actor.key_id, traceparent, authors=authors
         )
         await store.put_timer(connection, schedule, due_at)
-        await self.record(connection, schedule, "schedule.created", actor.key_id, {"version": 1})
+        await record_event(
+            connection, schedule[1:], "schedule.created", actor.key_id, {"version": 1}
+        )
         standing = Standing(
             schedule_id=schedule.schedule_id,
             version=1,
@@ -190,7 +191,7 @@ class Schedules:
             else:
                 await _set_timer(connection, row, version)
             data = {"version": version.number, "fields": fields}
-            await self.record(connection, row.key, "schedule.changed", actor.key_id, data)
+            await record_event(connection, row.key[1:], "schedule.changed", actor.key_id, data)
         return warned
 
     async def _opened(self, connection: Connection, row: ScheduleRow) -> Definition:
@@ -213,7 +214,9 @@ class Schedules:
             if not await before(connection, row) or row.paused:
                 return
             await store.pause(connection, row.key, note)
-            await self.record(connection, row.key, "schedule.paused", actor.key_id, {"note": note})
+            await record_event(
+                connection, row.key[1:], "schedule.paused", actor.key_id, {"note": note}
+            )
 
     async def resume(
         self, actor: Identity, schedule_id: UUID, before: BeforeChange[ScheduleRow] = always
@@ -232,7 +235,7 @@ class Schedules:
             if row.set_aside_at is not None:
                 await store.take_up(connection, row.key, await store.now(connection))
             if row.paused or row.set_aside_at is not None:
-                await self.record(connection, row.key, "schedule.resumed", actor.key_id, {})
+                await record_event(connection, row.key[1:], "schedule.resumed", actor.key_id, {})
 
     async def delete(self, actor: Identity, schedule_id: UUID) -> None:
         """End a schedule for ever; jobs and payments that it has made go on."""
@@ -240,19 +243,7 @@ class Schedules:
             row = await lock_changeable(connection, actor, schedule_id, legible=False)
             await store.put_timer(connection, row.key, None)
             await store.delete(connection, row.key)
-            await self.record(connection, row.key, "schedule.deleted", actor.key_id, {})
-
-    async def record(
-        self,
-        connection: Connection,
-        schedule: ScheduleKey,
-        kind: str,
-        actor: str,
-        data: dict[str, Any],
-    ) -> None:
-        """Record an event about a schedule."""
-        about = schedule.tenant_id, schedule.schedule_id
-        await record_event(connection, self._database, about, kind, actor, data)
+            await record_event(connection, row.key[1:], "schedule.deleted", actor.key_id, {})
 
 
 def _authors(actor: Identity, known: Authors, before: Definition, after: Definition) -> Authors:

@@ -8,7 +8,6 @@ from uuid import UUID
 import msgspec
 
 from postdate.intake.accept.create_once import Remember, forget
-from postdate.intake.accept.events import record_event
 from postdate.intake.job.accept import CheckNames
 from postdate.intake.job.validation import check_destination
 from postdate.model.destination.target import Networks
@@ -21,6 +20,7 @@ from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event import seal
 from postdate.store.event import subscription as subscription_store
+from postdate.store.event.event import record_event
 from postdate.store.event.subscription import NewSubscription, SubscriptionRow
 
 MAX_ACCOUNTS: Final = 100
@@ -150,7 +150,7 @@ class Subscriptions:
         data: dict[str, Any] | None = None,
     ) -> None:
         about, kind = (actor.tenant_id, subscription_id), f"subscription.{verb}"
-        await record_event(connection, self._database, about, kind, actor.key_id, data)
+        await record_event(connection, about, kind, actor.key_id, data)
 
 
 def _accounts(actor: Identity, accounts: list[str] | None) -> list[str] | None:

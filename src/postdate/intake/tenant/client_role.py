@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from postdate.intake.accept.events import CLI, named, record_event
 from postdate.model.error import Code, refuse
+from postdate.model.event.audit import CLI
 from postdate.model.tenant.identity import Scope
 from postdate.store.connection.database import Database
+from postdate.store.event.event import named, record_event
 from postdate.store.tenant import client_role as store
 from postdate.store.tenant import tenant as tenant_store
 
@@ -45,7 +46,7 @@ class ClientRoles:
             names = "role", "scopes", "accounts", "max_amount"
             data = dict(zip(names, (role, *limits), strict=True))
             about = named(tenant_id, "tenant", tenant)
-            await record_event(connection, self._database, about, "tenant.role_bound", CLI, data)
+            await record_event(connection, about, "tenant.role_bound", CLI, data)
         return left
 
     async def unbind(self, role: str) -> None:
@@ -57,4 +58,4 @@ class ClientRoles:
             tenant_id, tenant = spoke_for
             about = named(tenant_id, "tenant", tenant)
             data = {"role": role}
-            await record_event(connection, self._database, about, "tenant.role_unbound", CLI, data)
+            await record_event(connection, about, "tenant.role_unbound", CLI, data)

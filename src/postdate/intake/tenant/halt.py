@@ -6,11 +6,12 @@ from typing import Final
 import msgspec
 
 from postdate.intake.accept.before_change import BeforeChange, always
-from postdate.intake.accept.events import CLI, named, record_event
 from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.event.audit import CLI
 from postdate.model.tenant.halt import Halt, Halts, Kind, Mode, refusal
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
+from postdate.store.event.event import named, record_event
 from postdate.store.tenant import halt as store
 from postdate.store.tenant import tenant as tenant_store
 from postdate.store.tenant.halt import NewHalt
@@ -79,7 +80,7 @@ class Halting:
             if allowed and found is not None:
                 await store.lift(connection, tenant_id, kind)
                 about = named(tenant_id, "halt", kind)
-                await record_event(connection, self._database, about, _LIFTED[kind], actor, {})
+                await record_event(connection, about, _LIFTED[kind], actor, {})
         return await self._refresh(tenant_id)
 
     async def disable(self, name: str, note: str, actor: str) -> None:
@@ -100,7 +101,7 @@ class Halting:
         async with self._database.write("tenant.disable") as connection:
             if await tenant_store.disable(connection, tenant_id, disabled=disabled):
                 data = {"tenant": name}
-                await record_event(connection, self._database, about, event, actor, data)
+                await record_event(connection, about, event, actor, data)
 
     async def _number(self, name: str) -> int:
         async with self._database.connection() as connection:
@@ -134,7 +135,7 @@ class Halting:
         data = {"mode": new.mode, "from": from_at, "until": new.until_at, "note": new.note}
         about = named(new.tenant_id, "halt", new.kind)
         builtins = msgspec.to_builtins(data)
-        await record_event(connection, self._database, about, _SET[new.kind], new.set_by, builtins)
+        await record_event(connection, about, _SET[new.kind], new.set_by, builtins)
 
     async def _wait_for_others(self, tenant_id: int) -> None:
         """Wait until everything that did not see the switch has ended.

@@ -55,7 +55,7 @@ class Keys:
             await self._within(connection, actor, _reach(wanted, limits))
             await self._check_quota(connection, actor)
             await key_store.create(connection, row)
-            await record_created(connection, self._database, row, actor.key_id)
+            await record_created(connection, row, actor.key_id)
             issued = IssuedKey(row.key_id, actor.tenant, wanted, key, row.expires_at)
             await remember(connection, issued)
         return issued
@@ -99,7 +99,7 @@ class Keys:
             field = await self._excess_over_maker(connection, actor, _reach_of(old))
             if field not in {None, "expires_at"}:
                 raise _too_far(field)
-            return await end_key(connection, self._database, actor.tenant_id, key_id, actor.key_id)
+            return await end_key(connection, actor.tenant_id, key_id, actor.key_id)
 
     async def _within(self, connection: Connection, actor: Identity, wanted: Reach) -> None:
         field = await self._excess_over_maker(connection, actor, wanted)

@@ -3,13 +3,14 @@
 from typing import Any
 
 from postdate.intake.accept.before_change import BeforeChange, always
-from postdate.intake.accept.events import CLI, named, record_event
 from postdate.intake.account.account import refuse_limited
 from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.event.audit import CLI
 from postdate.model.setting.setting import Stored, get_setting, validate
 from postdate.model.setting.table import Setting, TenantMay, Value
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
+from postdate.store.event.event import named, record_event
 from postdate.store.tenant import setting as setting_store
 from postdate.store.tenant.setting import SettingRow
 
@@ -71,7 +72,7 @@ class SettingChanges:
     ) -> None:
         about = named(tenant_id, "setting", name)
         data = {"name": name, "value": value}
-        await record_event(connection, self._database, about, "setting.changed", actor, data)
+        await record_event(connection, about, "setting.changed", actor, data)
 
 
 async def check_own(connection: Connection, actor: Identity, name: str, value: Any) -> Stored:

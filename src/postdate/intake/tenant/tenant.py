@@ -11,12 +11,13 @@ from uuid import UUID
 import msgspec
 
 from postdate.intake.accept.create_once import Remember, forget
-from postdate.intake.accept.events import CLI, named, record_event
 from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.event.audit import CLI
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.instant import instant_text
 from postdate.model.tenant.identity import Scope
 from postdate.store.connection.database import Connection, Database
+from postdate.store.event.event import named, record_event
 from postdate.store.tenant import key as key_store
 from postdate.store.tenant import tenant as tenant_store
 from postdate.store.tenant import test_clock
@@ -107,7 +108,7 @@ class Tenants:
             row, key = draft(self._database, tenant_id, [Scope.ADMIN], KeyLimits())
             row = msgspec.structs.replace(row, note="first key")
             await key_store.create(connection, row)
-            await record_created(connection, self._database, row, actor)
+            await record_created(connection, row, actor)
             issued = IssuedKey(row.key_id, name, [Scope.ADMIN], key)
             await remember(connection, issued)
         return issued
@@ -124,7 +125,7 @@ class Tenants:
             data["test"] = True
             await test_clock.create(connection, tenant_id, mode.clock_at)
         about = named(tenant_id, "tenant", name)
-        await record_event(connection, self._database, about, "tenant.created", actor, data)
+        await record_event(connection, about, "tenant.created", actor, data)
         return tenant_id
 
     async def issue(
@@ -147,14 +148,14 @@ class Tenants:
             row, key = draft(self._database, tenant_id, wanted, limits or KeyLimits(), given)
             row = msgspec.structs.replace(row, note=note)
             if await key_store.create(connection, row):
-                await record_created(connection, self._database, row, CLI)
+                await record_created(connection, row, CLI)
         return IssuedKey(row.key_id, tenant, wanted, key, row.expires_at)
 
     async def revoke(self, tenant: str, key_id: UUID) -> datetime:
         """End a key; every node notices within five seconds."""
         async with self._database.write() as connection:
             tenant_id = await _tenant(connection, tenant)
-            return await end_key(connection, self._database, tenant_id, key_id, CLI)
+            return await end_key(connection, tenant_id, key_id, CLI)
 
     async def rotate(self, tenant: str, key_id: UUID, overlap_seconds: float) -> IssuedKey:
         """Put a new key in the place of one that ends after the overlap."""
@@ -204,9 +205,7 @@ def draft(
     return row, key
 
 
-async def record_created(
-    connection: Connection, database: Database, row: key_store.NewKeyRow, actor: str
-) -> None:
+async def record_created(connection: Connection, row: key_store.NewKeyRow, actor: str) -> None:
     """Record how far a new key reaches; never the key."""
     data = {
         "key_id": str(row.key_id),
@@ -217,12 +216,10 @@ async def record_created(
         "expires_at": row.expires_at and instant_text(row.expires_at),
     }
     about = row.tenant_id, row.key_id
-    await record_event(connection, database, about, "key.created", actor, data)
+    await record_event(connection, about, "key.created", actor, data)
 
 
-async def end_key(
-    connection: Connection, database: Database, tenant_id: int, key_id: UUID, actor: str
-) -> datetime:
+async def end_key(connection: Connection, tenant_id: int, key_id: UUID, actor: str) -> datetime:
     """End a key now; to end it once more changes nothing and is not told of."""
     found = await key_store.revoke(connection, tenant_id, key_id)
     if found is None:
@@ -230,7 +227,7 @@ async def end_key(
     at, is_new = found
     if is_new:
         data = {"key_id": str(key_id)}
-        await record_event(connection, database, (tenant_id, key_id), "key.revoked", actor, data)
+        await record_event(connection, (tenant_id, key_id), "key.revoked", actor, data)
     return at
 
 
@@ -260,8 +257,8 @@ async def replace_key(
     await key_store.create(connection, row)
     until = await key_store.end(connection, tenant_id, key_id, overlap_seconds)
     data = {"key_id": str(key_id), "new_key_id": str(row.key_id), "until": instant_text(until)}
-    await record_event(connection, database, (tenant_id, key_id), "key.rotated", actor, data)
-    await record_created(connection, database, row, actor)
+    await record_event(connection, (tenant_id, key_id), "key.rotated", actor, data)
+    await record_created(connection, row, actor)
     return row, key, until
 
 

@@ -2,6 +2,12 @@
 
 from typing import Final
 
+CLI: Final = "cli"
+"""The actor of what is done with the operator's commands."""
+
+SYSTEM: Final = "system"
+"""The actor of what nobody asked for at that moment."""
+
 AUDITED: Final = (
     "tenant.*",
     "key.*",

@@ -9,19 +9,15 @@ from typing import Final, TypeVar
 import asyncpg
 
 from postdate.model import origin
-from postdate.model.log import Log
 from postdate.model.tenant import test_clock
 from postdate.store.connection import freshness, pool
-from postdate.store.connection.error import (
-    translated,
-)
+from postdate.store.connection.error import translated
+from postdate.store.connection.node_clock import node_clock
 from postdate.store.connection.pool import Sources, Spares
 from postdate.store.connection.query import Reader
 from postdate.store.connection.shard_map import ShardMap
 from postdate.store.connection.tenant_reader import TenantReader
 from postdate.store.connection.writer import ACQUIRE_SECONDS, Writer, follow_clock, quietly
-
-log = Log()
 
 T = TypeVar("T")
 
@@ -69,7 +65,6 @@ class Database(Writer):
         """Whether commits wait for a standby, as this node last learned."""
         self.sharded = False
         """Whether the tables are distributed over the nodes of a Citus cluster."""
-        self._epoch = 0.0
         self._reads = Sources(reader, self.spares.reader, ACQUIRE_SECONDS)
         self._primary = Sources(self.spares.reader or reader, None, ACQUIRE_SECONDS)
         self._look_ups = Sources(writer, self.spares.look_up, ACQUIRE_SECONDS)
@@ -81,13 +76,13 @@ class Database(Writer):
             async with self.connection() as connection:
                 await self.synchronize(connection)
             return
-        before = time.monotonic()
-        [epoch] = await reader.fetchrow("SELECT extract(epoch FROM clock())::float8")
-        self._epoch = epoch - (before + time.monotonic()) / 2
+        asked_at = time.monotonic()
+        [seconds] = await reader.fetchrow("SELECT extract(epoch FROM clock())::float8")
+        node_clock.learn(seconds, asked_at)
 
     def unix_ms(self) -> int:
         """Return the database's time as this node knows it: for ids, never for a decision."""
-        return int((self._epoch + time.monotonic()) * 1000)
+        return node_clock.unix_ms()
 
     async def confirm(self) -> None:
         """Wait until a standby has all that we have seen: before an answer is given once more.

@@ -1,7 +1,7 @@
 """Events: what changed, inserted in the transaction that changed it."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -10,23 +10,25 @@ import msgspec
 
 from postdate.model import origin
 from postdate.model.event.audit import STAMP, changes_row, stamped
-from postdate.model.ids import NAMED_VERSION, bucket_of, unix_ms_of
+from postdate.model.ids import NAMED_VERSION, bucket_of, new_ids, subject_id, unix_ms_of
+from postdate.store.connection.node_clock import node_clock
 from postdate.store.connection.query import Connection, Reader, fetch_all, query
 
 PURGED: Final = "job.purged"
 """Told by the owner, who alone removes jobs."""
 
 
-class NewEvent(msgspec.Struct, frozen=True):
-    """An event about to be inserted."""
+EventData = Mapping[str, Any]
 
-    bucket: int
+
+class NewEvent(msgspec.Struct, frozen=True):
+    """An event about to be inserted, which gives it its id."""
+
     tenant_id: int
     subject: UUID
-    event_id: UUID
     type: str
     actor: str | None = None
-    data: dict[str, Any] | None = None
+    data: EventData | None = None
     decides: bool = False
     """Whether it decides about an approval, of which events of its type need not tell."""
 
@@ -41,15 +43,65 @@ class EventRow(msgspec.Struct, frozen=True):
     data: dict[str, Any] | None
 
 
-async def insert(connection: Connection, events: Sequence[NewEvent]) -> None:
-    """Insert a set of events; those of one subject keep the order in which they are given."""
-    stamped = [_stamp(event) for event in _with_rising_ids([_after_first(each) for each in events])]
-    groups: defaultdict[str, list[NewEvent]] = defaultdict(list)
-    for event in stamped:
-        groups[_statement(event)].append(event)
-    for name, group in sorted(groups.items()):
-        columns = zip(*(msgspec.structs.astuple(event)[:-1] for event in group), strict=True)
-        await connection.execute(query(name), *map(list, columns))
+async def record_event(
+    connection: Connection,
+    subject: tuple[int, UUID],
+    kind: str,
+    actor: str,
+    data: EventData | None = None,
+    *,
+    decides: bool = False,
+) -> None:
+    """Insert an event about a subject, given by tenant and id."""
+    await insert(connection, [NewEvent(*subject, kind, actor, data, decides)])
+
+
+async def record_events(
+    connection: Connection,
+    tenant_id: int,
+    kind: str,
+    actor: str,
+    data: Mapping[UUID, EventData | None],
+) -> None:
+    """Insert an event of one type for each of these subjects."""
+    about = data.items()
+    await insert(connection, [NewEvent(tenant_id, each, kind, actor, own) for each, own in about])
+
+
+def named(tenant_id: int, noun: str, name: str) -> tuple[int, UUID]:
+    """Return the subject of events about something that is known by its name."""
+    return tenant_id, subject_id(tenant_id, f"{noun}/{name}")
+
+
+def account_subject(tenant_id: int, account_id: str) -> tuple[int, UUID]:
+    """Return the subject of events about an account."""
+    return tenant_id, subject_id(tenant_id, account_id)
+
+
+async def insert(connection: Connection, events: Sequence[NewEvent]) -> list[UUID]:
+    """Insert a set of events, and return their ids; those of one subject keep their order."""
+    ids = _ids(events)
+    groups: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
+    for event, event_id in zip(events, ids, strict=True):
+        where = bucket_of(event.subject), event.tenant_id, event.subject, event_id
+        groups[_statement(event)].append((*where, event.type, event.actor, _data(event)))
+    for name, rows in sorted(groups.items()):
+        await connection.execute(query(name), *map(list, zip(*rows, strict=True)))
+    return ids
+
+
+def _ids(events: Sequence[NewEvent]) -> list[UUID]:
+    """Draw ids that rise, each above that of its subject's first event: the subject's own id."""
+    drawn = new_ids([bucket_of(event.subject) for event in events], node_clock.unix_ms())
+    return [_after(event.subject, each) for event, each in zip(events, drawn, strict=True)]
+
+
+def _after(subject: UUID, event_id: UUID) -> UUID:
+    """Move an id behind its subject: ids of one millisecond are in no order, and nodes differ."""
+    made_ms = unix_ms_of(subject)
+    if subject.version == NAMED_VERSION or made_ms < unix_ms_of(event_id):
+        return event_id
+    return UUID(int=made_ms + 1 << 80 | event_id.int & (1 << 80) - 1)
 
 
 def _statement(event: NewEvent) -> str:
@@ -59,37 +111,10 @@ def _statement(event: NewEvent) -> str:
     return "event_insert_purged" if event.type == PURGED else "event_insert"
 
 
-def _stamp(event: NewEvent) -> NewEvent:
+def _data(event: NewEvent) -> EventData | None:
     """Add from where a decision came; events of mere work stay as they are."""
     stamp = origin.stamp() if stamped(event.type) else None
-    if stamp is None:
-        return event
-    return msgspec.structs.replace(event, data={**(event.data or {}), STAMP: stamp})
-
-
-def _after_first(event: NewEvent) -> NewEvent:
-    """Let the id be above that of a subject's first event, which is the subject's own.
-
-    Ids of one millisecond are in no order, and nodes differ by some: it moves just behind.
-    """
-    if event.event_id > event.subject or event.subject.version == NAMED_VERSION:
-        return event
-    low = event.event_id.int & ((1 << 80) - 1)
-    moved = UUID(int=(unix_ms_of(event.subject) + 1 << 80) | low)
-    return msgspec.structs.replace(event, event_id=moved)
-
-
-def _with_rising_ids(events: Sequence[NewEvent]) -> Sequence[NewEvent]:
-    """Let the ids of each subject rise: ids of one millisecond are in no order by themselves."""
-    if len({event.subject for event in events}) == len(events):
-        return events
-    ids = defaultdict(list)
-    for event in events:
-        ids[event.subject].append(event.event_id)
-    rising = {subject: iter(sorted(found)) for subject, found in ids.items()}
-    return [
-        msgspec.structs.replace(event, event_id=next(rising[event.subject])) for event in events
-    ]
+    return event.data if stamp is None else {**(event.data or {}), STAMP: stamp}
 
 
 async def of_subject(

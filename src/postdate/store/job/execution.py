@@ -5,12 +5,13 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
 
-from postdate.model.ids import bucket_of, new_id
+from postdate.model.event.audit import SYSTEM
+from postdate.model.ids import bucket_of
 from postdate.model.instant import instant_text
 from postdate.model.job.outcome import Delivery
 from postdate.model.job.retry import Policy, RetryPolicies
@@ -38,9 +39,6 @@ from postdate.store.timer.lane import Lane
 from postdate.store.timer.lease import Attempt, Endings, LeaseMove, MovedTimer, TakenJob
 
 V = TypeVar("V")
-
-SYSTEM: Final = "system"
-"""Who does what nobody asked for from outside."""
 
 
 class HeldLease(NamedTuple):
@@ -241,12 +239,12 @@ async def record(
             ends.append((held, verdict))
         else:
             moves.append((held, verdict))
-    written, unix_ms = Written(set(), set()), database.unix_ms()
+    written = Written(set(), set())
     if ends:
         write_ends = partial(end, reporter=reporter)
         await _record(database, ends, write_ends, written, in_doubt=in_doubt)
     if moves:
-        write_moves = partial(move, unix_ms=unix_ms, actor=reporter or SYSTEM)
+        write_moves = partial(move, actor=reporter or SYSTEM)
         await _record(database, moves, write_moves, written, in_doubt=in_doubt)
     return written
 
@@ -325,7 +323,7 @@ def _job_bytes(row: tuple[HeldLease, End]) -> bytes:
 
 
 async def move(
-    connection: Connection, moves: Sequence[tuple[HeldLease, Move]], unix_ms: int, actor: str
+    connection: Connection, moves: Sequence[tuple[HeldLease, Move]], actor: str
 ) -> list[UUID]:
     """Move jobs to their next instant; return those whose token still held."""
     done: list[UUID] = []
@@ -340,7 +338,7 @@ async def move(
         pairs = [(was, *wanted[was.subject]) for was in moved]
         tried = [_attempt(*pair) for pair in pairs if pair[2].tried is not None]
         await lease.attempt(connection, bucket, tried)
-        events += [e for pair in pairs if (e := _event(bucket, *pair, unix_ms, actor))]
+        events += [e for pair in pairs if (e := _event(*pair, actor))]
         done += [was.subject for was in moved]
     await event.insert(connection, events)
     return done
@@ -363,17 +361,14 @@ def _attempt(was: MovedTimer, held: HeldLease, verdict: Move) -> Attempt:
     )
 
 
-def _event(
-    bucket: int, was: MovedTimer, held: HeldLease, verdict: Move, unix_ms: int, actor: str
-) -> NewEvent | None:
+def _event(was: MovedTimer, held: HeldLease, verdict: Move, actor: str) -> NewEvent | None:
     kind = event_type(verdict)
     if kind is None:
         return None
     data = event_data(verdict, held.attempt) or {}
     if was.retry_at is not None:
         data["retry_at"] = instant_text(was.retry_at)
-    event_id = new_id(bucket, unix_ms)
-    return NewEvent(bucket, was.tenant_id, was.subject, event_id, kind, actor, data)
+    return NewEvent(was.tenant_id, was.subject, kind, actor, data)
 
 
 def _by_bucket(rows: Iterable[tuple[HeldLease, V]]) -> list[tuple[int, list[tuple[HeldLease, V]]]]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.ids import bucket_of, new_id, unix_ms_of
+from postdate.model.ids import bucket_of
 from postdate.model.tenant.test_clock import current_tenant, own_lane
 from postdate.store.connection.query import Connection, Reader, fetch_all, fetch_one, query
 from postdate.store.event import event
@@ -58,14 +58,9 @@ async def request(connection: Connection, requests: Sequence[ApprovalRequest]) -
         await connection.execute(
             query("approval_set_aside"), columns[0], columns[2], own_lane(LANE_APPROVAL)
         )
-        await event.insert(connection, [_requested(one) for one in requests])
-
-
-def _requested(one: ApprovalRequest) -> NewEvent:
-    """Record that a payment waits for approval, after the event of the payment itself."""
-    event_id = new_id(one.bucket, unix_ms_of(one.payment_id) + 1)
-    subject = one.bucket, one.tenant_id, one.payment_id
-    return NewEvent(*subject, event_id, "payment.approval_requested", one.actor)
+        kind = "payment.approval_requested"
+        events = [NewEvent(one.tenant_id, one.payment_id, kind, one.actor) for one in requests]
+        await event.insert(connection, events)
 
 
 async def requested(connection: Connection, payments: Sequence[tuple[int, UUID]]) -> set[UUID]:
