@@ -8,6 +8,7 @@ import msgspec
 
 from postdate.model.event.audit import AUDITED, STAMP, audited
 from postdate.model.event.event import Sealed, like_patterns
+from postdate.model.shape import shaped
 from postdate.store.connection.database import Database
 from postdate.store.event import seal
 from postdate.views.event import EventFilter, EventViews
@@ -95,12 +96,10 @@ def _chosen(event: Sealed, wanted: AuditFilter) -> bool:
 def _entry(event: Sealed) -> AuditEntry:
     data: dict[str, Any] = msgspec.json.decode(event.data) if event.data else {}
     came = data.pop(STAMP, None) or {}
-    return AuditEntry(
+    return shaped(
+        AuditEntry,
+        event,
         sequence=event.position,
-        time=event.time,
-        type=event.type,
-        subject=event.subject,
-        actor=event.actor,
         address=came.get("address"),
         request_id=came.get("request_id"),
         data=data,

@@ -185,38 +185,22 @@ def show(row: JobRow) -> JobView:
     status = JobStatus(row.status)
     waiting = status in {JobStatus.PENDING, JobStatus.READY}
     as_json = row.payload is not None and row.content_type == JSON
-    return JobView(
-        job_id=row.job_id,
+    return shaped(
+        JobView,
+        row,
         status=status,
-        lane=row.lane,
         destination=decode_destination(row.destination),
-        due_at=row.due_at,
-        effective_at=row.effective_at,
-        created_at=row.created_at,
-        attempt=row.attempt,
-        revision=row.revision,
         next_attempt_at=row.timer_due_at if waiting else None,
         waiting_for=_waiting_for(row),
+        held_back=None,
         claimed_at=row.claimed_at if status is JobStatus.RUNNING else None,
         lease_until=row.timer_due_at if status is JobStatus.RUNNING else None,
-        finished_at=row.finished_at,
         lateness_ms=_lateness(row),
-        code=row.code,
-        error=row.error,
-        http_status=row.http_status,
-        worker_id=row.worker_id,
-        expires_at=row.expires_at,
         retry=given.retry,
         timeout_seconds=given.timeout_seconds,
-        spread_seconds=row.spread_seconds,
         payload=Raw(row.payload) if as_json and row.payload is not None else UNSET,
         payload_base64=None if as_json else _base64(row.payload),
-        content_type=row.content_type,
-        payload_ref=row.payload_ref,
-        metadata=row.metadata,
-        description=row.description,
-        schedule_id=row.schedule_id,
-        origin_id=row.origin_id,
+        redriven_as=None,
     )
 
 

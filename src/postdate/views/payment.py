@@ -12,6 +12,7 @@ from postdate.model.error import Code, refuse
 from postdate.model.ids import floor_id, unix_ms_of
 from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.payment.payment import execution_name
+from postdate.model.shape import shaped
 from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Identity
 from postdate.runtime.coalescer import Coalescer
@@ -241,16 +242,7 @@ class PaymentViews:
             return None
         reader = self._database.tenant_reader(actor.tenant_id)
         rows = await event_store.of_subject(reader, actor.tenant_id, payment_id, start, limit)
-        return [
-            PaymentEventView(
-                id=r.event_id,
-                type=r.type,
-                time=r.time,
-                actor=r.actor,
-                data=r.data,
-            )
-            for r in rows
-        ]
+        return [shaped(PaymentEventView, row, id=row.event_id) for row in rows]
 
 
 def _says(found: PaymentView, text: str) -> bool:
@@ -288,14 +280,7 @@ async def _leg(
     row = await entry_store.of_transfer(reader, key, stood.version, payment.transfer_id)
     if row is None:
         return None
-    return EntryLeg(
-        account_id=account_id,
-        amount=row.amount,
-        before=row.balance - row.amount,
-        after=row.balance,
-        version=row.version,
-        created_at=row.created_at,
-    )
+    return shaped(EntryLeg, row, before=row.balance - row.amount, after=row.balance)
 
 
 def _unix_ms(at: datetime) -> int:
@@ -317,14 +302,12 @@ async def _candidates(reader: Reader, span: PaymentSpan, wanted: PaymentFilter) 
 
 
 def _execution(payment_id: UUID, number: int, row: ExecutionRow) -> ExecutionView:
-    return ExecutionView(
+    return shaped(
+        ExecutionView,
+        row,
         execution_id=row.execution_id or execution_name(payment_id, number),
         attempt=number,
-        status=row.status,
         scheduled_time=row.due_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        retry_at=row.retry_at,
         error_code=row.code,
         error_message=row.error,
     )

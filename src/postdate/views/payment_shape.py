@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, structs
 
 from postdate.model.payment.payment import BROKE, Funding, OnBroken
+from postdate.model.shape import shaped
 from postdate.model.status import PaymentStatus
 from postdate.store.payment.approval import Approval, Decision
 from postdate.store.payment.payment import PaymentRow
@@ -84,28 +85,22 @@ def view(row: PaymentRow) -> PaymentView:
     executed = status in {PaymentStatus.COMPLETED, PaymentStatus.FAILED}
     finished_at, due_at = row.finished_at, _due_at(row)
     first_due_at = row.first_due_at or due_at
-    return PaymentView(
-        payment_id=row.payment_id,
+    return shaped(
+        PaymentView,
+        row,
         from_account_id=row.from_account,
         to_account_id=row.to_account,
-        amount=row.amount,
         scheduled_time=due_at,
         status=status,
         funding="hold" if row.hold else "at_execution",
-        created_at=row.created_at,
-        description=row.description,
-        retry_until=row.retry_until,
         executed_at=finished_at if executed else None,
         cancelled_at=finished_at if status is PaymentStatus.CANCELLED else None,
         first_due_at=first_due_at if first_due_at != due_at else None,
         lateness_ms=_milliseconds(first_due_at, finished_at) if executed and finished_at else None,
         waiting_for=_waiting_for(row),
         broken=_broken(row),
-        on_broken=row.on_broken,
         error_code=row.code,
         error_message=row.error,
-        transfer_id=row.transfer_id,
-        schedule_id=row.schedule_id,
         approval=None if row.approval is None else approval_view(row.approval),
     )
 
