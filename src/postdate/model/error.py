@@ -1,6 +1,7 @@
 """Every way a request can be refused: stable codes, one table."""
 
 from typing import Any, Final, NamedTuple, TypeVar
+from uuid import UUID
 
 import msgspec
 
@@ -353,6 +354,11 @@ class StartError(Exception):
 def refuse(code: Code, detail: str, field: str | None = None, **extra: Any) -> RefusedError:
     """Make the exception for a refusal; the caller raises it."""
     return RefusedError(Refusal(code=code, detail=detail, field=field, extra=extra))
+
+
+def not_found(noun: str, identifier: UUID | str) -> RefusedError:
+    """Return the refusal of an id; malformed, absent and foreign ids get the same sentence."""
+    return refuse(Code.NOT_FOUND, f"There is no {noun} {identifier}.")
 
 
 def accepted(value: T | Refusal) -> T:

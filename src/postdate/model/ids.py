@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
+from itertools import groupby
 from typing import Final
 from uuid import UUID
 
@@ -65,6 +66,12 @@ def tailed_id(
 def bucket_of(identifier: UUID) -> int:
     """Read the bucket back out of an id; ids made elsewhere fall into some bucket too."""
     return identifier.bytes[7] % BUCKETS
+
+
+def by_bucket(identifiers: Iterable[UUID]) -> list[tuple[int, list[UUID]]]:
+    """Return the ids of each bucket, in the one order of locking."""
+    ordered = sorted(identifiers, key=lambda each: (bucket_of(each), each))
+    return [(bucket, list(group)) for bucket, group in groupby(ordered, bucket_of)]
 
 
 def unix_ms_of(identifier: UUID) -> int:

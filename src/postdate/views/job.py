@@ -133,16 +133,7 @@ class JobViews:
 
     def _narrow(self, tenant_id: int, wanted: JobFilter) -> Filter:
         lanes = None if wanted.lane is None else self._lanes.of_tenant(tenant_id, wanted.lane)
-        return Filter(
-            tenant_id=tenant_id,
-            status=wanted.status,
-            lanes=lanes,
-            schedule_id=wanted.schedule_id,
-            due_after=wanted.due_after,
-            due_before=wanted.due_before,
-            code=wanted.code,
-            text=wanted.text,
-        )
+        return shaped(Filter, wanted, tenant_id=tenant_id, lanes=lanes)
 
     async def attempts(
         self, tenant_id: int, job_id: UUID, after: int, limit: int

@@ -11,7 +11,7 @@ from msgspec import Meta
 from starlette.types import Receive
 
 from postdate.api.http.disconnect import until_gone
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.error import Code, not_found
 from postdate.model.tenant.identity import Identity, Scope
 
 S = TypeVar("S")
@@ -136,11 +136,6 @@ class Endpoint(Generic[S, B, Q]):
 
 
 AnyEndpoint = Endpoint[Any, Any, Any]
-
-
-def not_found(noun: str, identifier: UUID | str) -> RefusedError:
-    """Return the refusal of an id; malformed, absent and foreign ids get the same sentence."""
-    return refuse(Code.NOT_FOUND, f"There is no {noun} {identifier}.")
 
 
 def existing(found: T | None, noun: str, identifier: UUID | str) -> T:

@@ -6,7 +6,8 @@ from typing import Final, Generic, TypeVar
 from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
-from postdate.api.http.endpoint import BASE, AnyEndpoint, not_found
+from postdate.api.http.endpoint import BASE, AnyEndpoint
+from postdate.model.error import not_found
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import Body, Call, Reason, Reply, not_found
+from postdate.api.http.endpoint import Body, Call, Reason, Reply
 from postdate.api.http.page import PageQuery, decode_cursor, next_cursor
 from postdate.api.http.routes import Routes
 from postdate.api.services import Services
@@ -18,7 +18,7 @@ from postdate.intake.job.dead_letter import (
     Pace,
     Redriven,
 )
-from postdate.model.error import Code, refuse
+from postdate.model.error import Code, not_found, refuse
 from postdate.model.ids import MAX_ID
 from postdate.model.job.job import When
 from postdate.model.job.view import JobView

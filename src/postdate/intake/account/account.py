@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from postdate.intake.accept.create_once import Remember, forget
 from postdate.intake.tenant.quota import check_accounts
 from postdate.ledger import account as ledger
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.error import Code, RefusedError, not_found, refuse
 from postdate.model.ids import new_id
 from postdate.model.payment.money import ISSUER
 from postdate.model.setting.setting import Settings
@@ -114,7 +114,7 @@ class Accounts:
             locked = (await account_store.lock(connection, [key])).get(key)
             row = await account_store.find(connection, key)
             if locked is None or row is None:
-                raise unknown(account_id)
+                raise not_found("account", account_id)
             before = _terms(row)
             after = amend(before)
             if actor.accounts is not None:
@@ -149,7 +149,7 @@ class Accounts:
 def allow(actor: Identity, account_id: str) -> None:
     """Hold a limited key to its accounts; others look missing to it."""
     if actor.accounts is not None and account_id not in actor.accounts:
-        raise unknown(account_id)
+        raise not_found("account", account_id)
 
 
 def refuse_limited(actor: Identity) -> None:
@@ -157,11 +157,6 @@ def refuse_limited(actor: Identity) -> None:
     if actor.accounts is not None:
         detail = "A key limited to accounts decides nothing for the whole tenant."
         raise refuse(Code.FORBIDDEN, detail)
-
-
-def unknown(account_id: str) -> RefusedError:
-    """Refuse an account that is not there, or not for this key."""
-    return refuse(Code.NOT_FOUND, f"There is no account {account_id}.")
 
 
 def _allow_floor(actor: Identity, limits: AccountChange) -> None:

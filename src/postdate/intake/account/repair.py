@@ -4,10 +4,10 @@ from typing import Any, Final
 
 import msgspec
 
-from postdate.intake.account.account import allow, unknown
+from postdate.intake.account.account import allow
 from postdate.ledger import repair as ledger
 from postdate.ledger.repair import Repair
-from postdate.model.error import Code, RefusedError, accepted, refuse
+from postdate.model.error import Code, RefusedError, accepted, not_found, refuse
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.account import account as account_store
 from postdate.store.account import repair as store
@@ -95,7 +95,7 @@ async def _decide(
     key = key_of(actor.tenant_id, account_id)
     account = (await account_store.lock(connection, [key])).get(key)
     if account is None:
-        raise unknown(account_id)
+        raise not_found("account", account_id)
     said = await store.read_evidence(connection, key)
     jumps = await store.jumps(connection, key)
     explained = await store.explained(connection, key)

@@ -23,7 +23,7 @@ from postdate.intake.change_set.operation import Operations
 from postdate.intake.change_set.step_work import StepWork
 from postdate.intake.change_set.summary import ChangeSetSummary, StepSummary, summary_of
 from postdate.intake.job.bulk import MAX_BULK
-from postdate.model.error import Code, refuse
+from postdate.model.error import Code, not_found, refuse
 from postdate.model.foresight.hypothesis import Hypothesis
 from postdate.model.ids import new_id
 from postdate.model.tenant.identity import Identity
@@ -92,7 +92,7 @@ class ChangeSets:
         reader = self._database.tenant_reader(actor.tenant_id)
         found = await store.find(reader, actor.tenant_id, change_set_id)
         if found is None:
-            raise refuse(Code.NOT_FOUND, f"There is no change set {change_set_id}.")
+            raise not_found("change set", change_set_id)
         row, steps = found
         return ChangeSet(row, _changes.decode(row.changes), _steps.decode(steps))
 

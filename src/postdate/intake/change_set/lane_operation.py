@@ -5,7 +5,7 @@ from math import isclose
 from postdate.intake.change_set.change import ChangeStep, LaneChanges, PauseLane
 from postdate.intake.change_set.step_work import StepWork
 from postdate.intake.job.lane import LaneChange, Lanes
-from postdate.model.error import Code, refuse
+from postdate.model.error import not_found
 from postdate.model.foresight.hypothesis import Hypothesis
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
@@ -25,7 +25,7 @@ class LaneOperation:
         async with self._database.read(actor.tenant_id) as connection:
             found = await lane_store.find(connection, [(actor.tenant_id, change.lane)])
         if not found:
-            raise refuse(Code.NOT_FOUND, f"There is no lane {change.lane}.")
+            raise not_found("lane", change.lane)
         return ChangeStep()
 
     async def suppose(

@@ -11,7 +11,7 @@ from postdate.intake.accept.create_once import Remember, forget
 from postdate.model.destination.destination import NAME, DestinationType
 from postdate.model.destination.signature import new_secret, secret_bytes
 from postdate.model.destination.target import Networks, check_url
-from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.error import Code, Refusal, RefusedError, not_found, refuse
 from postdate.model.event.audit import SYSTEM
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.identity import Identity
@@ -122,14 +122,14 @@ class Destinations:
         async with self._database.write("destination.change") as connection:
             row = await destination_store.find(connection, actor.tenant_id, name)
             if row is None:
-                raise _missing(name)
+                raise not_found("destination", name)
             if wanted.url is not UNSET:
                 self._check_url(DestinationType(row.type), wanted.url)
             row = await destination_store.change(
                 connection, actor.tenant_id, name, **msgspec.structs.asdict(wanted)
             )
             if row is None:
-                raise _missing(name)
+                raise not_found("destination", name)
             await self._record(connection, actor.tenant_id, actor.key_id, row, "changed")
         self._changed(actor.tenant_id, name)
         return row
@@ -152,7 +152,7 @@ class Destinations:
             if row is None:
                 if await destination_store.find(connection, actor.tenant_id, name):
                     raise refuse(Code.CONFLICT, f"{name} is no webhook: it has no secret.")
-                raise _missing(name)
+                raise not_found("destination", name)
             await self._record(connection, actor.tenant_id, actor.key_id, row, "rotated")
             rotated = RotatedSecret(secret, row.previous_until)
             await remember(connection, rotated)
@@ -178,7 +178,7 @@ class Destinations:
         async with self._database.write("destination.delete") as connection:
             row = await destination_store.find(connection, actor.tenant_id, name)
             if row is None or not await destination_store.delete(connection, actor.tenant_id, name):
-                raise _missing(name)
+                raise not_found("destination", name)
             await self._record(connection, actor.tenant_id, actor.key_id, row, "deleted")
         self._changed(actor.tenant_id, name)
 
@@ -295,7 +295,7 @@ class Destinations:
     ) -> None:
         row = await destination_store.find(connection, tenant_id, name)
         if row is None:
-            raise _missing(name)
+            raise not_found("destination", name)
         if done:
             await self._record(connection, tenant_id, actor, row, verb)
 
@@ -312,7 +312,3 @@ class Destinations:
         }
         about = named(tenant_id, "destination", row.name)
         await record_event(connection, about, f"destination.{verb}", actor, data)
-
-
-def _missing(name: str) -> RefusedError:
-    return refuse(Code.NOT_FOUND, f"There is no destination {name}.")

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, assert_never
 import msgspec
 
 from postdate.model.destination.destination import DestinationType
-from postdate.model.error import Code, refuse
+from postdate.model.error import Code, not_found, refuse
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.job.outcome import (
     Completed,
@@ -52,7 +52,7 @@ class DestinationTests:
             row = await destination_store.find(connection, actor.tenant_id, name)
             now = await job_store.now(connection)
         if row is None:
-            raise refuse(Code.NOT_FOUND, f"There is no destination {name}.")
+            raise not_found("destination", name)
         handler = self._handlers.get(DestinationType(row.type))
         if handler is None:
             raise refuse(Code.CONFLICT, f"This node has no handler for type {row.type}.")

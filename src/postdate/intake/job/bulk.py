@@ -15,9 +15,10 @@ from postdate.intake.accept.create_once import Remember, forget
 from postdate.intake.job import validation
 from postdate.intake.job.change import cancellation, result_of
 from postdate.model.error import Code, Refusal, accepted, refuse
-from postdate.model.ids import bucket_of
+from postdate.model.ids import bucket_of, by_bucket
 from postdate.model.job.job import Delay, JobSpec, Spread, When, Worker
 from postdate.model.setting.setting import Settings
+from postdate.model.shape import shaped
 from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event.event import record_events
@@ -309,15 +310,9 @@ class JobBulk:
         return found, False
 
     def _narrow(self, tenant_id: int, wanted: BulkFilter, status: JobStatus) -> Filter:
-        lane = wanted.lane
-        return Filter(
-            tenant_id=tenant_id,
-            status=status,
-            lanes=None if lane is None else self._lanes.of_tenant(tenant_id, lane),
-            schedule_id=wanted.schedule_id,
-            due_after=wanted.due_after,
-            due_before=wanted.due_before,
-        )
+        lanes = None if wanted.lane is None else self._lanes.of_tenant(tenant_id, wanted.lane)
+        own = {"status": status, "lanes": lanes, "code": None, "text": None}
+        return shaped(Filter, wanted, tenant_id=tenant_id, **own)
 
 
 def _statuses(wanted: BulkFilter, allowed: Sequence[JobStatus]) -> tuple[JobStatus, ...]:
@@ -351,12 +346,9 @@ def _batches(found: Iterable[UUID]) -> Iterator[list[UUID]]:
 async def _lock(
     connection: Connection, tenant_id: int, batch: Sequence[UUID]
 ) -> tuple[list[OpenJob], list[UUID]]:
-    buckets: dict[int, list[UUID]] = {}
-    for job_id in batch:
-        buckets.setdefault(bucket_of(job_id), []).append(job_id)
     locked: list[OpenJob] = []
     held: list[UUID] = []
-    for bucket, ids in buckets.items():
+    for bucket, ids in by_bucket(batch):
         free, busy = await job_change.lock_free(connection, tenant_id, bucket, ids)
         locked += free
         held += busy

@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, UnsetType
 from postdate.intake.job import validation
 from postdate.intake.job.accept import OnAccept
 from postdate.intake.job.payload_encryption import PayloadEncryption
-from postdate.model.error import Code, RefusedError, accepted, refuse
+from postdate.model.error import Code, RefusedError, accepted, not_found, refuse
 from postdate.model.ids import bucket_of
 from postdate.model.job.job import (
     ContentType,
@@ -247,7 +247,7 @@ async def _lock(connection: Connection, tenant_id: int, job_id: UUID) -> OpenJob
 async def _found(connection: Connection, tenant_id: int, job_id: UUID) -> JobRow:
     rows = await job_view.find(connection, tenant_id, [job_id])
     if job_id not in rows:
-        raise refuse(Code.NOT_FOUND, f"There is no job {job_id}.")
+        raise not_found("job", job_id)
     return rows[job_id]
 
 

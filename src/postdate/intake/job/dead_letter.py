@@ -13,8 +13,9 @@ from postdate.intake.accept.pipeline import MAX_RACES
 from postdate.intake.job.accept import JobAnswer, JobIntake
 from postdate.intake.job.request import AcceptedJob, CheckedJob, JobRequest
 from postdate.model.error import Code
-from postdate.model.ids import bucket_of
+from postdate.model.ids import by_bucket
 from postdate.model.job.job import JobSpec, When, decode_destination
+from postdate.model.shape import shaped
 from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import KeyTakenError, LockNotAvailableError
@@ -89,16 +90,9 @@ class DeadLetters:
         self, tenant_id: int, wanted: DeadLetterFilter, before: UUID | None, limit: int
     ) -> Chosen:
         """Find dead letters by a filter, the newest first."""
-        lane = wanted.lane
-        narrowed = Filter(
-            tenant_id=tenant_id,
-            status=JobStatus.FAILED,
-            lanes=None if lane is None else self._lanes.of_tenant(tenant_id, lane),
-            schedule_id=wanted.schedule_id,
-            due_after=wanted.due_after,
-            due_before=wanted.due_before,
-            code=wanted.code,
-        )
+        lanes = None if wanted.lane is None else self._lanes.of_tenant(tenant_id, wanted.lane)
+        own = {"status": JobStatus.FAILED, "lanes": lanes, "text": None}
+        narrowed = shaped(Filter, wanted, tenant_id=tenant_id, **own)
         after = None if before is None else Position(before)
         async with self._database.read(tenant_id) as connection:
             found = await job_list.page(connection, narrowed, [], after, limit)
@@ -275,15 +269,12 @@ class DeadLetters:
         *,
         impatient: bool = False,
     ) -> list[UUID]:
-        buckets: dict[int, list[UUID]] = {}
-        for job_id in sorted(job_ids):
-            buckets.setdefault(bucket_of(job_id), []).append(job_id)
         removed: list[UUID] = []
         async with self._database.write("job.purge") as connection:
             if impatient:
                 await connection.execute(IMPATIENT)
-            for bucket in sorted(buckets):
-                removed += await prune.failed(connection, bucket, tenant_id, buckets[bucket])
+            for bucket, ids in by_bucket(job_ids):
+                removed += await prune.failed(connection, bucket, tenant_id, ids)
             why: dict[str, object] = {} if reason is None else {"reason": reason}
             data = dict.fromkeys(removed, why)
             await record_events(connection, tenant_id, "job.purged", actor, data)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from postdate.intake.accept.before_change import BeforeChange, always
-from postdate.model.error import Code, Refusal, refuse
+from postdate.model.error import Code, Refusal, not_found, refuse
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event.event import named, record_event
@@ -130,5 +130,5 @@ async def _one(connection: Connection, tenant_id: int, name: str) -> Lane:
     await lane_store.change_alone(connection, tenant_id)
     found = await lane_store.find(connection, [(tenant_id, name)])
     if not found:
-        raise refuse(Code.NOT_FOUND, f"There is no lane {name}.")
+        raise not_found("lane", name)
     return found[0]

@@ -11,7 +11,7 @@ from postdate.intake.accept.create_once import Remember
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.intake.payment.request import NeedsApproval, Scheduled
 from postdate.ledger.hold import release
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.error import Code, RefusedError, not_found, refuse
 from postdate.model.ids import bucket_of
 from postdate.model.payment.payment import When, instant
 from postdate.model.setting.setting import Settings
@@ -248,7 +248,7 @@ async def _payment(
     found = await store.lock(connection, payment_id, actor.tenant_id)
     terms = await settlement_store.terms(connection, actor.tenant_id, payment_id)
     if terms is None or not _sees(actor, terms):
-        raise refuse(Code.NOT_FOUND, f"There is no payment {payment_id}.")
+        raise not_found("payment", payment_id)
     if actor.accounts is not None and terms.from_account not in actor.accounts:
         raise refuse(Code.FORBIDDEN, f"The key may not pay from {terms.from_account}.")
     return found, terms

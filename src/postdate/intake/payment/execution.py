@@ -9,7 +9,7 @@ from msgspec.structs import astuple
 from postdate.intake.payment.change import not_pending
 from postdate.ledger import batch
 from postdate.ledger.settle import RetryLater, TransferCompleted, TransferFailed
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.error import Code, RefusedError, not_found, refuse
 from postdate.model.instant import instant_text
 from postdate.model.payment.payment import execution_name
 from postdate.model.setting.setting import Settings
@@ -113,7 +113,7 @@ async def _settled(connection: Connection, payment_id: UUID, execution_id: str) 
     if ended is None or (
         await settlement_store.terms(connection, ended.tenant_id, payment_id) is None
     ):
-        raise refuse(Code.NOT_FOUND, f"There is no payment {payment_id}.")
+        raise not_found("payment", payment_id)
     if ended.status != PaymentStatus.COMPLETED:
         raise await not_pending(connection, payment_id)
     return Executed(

@@ -6,7 +6,7 @@ from typing import Final
 
 from postdate.intake.accept.create_once import Remember, forget
 from postdate.intake.schedule.schedule import locked
-from postdate.model.error import Code, refuse
+from postdate.model.error import Code, not_found, refuse
 from postdate.model.log import Log
 from postdate.model.recurrence.calendar import Calendar
 from postdate.model.schedule.expansion import ExpansionProgress, next_up
@@ -77,7 +77,7 @@ class Calendars:
                 detail = f"The schedule {used[0]} follows it."
                 raise refuse(Code.CONFLICT, detail, status="in_use")
             if not await store.delete(connection, actor.tenant_id, name):
-                raise refuse(Code.NOT_FOUND, f"There is no calendar {name[:64]}.")
+                raise not_found("calendar", name[:64])
             await self._record(connection, actor, name, "calendar.deleted")
 
     async def _record(self, connection: Connection, actor: Identity, name: str, kind: str) -> None:

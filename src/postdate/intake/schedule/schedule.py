@@ -17,7 +17,7 @@ from postdate.intake.accept.create_once import (
 from postdate.intake.accept.idempotency import CREATED, Granted, Refused
 from postdate.intake.job.payload_encryption import PayloadEncryption
 from postdate.intake.schedule.validation import ScheduleCheck
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.error import Code, not_found, refuse
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.recurrence.calendar import Calendar
 from postdate.model.schedule import rule as schedule_rules
@@ -262,7 +262,7 @@ async def locked(connection: Connection, tenant_id: int, schedule_id: UUID) -> S
         rows = await store.load(connection, [schedule])
         if rows:
             return rows[0]
-    raise no_schedule(schedule_id)
+    raise not_found("schedule", schedule_id)
 
 
 async def lock_changeable(
@@ -274,7 +274,7 @@ async def lock_changeable(
     """
     row = await locked(connection, actor.tenant_id, schedule_id)
     if not row.visible(actor.accounts):
-        raise no_schedule(schedule_id)
+        raise not_found("schedule", schedule_id)
     try:
         payment = (row.definition if legible else row.readable_part).template.payment
     except msgspec.MsgspecError as error:
@@ -282,11 +282,6 @@ async def lock_changeable(
     if payment and actor.accounts is not None and payment.from_account_id not in actor.accounts:
         raise refuse(Code.FORBIDDEN, f"The key may not pay from {payment.from_account_id}.")
     return row
-
-
-def no_schedule(schedule_id: UUID) -> RefusedError:
-    """Refuse an id in the words for absent and foreign ones alike."""
-    return refuse(Code.NOT_FOUND, f"There is no schedule {schedule_id}.")
 
 
 def _first(definition: Definition, calendar: Calendar | None, now: datetime) -> Segment:

@@ -11,7 +11,7 @@ from postdate.intake.accept.create_once import Remember, forget
 from postdate.intake.job.accept import CheckNames
 from postdate.intake.job.validation import check_destination
 from postdate.model.destination.target import Networks
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.error import Code, RefusedError, not_found, refuse
 from postdate.model.event.event import check_patterns, like_patterns
 from postdate.model.ids import BUCKETS, MIN_ID, new_id
 from postdate.model.job.job import Queue, Webhook
@@ -87,7 +87,7 @@ class Subscriptions:
         """End a subscription."""
         async with self._database.write("subscription.delete") as connection:
             if not await subscription_store.delete(connection, actor.tenant_id, subscription_id):
-                raise _missing(subscription_id)
+                raise not_found("subscription", subscription_id)
             await subscription_store.stop(connection, subscription_id)
             await self._record(connection, actor, subscription_id, "deleted")
 
@@ -120,7 +120,7 @@ class Subscriptions:
                 connection, actor.tenant_id, subscription_id, position
             )
             if running is None:
-                raise _missing(subscription_id)
+                raise not_found("subscription", subscription_id)
             if running:
                 await subscription_store.start(connection, actor.tenant_id, subscription_id)
             await self._record(
@@ -175,9 +175,5 @@ async def _position(connection: Connection, tenant_id: int, wanted: int | None) 
 async def _found(connection: Connection, tenant_id: int, subscription_id: UUID) -> SubscriptionRow:
     rows = await subscription_store.page(connection, tenant_id, MIN_ID, 1, subscription_id)
     if not rows:
-        raise _missing(subscription_id)
+        raise not_found("subscription", subscription_id)
     return rows[0]
-
-
-def _missing(subscription_id: UUID) -> RefusedError:
-    return refuse(Code.NOT_FOUND, f"There is no subscription {subscription_id}.")

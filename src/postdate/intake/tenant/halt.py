@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from postdate.intake.accept.before_change import BeforeChange, always
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.error import Code, RefusedError, not_found, refuse
 from postdate.model.event.audit import CLI
 from postdate.model.tenant.halt import Halt, Halts, Kind, Mode, refusal
 from postdate.store.connection.database import Connection, Database
@@ -107,7 +107,7 @@ class Halting:
         async with self._database.connection() as connection:
             found = await tenant_store.find(connection, name)
         if found is None:
-            raise refuse(Code.NOT_FOUND, f"There is no tenant {name}.")
+            raise not_found("tenant", name)
         return found
 
     async def check_killed(self, tenant_id: int) -> None:

@@ -12,12 +12,11 @@ from postdate.intake.tenant.tenant import (
     KeyLimits,
     draft,
     end_key,
-    no_key,
     parse_scopes,
     record_created,
     replace_key,
 )
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.error import Code, RefusedError, not_found, refuse
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.identity import Identity, Reach, Scope
 from postdate.store.connection.database import Connection, Database
@@ -71,7 +70,7 @@ class Keys:
         async with self._database.write("key.rotate") as connection:
             old = await key_store.find(connection, actor.tenant_id, key_id)
             if old is None:
-                raise no_key(key_id)
+                raise not_found("key", key_id)
             await self._within(connection, actor, _reach_of(old))
             await self._check_quota(connection, actor)
             row, key, until = await replace_key(
@@ -94,7 +93,7 @@ class Keys:
         async with self._database.write("key.revoke") as connection:
             old = await key_store.find(connection, actor.tenant_id, key_id)
             if old is None:
-                raise no_key(key_id)
+                raise not_found("key", key_id)
             # How long it would have lasted does not matter: tokens, which end soon, end keys too.
             field = await self._excess_over_maker(connection, actor, _reach_of(old))
             if field not in {None, "expires_at"}:

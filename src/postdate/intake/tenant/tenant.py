@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.intake.accept.create_once import Remember, forget
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.error import Code, not_found, refuse
 from postdate.model.event.audit import CLI
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.instant import instant_text
@@ -163,7 +163,7 @@ class Tenants:
             tenant_id = await _tenant(connection, tenant)
             old = await key_store.find(connection, tenant_id, key_id)
             if old is None:
-                raise no_key(key_id)
+                raise not_found("key", key_id)
             row, key, _ = await replace_key(
                 connection, self._database, tenant_id, (key_id, old), overlap_seconds, CLI
             )
@@ -223,7 +223,7 @@ async def end_key(connection: Connection, tenant_id: int, key_id: UUID, actor: s
     """End a key now; to end it once more changes nothing and is not told of."""
     found = await key_store.revoke(connection, tenant_id, key_id)
     if found is None:
-        raise no_key(key_id)
+        raise not_found("key", key_id)
     at, is_new = found
     if is_new:
         data = {"key_id": str(key_id)}
@@ -260,11 +260,6 @@ async def replace_key(
     await record_event(connection, (tenant_id, key_id), "key.rotated", actor, data)
     await record_created(connection, row, actor)
     return row, key, until
-
-
-def no_key(key_id: UUID) -> RefusedError:
-    """Refuse an id that is no key of the tenant."""
-    return refuse(Code.NOT_FOUND, f"There is no key {key_id}.")
 
 
 async def _tenant(connection: Connection, name: str) -> int:
