@@ -13,10 +13,10 @@ from postdate.node import metric as metrics
 from postdate.node import role as stages
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
+from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import NoAnswerError
 from postdate.store.embedded import Embedded
-from postdate.store.operate import vital
 from postdate.views.authentication.identity import Identities
 from postdate.views.monitor import bucket_cycle, vital_metrics, vitals
 from support.metric import scrape, value
@@ -81,7 +81,7 @@ async def test_many_lanes_are_looked_at_in_turn(api: Api, monkeypatch: pytest.Mo
     async with api.node.database.connection() as connection:
         known = []
         for _ in range(6):
-            known = await watch.look(connection, await vital.now(connection))
+            known = await watch.look(connection, await clock.now(connection))
     own = {lane.lane_id for lane in api.node.lanes.by_id.values() if lane.name.startswith("turn-")}
     assert sum(row.overdue for _, row in known if row.lane_id in own) == 4
 

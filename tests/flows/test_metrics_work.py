@@ -5,8 +5,8 @@ import pytest
 from conftest import Api, admin
 from postdate.model.activity import histogram
 from postdate.model.tenant.tenant_share import TenantShares
+from postdate.store.connection import clock
 from postdate.store.embedded import Embedded
-from postdate.store.operate import vital
 from postdate.views.monitor import pending
 from postdate.views.monitor.pending import PendingWatch
 from support.metric import scrape, value
@@ -48,7 +48,7 @@ async def test_beyond_the_budget_the_statistics_stand_for_a_count(
 
     async def look() -> pending.Pending:
         async with database.connection() as connection:
-            at = await vital.now(connection)
+            at = await clock.now(connection)
             return await PendingWatch(api.node.lanes).look(connection, at)
 
     counted = await look()

@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
+from postdate.store.connection import clock
 from postdate.store.connection.error import UniqueViolationError
 from postdate.store.event import event as event_store
 from postdate.store.schedule import calendar as calendar_store
@@ -196,8 +197,8 @@ async def event(transaction: TableTransaction, *_: Any) -> None:
 STATEMENTS: dict[Any, dict[str, Any]] = {
     schedule: {"lock": lock, "load": load, "versions": versions, "running": running,
                "advance": advance, "move_timers": move_timers, "put_timer": put_timer,
-               "timers": timers, "change": change, "now": now, "set_aside": set_aside},
+               "timers": timers, "change": change, "set_aside": set_aside},
     occurrence: {"insert": insert, "relabel": relabel, "find": find},
-    schedule_due: {"take": take}, timer: {"heads": heads},
+    schedule_due: {"take": take}, clock: {"now": now}, timer: {"heads": heads},
     calendar_store: {"current": none, "versions": none}, event_store: {"insert": event},
 }  # fmt: skip

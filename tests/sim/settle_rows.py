@@ -14,9 +14,9 @@ from postdate.model.ids import bucket_of
 from postdate.settlement.stop import STOPPED
 from postdate.store.account import account as account_store
 from postdate.store.account.account import Account, AccountKey, BalanceChange
+from postdate.store.connection import clock
 from postdate.store.event import event as event_store
 from postdate.store.operate import node as node_store
-from postdate.store.operate import vital as vital_store
 from postdate.store.payment import settlement, settlement_clock
 from postdate.store.payment.settlement import Candidate, LockedPayment, Order
 from postdate.store.payment.settlement_clock import TrustedClock
@@ -228,7 +228,7 @@ async def account_locked(
 
 
 async def now(reader: Any) -> datetime:
-    """Stand for vital_now."""
+    """Stand for clock_now."""
     database = database_of(reader)
     await database.step("now")
     return database.tables.now()
@@ -302,5 +302,5 @@ STATEMENTS: dict[Any, dict[str, Any]] = {
     setting: {"find": setting_find, "put_unset": setting_put_unset,
               "withdraw": setting_withdraw, "page": setting_page},
     halt: {"set_aside": set_aside}, event_store: {"insert": nothing}, timer: {"heads": heads},
-    node_store: {"list_live": nobody}, vital_store: {"now": now},
+    node_store: {"list_live": nobody}, clock: {"now": now},
 }  # fmt: skip

@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from postdate.api.http.endpoint import Body, Call, Endpoint, Reply, not_found
+from postdate.api.http.endpoint import Body, Call, Endpoint, Reply
 from postdate.api.http.limit import RequestLimits
 from postdate.api.http.page import PageQuery, decode_cursor
 from postdate.api.http.shell import Shell
 from postdate.api.routes import whoami
 from postdate.api.routes.health import NotReady
-from postdate.model.error import Code, Refusal, refuse
+from postdate.model.error import Code, Refusal, not_found, refuse
 from postdate.model.tenant.identity import Identity, Scope
 from support.raw_http import Answered, Running, make_app
 

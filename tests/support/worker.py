@@ -13,6 +13,7 @@ from postdate.model.job.outcome import Completed, Delivery, Handler, Outcome
 from postdate.model.job.tally import Tally
 from postdate.model.lane import Kind
 from postdate.model.setting.setting import Settings, Stored
+from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.job import job as job_store
 from postdate.store.job.job import NewJob
@@ -64,7 +65,7 @@ async def add_jobs(
     destination = to or (WORKER if lane.kind == "pull" else WEBHOOK)
     policy = msgspec.json.encode({"retry": retry}).decode() if retry else None
     async with database.write() as connection:
-        now = await job_store.now(connection)
+        now = await clock.now(connection)
         due = [now + timedelta(seconds=in_seconds[n % len(in_seconds)]) for n in range(count)]
         jobs = [
             NewJob(

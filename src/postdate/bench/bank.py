@@ -11,7 +11,7 @@ from postdate.bench.payment_database import Due, PaymentLateness, Shape
 from postdate.bench.testbed import Testbed
 from postdate.ledger.prove import prove
 from postdate.store.account.account import AccountKey
-from postdate.store.job import job as job_store
+from postdate.store.connection import clock
 
 BALANCE: Final = 10**9
 LONG_DUE: Final = timedelta(minutes=10)
@@ -35,7 +35,7 @@ class Bank:
     async def now(self) -> datetime:
         """Ask the database for its time."""
         async with self.testbed.node.database.connection() as connection:
-            return await job_store.now(connection)
+            return await clock.now(connection)
 
     async def fill(self, count: int, shape: Shape = "spread", due: Due | None = None) -> None:
         """Make open payments, due for a while already unless told otherwise."""

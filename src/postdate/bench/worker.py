@@ -18,7 +18,7 @@ from postdate.model.job.outcome import Completed, Delivery, Handler, Outcome
 from postdate.model.job.tally import Tally
 from postdate.node import job as job_parts
 from postdate.node.worker import care_loops, claim_loops
-from postdate.store.job import job as job_store
+from postdate.store.connection import clock
 from postdate.store.timer import lease
 from postdate.store.timer.lane import Lane
 from postdate.store.timer.timer import LONG_AGO
@@ -47,7 +47,7 @@ class Accepting:
     async def now(self) -> datetime:
         """Ask the database for its time."""
         async with self._database.connection() as connection:
-            return await job_store.now(connection)
+            return await clock.now(connection)
 
     async def add(
         self, lane: Lane, dues: Sequence[datetime | None], to: Destination | None = None

@@ -10,6 +10,7 @@ from postdate.model.schedule.expansion import ExpansionProgress, next_due
 from postdate.model.schedule.timeline import Segment
 from postdate.scheduler.audit import expected_in_book, missing_from_book
 from postdate.scheduler.expansion import progress_of
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection
 from postdate.store.connection.off_loop import computed
 from postdate.store.proof.prove import LedgerFinding, Range
@@ -29,7 +30,7 @@ PAGE: Final = 200
 async def check(connection: Connection, where: Range) -> list[LedgerFinding]:
     """Compare the schedules of some buckets, or of all, with what their rules say."""
     found: list[LedgerFinding] = []
-    now = await store.now(connection)
+    now = await clock.now(connection)
     buckets = range(BUCKETS) if where.buckets is None else where.buckets
     after = ScheduleKey(min(buckets), 0, MIN_ID)
     while rows := await store.walk(connection, after, PAGE):

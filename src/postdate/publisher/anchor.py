@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from postdate.model.log import Log
+from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.event import seal
@@ -130,7 +131,7 @@ class Anchorer:
             self._last = await asyncio.to_thread(self._anchored)
         async with self._database.connection() as connection:
             chains = await seal.chains(connection)
-            now = await seal.now(connection)
+            now = await clock.now(connection)
         ends = {chain.tenant_id: (chain.position, chain.hash.hex()) for chain in chains}
         moved = {each: end for each, end in ends.items() if self._last.get(each) != end}
         if not moved:

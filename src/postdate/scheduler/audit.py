@@ -15,6 +15,7 @@ from postdate.model.schedule.timeline import Segment, upcoming
 from postdate.model.setting.setting import Settings
 from postdate.runtime.shared_read import SharedReads
 from postdate.scheduler.meter import ScheduleMeter
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
 from postdate.store.event.event import record_event
@@ -65,7 +66,7 @@ class Audit:
         if not rows:
             return 0
         async with self._database.connection() as connection:
-            now = await store.now(connection)
+            now = await clock.now(connection)
             begin = [(row, self._begin(row, now)) for row in rows]
             held = await timeline.load(connection, begin)
             timers = await store.timers(connection, [row.key for row in rows])

@@ -12,6 +12,7 @@ from postdate.model.recurrence import zone
 from postdate.model.schedule.expansion import next_due
 from postdate.scheduler.expansion import progress_of
 from postdate.scheduler.meter import ScheduleMeter
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.connection.off_loop import computed
@@ -93,7 +94,7 @@ class Recompute:
             return False
         if await store.lock(connection, row.key) != row.version:
             return False
-        now = await store.now(connection)
+        now = await clock.now(connection)
         before = (await store.timers(connection, [row.key])).get(row.schedule_id)
         # What is due already is the expander's, which computes with the new data itself.
         if before is None or before <= now:

@@ -32,12 +32,12 @@ from postdate.settlement.bucket_marks import BucketMarks
 from postdate.settlement.meter import SettlementMeter
 from postdate.settlement.stop import STOPPED, SettlementStop
 from postdate.store.account.account import AccountKey
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import (
     CheckViolationError,
     LockNotAvailableError,
 )
-from postdate.store.operate import vital as vital_store
 from postdate.store.operate.item_log import items
 from postdate.store.payment import settlement as store
 from postdate.store.payment.settlement import Candidate, LockedPayment, Order
@@ -170,7 +170,7 @@ class Settler:
     async def _look_ahead(self) -> "_LookAhead":
         self._marks.raise_to(self._settings.floor)
         heads, at = await asyncio.gather(
-            timer_store.heads(self._reads, self._marks.heads()), vital_store.now(self._reads)
+            timer_store.heads(self._reads, self._marks.heads()), clock.now(self._reads)
         )
         return _LookAhead(at, self._marks.next_due(heads))
 

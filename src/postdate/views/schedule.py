@@ -16,6 +16,7 @@ from postdate.model.schedule.schedule import Definition, Status
 from postdate.model.schedule.spec import ScheduleView, Standing, view
 from postdate.model.shape import shaped
 from postdate.model.tenant.identity import Identity
+from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.connection.off_loop import computed
 from postdate.store.connection.query import Reader
@@ -112,7 +113,7 @@ class ScheduleViews:
             held = await timeline.load_segments(reader, row, row.handled)
         except msgspec.MsgspecError as error:
             raise refuse_unreadable(schedule_id) from error
-        now = await store.now(reader)
+        now = await clock.now(reader)
         if row.ended_at is not None:
             count = 0
         progress = ExpansionProgress(schedule_id=schedule_id, handled=row.handled, runs=row.runs)

@@ -2,6 +2,7 @@ from datetime import timedelta
 
 from postdate.model.ids import new_id
 from postdate.model.job.job import Webhook, encode_destination
+from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.job import job as job_store
 from postdate.store.job.job import JobKey, NewJob
@@ -12,7 +13,7 @@ HOOK = Webhook(url="https://example.com/hook")
 async def test_a_job_is_loaded_as_it_was_inserted(database: Database, tenant_id: int) -> None:
     job_id = new_id(9, database.unix_ms())
     async with database.write() as connection:
-        now = await job_store.now(connection)
+        now = await clock.now(connection)
         job = NewJob(
             job_id=job_id,
             tenant_id=tenant_id,

@@ -17,6 +17,7 @@ from postdate.model.setting.setting import LONG_AGO
 from postdate.model.setting.table import QUARANTINE
 from postdate.node import database_address, log
 from postdate.node.settings import load
+from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.operate import vital
 from postdate.store.tenant import setting as setting_store
@@ -71,7 +72,7 @@ async def hold(database: Database, until: datetime | None = None) -> QuarantineC
     """Set the instant up to which nothing is touched, by the database's clock."""
     if until is None:
         async with database.connection() as connection:
-            until = await vital.now(connection)
+            until = await clock.now(connection)
     until = until if until.tzinfo else until.astimezone()
     await SettingChanges(database).put(0, QUARANTINE, instant_text(until), changed_by="cli")
     return await held(database)

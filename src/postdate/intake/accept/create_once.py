@@ -18,11 +18,11 @@ from postdate.intake.accept.idempotency import (
     keyed,
 )
 from postdate.intake.accept.pipeline import MAX_RACES
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import KeyTakenError
 from postdate.store.idempotency import idempotency as store
 from postdate.store.idempotency.idempotency import KeyScope, key_of
-from postdate.store.job import job as job_store
 from postdate.store.secret.payload_encryption import PayloadCipher
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class CreateOnce:
             request = keyed(key, await self._canonical(wanted))
 
             async def remember(connection: Connection, made: T) -> None:
-                now, shown = await job_store.now(connection), show(made)
+                now, shown = await clock.now(connection), show(made)
                 row = kept_under(request, shown.later, now, shown.subject)
                 await store.insert(connection, [row])
 

@@ -29,12 +29,12 @@ from postdate.model.tenant.identity import Identity
 from postdate.store.account import account as account_store
 from postdate.store.account import entry as entry_store
 from postdate.store.account.account import Account, AccountKey, AccountTerms, key_of
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event.event import account_subject, record_event
 from postdate.store.idempotency import idempotency as idempotency_store
 from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow, KeyScope
 from postdate.store.idempotency.idempotency import key_of as idempotency_key_of
-from postdate.store.job import job as job_store
 from postdate.store.tenant import halt as halt_store
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class AdjustmentStrategy(Strategy[AdjustmentRequest, AdjustmentRequest, Accepted
         await halt_store.refuse_held(connection, sorted({each.account.tenant_id for each in fresh}))
         keys = {key for each in fresh for key in (each.account, each.issuer)}
         accounts = await account_store.lock(connection, keys) if keys else {}
-        now = await job_store.now(connection)
+        now = await clock.now(connection)
         return AdjustmentGroup(now, known, accounts, self._database)
 
     def stored_answer(self, known: Known[AdjustmentRequest]) -> AdjustmentAnswer:

@@ -29,10 +29,10 @@ from postdate.model.ids import new_id
 from postdate.model.tenant.identity import Identity
 from postdate.store.change_set import change_set as store
 from postdate.store.change_set.change_set import ChangeSetRow, StoredSteps
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.event.event import record_event
-from postdate.store.schedule import schedule as schedule_store
 
 HOLD: Final = timedelta(seconds=90)
 """How long a node works on a set before another may go on: longer than a request may take."""
@@ -71,7 +71,7 @@ class ChangeSets:
         _check_order(changes, steps)
         change_set_id = new_id(actor.tenant_id % 64, self._database.unix_ms())
         async with self._database.connection() as connection:
-            now = await schedule_store.now(connection)
+            now = await clock.now(connection)
         encoded = (_text(changes), _stored(steps).summary)
         row = ChangeSetRow(change_set_id, "DRAFT", note, actor.key_id, now, now, *encoded)
         return ChangeSet(row, list(changes), steps)

@@ -25,13 +25,13 @@ from postdate.model.payment.payment import PaymentOrder, RetryUntil, When, insta
 from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Identity
 from postdate.model.tenant.test_clock import own_lane
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event.event import record_events
 from postdate.store.foresight import money as money_store
 from postdate.store.payment import payment as payment_store
 from postdate.store.payment.payment import PaymentAsAccepted, PaymentRow
 from postdate.store.payment.payment_change import OpenPayment
-from postdate.store.schedule import schedule as schedule_store
 from postdate.store.timer.timer import LANE_PAYMENT
 
 MAX_PAYMENTS: Final = 1000
@@ -182,7 +182,7 @@ class PaymentOperation:
     async def _target(self, change: ReschedulePayments) -> datetime:
         """Return the instant that payments are moved to; refused where it does not lie ahead."""
         async with self._database.connection() as connection:
-            now = await schedule_store.now(connection)
+            now = await clock.now(connection)
         when = When(change.to.delay_seconds, change.to.scheduled_time)
         found = instant(when, now, int(YEAR.total_seconds()), None)
         if not isinstance(found, datetime):
@@ -194,7 +194,7 @@ class PaymentOperation:
     ) -> tuple[list[ExpectedPayment], bool]:
         """Return what matches by due time, and whether all of it was seen."""
         async with self._database.read(actor.tenant_id) as connection:
-            now = await schedule_store.now(connection)
+            now = await clock.now(connection)
             until = wanted.due_before or now + YEAR
             found = await money_store.open_payments(
                 connection, actor.tenant_id, until, WALK_LIMIT, BUCKET_LIMIT

@@ -20,9 +20,9 @@ from postdate.model.job.outcome import (
     Unknown,
 )
 from postdate.model.tenant.identity import Identity
+from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.destination import destination as destination_store
-from postdate.store.job import job as job_store
 
 TIMEOUT_SECONDS: Final = 10.0
 SHOWN_BYTES: Final = 1024
@@ -50,7 +50,7 @@ class DestinationTests:
         """Deliver once and say what came of it; nothing is written down or retried."""
         async with self._database.read(actor.tenant_id) as connection:
             row = await destination_store.find(connection, actor.tenant_id, name)
-            now = await job_store.now(connection)
+            now = await clock.now(connection)
         if row is None:
             raise not_found("destination", name)
         handler = self._handlers.get(DestinationType(row.type))

@@ -23,6 +23,7 @@ from postdate.model.job.tally import Tally
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.quota import Quotas
 from postdate.runtime.coalescer import Coalescer
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow, key_of
 from postdate.store.job import job as job_store
@@ -117,7 +118,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
         """Make missing lanes, but only for jobs that are not refused for their time."""
         async with self._database.write("lane.ensure") as connection:
             await connection.execute(IMPATIENT)
-            now = await job_store.now(connection)
+            now = await clock.now(connection)
             judged = [
                 each if isinstance(each, Refusal) else self._timely(each, now) for each in checked
             ]

@@ -20,9 +20,9 @@ from postdate.model.job.job import Delay, JobSpec, Spread, When, Worker
 from postdate.model.setting.setting import Settings
 from postdate.model.shape import shaped
 from postdate.model.status import JobStatus
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event.event import record_events
-from postdate.store.job import job as job_store
 from postdate.store.job import job_change, job_list, job_view
 from postdate.store.job.job_change import JobMove, OpenJob, Revision
 from postdate.store.job.job_list import Filter
@@ -234,7 +234,7 @@ class JobBulk:
         if (to.run_at is None) == (to.delay_seconds is None):
             raise refuse(Code.INVALID_FIELD, "Give either `run_at` or `delay_seconds`.", "run_at")
         async with self._database.read(tenant_id) as connection:
-            now = await job_store.now(connection)
+            now = await clock.now(connection)
         first = accepted(self._times(tenant_id, to, None, now))
         if first <= now:
             raise refuse(Code.DUE_IN_PAST, "The new instant must lie ahead.", "run_at")

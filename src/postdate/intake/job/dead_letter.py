@@ -17,6 +17,7 @@ from postdate.model.ids import by_bucket
 from postdate.model.job.job import JobSpec, When, decode_destination
 from postdate.model.shape import shaped
 from postdate.model.status import JobStatus
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import KeyTakenError, LockNotAvailableError
 from postdate.store.event.event import record_events
@@ -27,7 +28,6 @@ from postdate.store.idempotency.idempotency import (
     KeyScope,
     key_of,
 )
-from postdate.store.job import job as job_store
 from postdate.store.job import job_list, job_view, prune
 from postdate.store.job.job_list import Filter, Position
 from postdate.store.job.job_view import JobRow
@@ -156,7 +156,7 @@ class DeadLetters:
             job_id: _refused(job_id, rows.get(job_id), restored=job_id in restored)
             for job_id in job_ids
         }
-        now = await job_store.now(connection)
+        now = await clock.now(connection)
         for job_id in restored.keys() & rows.keys():
             expires_at = rows[job_id].expires_at
             if expires_at is not None and expires_at <= now:

@@ -15,6 +15,7 @@ from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import End, Facts, Keep, Move, decide
 from postdate.model.setting.setting import Settings
 from postdate.runtime.coalescer import Coalescer
+from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.job import execution, job
 from postdate.store.job.execution import HeldLease, Recorded
@@ -131,7 +132,7 @@ class LeaseReports:
         for job_id in ids:
             groups[bucket_of(job_id)].append(job_id)
         async with self._database.write() as connection:
-            known = _Known(await job.now(connection), {}, {})
+            known = _Known(await clock.now(connection), {}, {})
             for bucket, group in sorted(groups.items()):
                 known.leases.update(await lease.find(connection, bucket, group))
             keys = [

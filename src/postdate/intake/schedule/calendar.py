@@ -12,6 +12,7 @@ from postdate.model.recurrence.calendar import Calendar
 from postdate.model.schedule.expansion import ExpansionProgress, next_up
 from postdate.model.schedule.spec import MAX_HOLIDAYS
 from postdate.model.tenant.identity import Identity
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
 from postdate.store.event.event import named, record_event
@@ -58,7 +59,7 @@ class Calendars:
     ) -> CalendarRow:
         followers = await _locked_followers(connection, actor.tenant_id, calendar.name)
         # With every follower locked: none is being expanded by the old one any more.
-        since = await schedule_store.now(connection)
+        since = await clock.now(connection)
         row = await store.put(connection, actor.tenant_id, calendar, since)
         for follower in followers[:COMPUTED_AT_ONCE]:
             await _set_timer(connection, follower, since)

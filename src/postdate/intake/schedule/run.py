@@ -30,6 +30,7 @@ from postdate.model.schedule.schedule import (
 )
 from postdate.model.schedule.timeline import Segment, upcoming
 from postdate.model.tenant.identity import Identity
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
 from postdate.store.event.event import record_event
@@ -99,7 +100,7 @@ class ScheduleRuns:
         async with self._database.write("schedule.trigger") as connection:
             row = await lock_changeable(connection, actor, schedule_id)
             check_rights(actor, row.definition)
-            now = await store.now(connection)
+            now = await clock.now(connection)
             at = now.replace(microsecond=now.microsecond // 1000 * 1000)
             firing = _firing(row, (row.version, row.definition), (at, now), traceparent, actor)
             [result] = await self._occurrences.fire(connection, [firing], now)
@@ -149,7 +150,7 @@ class ScheduleRuns:
         async with self._database.write("schedule.backfill") as connection:
             row = await lock_changeable(connection, actor, schedule_id)
             check_rights(actor, row.definition)
-            now = await store.now(connection)
+            now = await clock.now(connection)
             expected = await _expected(connection, row, span, now)
             keys = [OccurrenceKey(*row.key, identify(schedule_id, each)) for _, each in expected]
             known = await occurrence_store.find(connection, keys)

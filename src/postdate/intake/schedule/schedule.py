@@ -37,6 +37,7 @@ from postdate.model.schedule.spec import (
 from postdate.model.schedule.timeline import Segment, Version
 from postdate.model.schedule.warning import ScheduleWarning, warnings_of
 from postdate.model.tenant.identity import Identity
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
 from postdate.store.event.event import record_event
@@ -88,7 +89,7 @@ class Schedules:
         remember: Remember[AcceptedSchedule],
     ) -> AcceptedSchedule:
         async with self._database.connection() as connection:
-            now = await store.now(connection)
+            now = await clock.now(connection)
             definition = schedule_rules.completed(spec.definition(), now)
             await self._check.check_quota(connection, actor)
             calendar = await self._check.run(connection, actor, definition, now)
@@ -104,7 +105,7 @@ class Schedules:
     async def preview(self, actor: Identity, spec: PreviewSpec) -> Preview:
         """Show what a schedule would do; nothing is written."""
         async with self._database.connection() as connection:
-            now = await store.now(connection)
+            now = await clock.now(connection)
             compute = await self._check.preview(connection, actor, spec, now)
         # The connection is given back first: a rule can take a while to look through.
         return await computed(actor.tenant_id, compute)
@@ -124,7 +125,7 @@ class Schedules:
     ) -> AcceptedSchedule:
         unix_ms = self._database.unix_ms()
         schedule = key_of(actor.tenant_id, new_id(random.randrange(BUCKETS), unix_ms))
-        now, definition = await store.now(connection), first.definition
+        now, definition = await clock.now(connection), first.definition
         progress = ExpansionProgress(schedule_id=schedule.schedule_id, handled=now)
         due_at = await computed(actor.tenant_id, next_due, [first], progress)
         if due_at is None:
@@ -173,7 +174,7 @@ class Schedules:
             row = await lock_changeable(connection, actor, schedule_id)
             if not await before_change(connection, row):
                 return []
-            now = await store.now(connection)
+            now = await clock.now(connection)
             before = await self._opened(connection, row)
             after = schedule_rules.completed(patch.applied(before), now)
             calendar = await self._check.run(connection, actor, after, now)
@@ -233,7 +234,7 @@ class Schedules:
             if row.paused:
                 await store.resume(connection, row.key)
             if row.set_aside_at is not None:
-                await store.take_up(connection, row.key, await store.now(connection))
+                await store.take_up(connection, row.key, await clock.now(connection))
             if row.paused or row.set_aside_at is not None:
                 await record_event(connection, row.key[1:], "schedule.resumed", actor.key_id, {})
 
@@ -320,7 +321,7 @@ async def _set_timer(connection: Connection, row: ScheduleRow, version: Version)
     timers = await store.timers(connection, [row.key])
     if found is not None and found.segment.version < version.number and timers:
         return
-    now = await store.now(connection)
+    now = await clock.now(connection)
     due_at = None if found is None else found.due_at
     if row.buffered_for is not None:
         look = now + timedelta(seconds=BUFFER_SECONDS)

@@ -14,7 +14,7 @@ from postdate.model.instant import instant_text
 from postdate.model.tenant.test_clock import check_duration, following_tenant
 from postdate.store.connection.database import Connection, Database
 from postdate.store.tenant import test_clock as store
-from postdate.store.tenant.test_clock import LockedClock
+from postdate.store.tenant.test_clock import ClockRow
 
 WORK_SECONDS: Final = 5.0
 """How long one request advances a clock; what is left is for the next one."""
@@ -127,7 +127,7 @@ class _Begun(NamedTuple):
     held: bool
 
 
-async def _again(connection: Connection, tenant_id: int) -> LockedClock:
+async def _again(connection: Connection, tenant_id: int) -> ClockRow:
     clock = await store.lock(connection, tenant_id)
     if clock is None:
         raise RuntimeError("a test clock vanished while it was locked")
@@ -158,10 +158,10 @@ def _unfinished(target: datetime) -> RefusedError:
     )
 
 
-def _going(clock: LockedClock, target: datetime) -> Advanced:
+def _going(clock: ClockRow, target: datetime) -> Advanced:
     return Advanced(clock.at, target, clock.advance, clock.entries, finished=False)
 
 
-def _ended(clock: LockedClock) -> Advanced:
+def _ended(clock: ClockRow) -> Advanced:
     """Return an advance that is over; its entries are found by its number."""
     return Advanced(clock.at, clock.at, clock.advance, 0, finished=True)

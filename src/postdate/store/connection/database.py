@@ -11,8 +11,8 @@ import asyncpg
 from postdate.model import origin
 from postdate.model.tenant import test_clock
 from postdate.store.connection import freshness, pool
+from postdate.store.connection.clock import node_clock
 from postdate.store.connection.error import translated
-from postdate.store.connection.node_clock import node_clock
 from postdate.store.connection.pool import Sources, Spares
 from postdate.store.connection.query import Reader
 from postdate.store.connection.shard_map import ShardMap

@@ -11,7 +11,7 @@ import msgspec
 from postdate.model import origin
 from postdate.model.event.audit import STAMP, changes_row, stamped
 from postdate.model.ids import NAMED_VERSION, bucket_of, new_ids, subject_id, unix_ms_of
-from postdate.store.connection.node_clock import node_clock
+from postdate.store.connection.clock import node_clock
 from postdate.store.connection.query import Connection, Reader, fetch_all, query
 
 PURGED: Final = "job.purged"

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import astuple
 
 from postdate.model.event.chain import SealContent
 from postdate.model.event.event import Sealed
@@ -74,8 +75,8 @@ class EventWindow(msgspec.Struct, frozen=True, kw_only=True):
     after: int
     upto: int
     patterns: list[str]
-    limit: int
     accounts: list[str] | None = None
+    limit: int
 
 
 async def waiting(reader: Reader, low: datetime) -> tuple[bool, datetime]:
@@ -160,11 +161,6 @@ async def starts(connection: Connection) -> dict[int, Chain]:
     return {row[0]: Chain(*row) for row in rows}
 
 
-async def now(connection: Connection) -> datetime:
-    """Return the database's time."""
-    return await connection.fetchval(query("seal_now"))
-
-
 async def position(connection: Reader, tenant_id: int) -> int:
     """Return how many events of a tenant are sealed."""
     found: int | None = await connection.fetchval(query("seal_position"), tenant_id)
@@ -179,7 +175,7 @@ async def positions(connection: Connection, tenants: Sequence[int]) -> dict[int,
 
 async def page(connection: Reader, window: EventWindow) -> list[Sealed]:
     """Read a tenant's events in order."""
-    return await fetch_all(connection, Sealed, "seal_page", *_page_arguments(window))
+    return await fetch_all(connection, Sealed, "seal_page", *astuple(window))
 
 
 async def traceparents(
@@ -202,20 +198,7 @@ async def decided(
 
 async def page_of_subject(connection: Reader, window: EventWindow, subject: UUID) -> list[Sealed]:
     """Read the events of one subject in order."""
-    return await fetch_all(
-        connection, Sealed, "seal_page_of_subject", *_page_arguments(window), subject
-    )
-
-
-def _page_arguments(window: EventWindow) -> tuple[object, ...]:
-    return (
-        window.tenant_id,
-        window.after,
-        window.upto,
-        window.patterns,
-        window.accounts,
-        window.limit,
-    )
+    return await fetch_all(connection, Sealed, "seal_page_of_subject", *astuple(window), subject)
 
 
 class StoredSeal(msgspec.Struct, frozen=True):

@@ -52,9 +52,6 @@ SELECT c.tenant_id, c.position, c.hash FROM chain_start c
                     WHERE s.bucket = c.bucket AND s.tenant_id = c.tenant_id
                       AND s.position <= c.position AND s.seal_id >= $1::uuid)
 
--- name: seal_now
-SELECT clock()
-
 -- name: seal_position
 -- How many events of a tenant are sealed.
 SELECT position FROM chain WHERE bucket = tenant_bucket($1) AND tenant_id = $1

@@ -81,17 +81,8 @@ class Lag(msgspec.Struct, frozen=True):
 
 async def insert(connection: Connection, new: NewSubscription) -> None:
     """Insert a subscription."""
-    await connection.execute(
-        query("subscription_insert"),
-        bucket_of(new.subscription_id),
-        new.tenant_id,
-        new.subscription_id,
-        new.destination,
-        new.types,
-        new.patterns,
-        new.accounts,
-        new.position,
-    )
+    bucket, values = bucket_of(new.subscription_id), msgspec.structs.astuple(new)
+    await connection.execute(query("subscription_insert"), bucket, *values)
 
 
 async def count(connection: Connection, tenant_id: int) -> int:

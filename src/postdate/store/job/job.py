@@ -9,6 +9,7 @@ import msgspec
 
 from postdate.model.ids import bucket_of
 from postdate.model.job.job import Destination, decode_destination
+from postdate.store.connection import clock
 from postdate.store.connection.column import compact, filled
 from postdate.store.connection.error import KeyTakenError, UniqueViolationError
 from postdate.store.connection.query import Connection, fetch_one, query
@@ -92,18 +93,12 @@ class LoadedJob(msgspec.Struct, frozen=True, gc=False):
         return decode_destination(self.destination_json)
 
 
-async def now(connection: Connection) -> datetime:
-    """Ask the database for its time: the instant by which a set of jobs is judged."""
-    found: datetime = await connection.fetchval(query("job_now"))
-    return found
-
-
 async def look(
     connection: Connection, keys: Sequence[IdempotencyKey]
 ) -> tuple[datetime, dict[IdempotencyKey, IdempotencyRow]]:
     """Return the database's time, and the rows of those of the keys that are known."""
     if not keys:
-        return await now(connection), {}
+        return await clock.now(connection), {}
     first, *found = await connection.fetch(query("job_look"), *idempotency.key_columns(keys))
     return first["created_at"], idempotency.rows_of(found)
 

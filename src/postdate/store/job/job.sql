@@ -1,8 +1,5 @@
 -- Jobs: inserted as sets, read by exact keys.
 
--- name: job_now
-SELECT clock()
-
 -- name: job_look
 -- The time, in the first row; then what is known under the keys.
 SELECT NULL::smallint AS bucket, NULL::smallint AS scope, NULL::integer AS tenant_id,

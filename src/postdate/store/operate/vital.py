@@ -126,11 +126,6 @@ def _columns(looks: Sequence[tuple[int, int, Any]]) -> Sequence[Sequence[object]
     return list(zip(*looks, strict=True)) or ((), (), ())
 
 
-async def now(reader: Reader) -> datetime:
-    """Return the database's time."""
-    return await reader.fetchval(query("vital_now"), timeout=READ_SECONDS)
-
-
 async def backlog(
     connection: Connection, looks: Sequence[LookFrom], max_count: int
 ) -> list[BucketBacklog]:

@@ -94,9 +94,6 @@ SELECT lane_id, sum(many)::integer
             ON wanted.bucket = place.bucket) AS head
  GROUP BY lane_id
 
--- name: vital_now
-SELECT clock()
-
 -- name: vital_event
 -- How long the oldest event that no seal holds yet has waited.
 SELECT coalesce(max(extract(epoch FROM clock() - head.time)), 0)::float8

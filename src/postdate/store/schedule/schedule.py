@@ -162,11 +162,6 @@ def key_of(tenant_id: int, schedule_id: UUID) -> ScheduleKey:
     return ScheduleKey(bucket_of(schedule_id), tenant_id, schedule_id)
 
 
-async def now(connection: Reader) -> datetime:
-    """Return the database's time."""
-    return await connection.fetchval(query("schedule_now"))
-
-
 async def insert(connection: Connection, key: ScheduleKey, handled: datetime) -> None:
     """Insert a schedule; its first version follows."""
     await connection.execute(query("schedule_insert"), *key, handled)

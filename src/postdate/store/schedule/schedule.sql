@@ -1,8 +1,5 @@
 -- Schedules: where each stands, and what was asked for in each version.
 
--- name: schedule_now
-SELECT clock()
-
 -- name: schedule_insert
 INSERT INTO schedule (bucket, tenant_id, schedule_id, handled, created_at, changed_at)
 VALUES ($1, $2, $3, $4, $4, $4)

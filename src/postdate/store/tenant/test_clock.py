@@ -18,18 +18,8 @@ class ClockRow(NamedTuple):
     advance_key: str | None
     entries: int
     position: int
-
-
-class LockedClock(NamedTuple):
-    """A test clock whose row is locked until the commit, and whether somebody advances it."""
-
-    at: datetime
-    advance: int
-    target: datetime | None
-    advance_key: str | None
-    entries: int
-    position: int
-    held: bool
+    held: bool = False
+    """Whether somebody advances it, as is known while its row is locked."""
 
 
 class DueHead(NamedTuple):
@@ -80,9 +70,9 @@ async def find(connection: Connection, tenant_id: int) -> ClockRow | None:
     return await fetch_one(connection, ClockRow, "test_clock_find", tenant_id)
 
 
-async def lock(connection: Connection, tenant_id: int) -> LockedClock | None:
+async def lock(connection: Connection, tenant_id: int) -> ClockRow | None:
     """Lock a tenant's clock until the commit; None for a live tenant."""
-    return await fetch_one(connection, LockedClock, "test_clock_lock", tenant_id)
+    return await fetch_one(connection, ClockRow, "test_clock_lock", tenant_id)
 
 
 async def begin(connection: Connection, tenant_id: int, target: datetime, key: str | None) -> None:

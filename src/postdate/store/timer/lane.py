@@ -90,8 +90,7 @@ async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> li
 
 async def count(connection: Connection, tenant_id: int) -> int:
     """Count a tenant's lanes."""
-    found: int = await connection.fetchval(query("lane_count"), tenant_id)
-    return found
+    return await connection.fetchval(query("lane_count"), tenant_id)
 
 
 async def change(connection: Connection, lane: Lane) -> list[Lane]:

@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from postdate.model.foresight.minutes import Counts, MinuteGrid, added, coarsen
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection
-from postdate.store.schedule import schedule as schedule_store
 from postdate.store.timer.lane import Lane
 from postdate.views.foresight.due import StoredDue
 from postdate.views.foresight.load import DAY, LoadViews, Window, next_minute
@@ -51,7 +51,7 @@ async def forecast(
     load: LoadViews, connection: Connection, tenant_id: int, lanes: Sequence[Lane]
 ) -> Forecast:
     """Count what becomes due in the next day."""
-    begin = next_minute(await schedule_store.now(connection))
+    begin = next_minute(await clock.now(connection))
     window = begin, begin + DAY
     stored, scheduled = await load.counts(connection, tenant_id, lanes, window)
     counts = {kind: _counts(stored, scheduled, window, payments=kind) for kind in (False, True)}

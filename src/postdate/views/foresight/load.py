@@ -13,13 +13,13 @@ from postdate.model.foresight.capacity import LoadCapacity, chosen, limited
 from postdate.model.foresight.lateness import late_forecast
 from postdate.model.foresight.minutes import added, hour_peaks
 from postdate.model.setting.setting import Settings
+from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed, started
 from postdate.store.foresight import due as due_store
 from postdate.store.operate import activity as activity_store
 from postdate.store.operate import vital as vital_store
 from postdate.store.operate.activity import ActivitySlot
-from postdate.store.schedule import schedule as schedule_store
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.views.foresight.due import StoredDue, lane_buckets, stored_due
 from postdate.views.foresight.load_shape import (
@@ -130,7 +130,7 @@ class LoadViews:
         return stored, await asyncio.shield(counting)
 
     async def _window(self, connection: Connection, question: LoadQuestion) -> Window:
-        now = next_minute(await schedule_store.now(connection))
+        now = next_minute(await clock.now(connection))
         begin = max(now, next_minute(question.begin or now))
         until = next_minute(question.until or begin + DEFAULT_WINDOW)
         return begin, min(max(until, begin + MINUTE), begin + MAX_WINDOW)

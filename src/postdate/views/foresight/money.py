@@ -35,11 +35,11 @@ from postdate.model.foresight.money import (
 )
 from postdate.model.foresight.rule_count import run_seconds, walked_times
 from postdate.model.schedule.schedule import FundsPolicy, InsufficientFunds
+from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.connection.off_loop import computed, started
 from postdate.store.foresight import money as store
 from postdate.store.foresight.money import AccountSum
-from postdate.store.schedule import schedule as schedule_store
 from postdate.views.foresight.rules import PlannedSchedule, RuleBook, RuleBooks
 
 EXACT_LIMIT: Final = 100_000
@@ -150,7 +150,7 @@ class MoneyViews:
         self, tenant_id: int, until: datetime | None, account_id: str | None
     ) -> "_Expected":
         async with self._database.read(tenant_id) as connection:
-            now = await schedule_store.now(connection)
+            now = await clock.now(connection)
             end = min(until or now + DEFAULT_WINDOW, now + MAX_WINDOW)
             book = await self._books.get(connection, tenant_id)
             # A thread lists what schedules make while the database finds what is stored.

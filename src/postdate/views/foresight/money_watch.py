@@ -11,9 +11,9 @@ from postdate.model.error import RefusedError
 from postdate.model.foresight.money import FailingPayment
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
+from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.foresight import warning as store
-from postdate.store.schedule import schedule as schedule_store
 from postdate.views.foresight.money import MoneyViews
 
 log = Log()
@@ -70,7 +70,7 @@ class MoneyWatch:
     async def run_once(self) -> int:
         """Look at every tenant; return how many payments will fail."""
         async with self._database.connection() as connection:
-            now = await schedule_store.now(connection)
+            now = await clock.now(connection)
             until = now + timedelta(hours=MAX_HOURS)
             tenants = await store.tenants(connection, until, MAX_TENANTS)
         total = 0

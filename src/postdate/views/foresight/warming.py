@@ -5,11 +5,11 @@ from datetime import timedelta
 from typing import Final
 
 from postdate.model.log import Log
+from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.connection.off_loop import computed
 from postdate.store.foresight import rule as store
-from postdate.store.schedule import schedule as schedule_store
 from postdate.views.foresight.rules import By, RuleBooks
 
 log = Log()
@@ -54,7 +54,7 @@ class RuleWarming:
 
     async def _warm(self, tenant_id: int) -> None:
         async with self._database.read(tenant_id) as connection:
-            now = await schedule_store.now(connection)
+            now = await clock.now(connection)
             book = await self._books.get(connection, tenant_id)
         for by in WARMED:
             await computed(None, book.sums, by, now, now + YEAR)

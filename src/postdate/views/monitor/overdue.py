@@ -17,6 +17,7 @@ from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.runtime.low_water import LowWaterMark
 from postdate.runtime.shared_read import SharedReads
+from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.operate import vital
 from postdate.store.operate.vital import Untouched
@@ -169,7 +170,7 @@ class OverdueWatch:
         wanted = [(*each, self._marks[each].current(now, floor)) for each in looked]
         heads, at = await asyncio.gather(
             vital.overdue_heads(self._reads, wanted, self._untouched_seconds),
-            vital.now(self._reads),
+            clock.now(self._reads),
         )
         due = at - timedelta(seconds=self._untouched_seconds)
         firsts = {(head.bucket, head.lane_id): head.due_at for head in heads}

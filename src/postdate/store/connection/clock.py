@@ -1,7 +1,15 @@
-"""The database's time as this process knows it: for ids, never for a decision."""
+"""The database's time: asked for, and as this process knows it between two answers."""
 
 import time
+from datetime import datetime
 from typing import Final
+
+from postdate.store.connection.query import Reader, query
+
+
+async def now(reader: Reader) -> datetime:
+    """Return the database's time."""
+    return await reader.fetchval(query("clock_now"))
 
 
 class NodeClock:
@@ -15,7 +23,7 @@ class NodeClock:
         self._epoch = unix_seconds - (asked_at + time.monotonic()) / 2
 
     def unix_ms(self) -> int:
-        """Return the present in milliseconds."""
+        """Return the present in milliseconds: for ids, never for a decision."""
         return int((self._epoch + time.monotonic()) * 1000)
 
 

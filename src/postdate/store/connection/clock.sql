@@ -1,0 +1,4 @@
+-- The time of the database.
+
+-- name: clock_now
+SELECT clock()
