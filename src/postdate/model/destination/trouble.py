@@ -1,6 +1,6 @@
 """Destinations in trouble: whose breaker is open, until when, and what was last heard of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ class TroubleReport(NamedTuple):
     answers: tuple[str, ...]
 
 
-class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+class Trouble(msgspec.Struct, frozen=True):
     """A destination whose breaker is open somewhere, as all nodes together see it.
 
     `label` is its name, or its URL without the query. Rate and p99 are of its latest calls since
@@ -42,7 +42,7 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     successes: int
     p99_ms: int
-    answers: tuple[str, ...]
+    answers: Sequence[str]
 
 
 class Troubles:

@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from postdate.model.destination.trouble import DestinationKey, Trouble, TroubleReport
-from postdate.store.connection.query import Connection, Reader, query
+from postdate.store.connection.query import Connection, Reader, fetch_all, query
 
 BELIEVED_SECONDS: Final = 60.0
 """How long a report of a process counts; it reports again long before."""
@@ -27,36 +27,11 @@ async def write_reports(
         tenants, destinations = zip(*gone, strict=True)
         await connection.execute(query("trouble_over"), node_id, tenants, destinations)
     if reports:
-        columns = zip(*(_row(key, report) for key, report in reports.items()), strict=True)
+        columns = zip(*((*key, *report[1:]) for key, report in reports.items()), strict=True)
         await connection.execute(query("trouble_report"), node_id, *columns)
     await connection.execute(query("trouble_forget"), KEPT_SECONDS)
 
 
 async def load(reader: Reader) -> list[Trouble]:
     """Read what all processes together report."""
-    rows = await reader.fetch(query("trouble_all"), BELIEVED_SECONDS, MAX_TROUBLES)
-    return [
-        Trouble(
-            tenant_id=row[0],
-            label=row[1],
-            held_until=row[2],
-            since=row[3],
-            calls=row[4],
-            successes=row[5],
-            p99_ms=row[6],
-            answers=tuple(row[7]),
-        )
-        for row in rows
-    ]
-
-
-def _row(key: DestinationKey, report: TroubleReport) -> tuple[object, ...]:
-    return (
-        *key,
-        report.held_seconds,
-        report.open_for_seconds,
-        report.calls,
-        report.successes,
-        report.p99_ms,
-        report.answers,
-    )
+    return await fetch_all(reader, Trouble, "trouble_all", BELIEVED_SECONDS, MAX_TROUBLES)
