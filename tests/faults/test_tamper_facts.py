@@ -10,7 +10,7 @@ import pytest
 
 from conftest import Clock, owner_dsn
 from postdate.intake.job.request import AcceptedJob
-from postdate.model.event.event import Sealed
+from postdate.model.event.event import EventFilter, Sealed
 from postdate.model.ids import bucket_of, new_id
 from postdate.model.job.verdict import DONE
 from postdate.model.setting.setting import Settings
@@ -18,7 +18,6 @@ from postdate.publisher.verify import ChainFinding, verify
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.event import seal
-from postdate.store.event.seal import EventWindow
 from postdate.store.job import execution
 from postdate.store.job.execution import HeldLease
 from postdate.store.timer import lease
@@ -86,11 +85,9 @@ class Facts(NamedTuple):
         return {each.type: each.event_id for each in await self.shown(*patterns)}
 
     async def shown(self, *patterns: str) -> list[Sealed]:
-        window = EventWindow(
-            tenant_id=self.tenant_id, after=0, upto=99, patterns=[*patterns], limit=99
-        )
+        wanted = EventFilter(patterns=[*patterns])
         async with self.database.read(self.tenant_id) as connection:
-            return await seal.page(connection, window)
+            return (await seal.read_after(connection, self.tenant_id, wanted, 0, 99)).events
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from conftest import Answered, Api
 from postdate.api.routes import event as events
 from postdate.intake.tenant.tenant import KeyLimits, Tenants, draft
 from postdate.model.tenant.identity import Scope
+from postdate.store.event import seal
 from postdate.store.tenant import key as key_store
 from postdate.store.tenant import tenant as tenant_store
-from postdate.views import event as event_views
 from support.event import emit, new_event, seal_all, subjects
 
 
@@ -102,7 +102,7 @@ async def test_an_underscore_in_a_type_is_no_wildcard(api: Api) -> None:
 async def test_a_filter_that_matches_little_still_moves_on(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_views, "MAX_SCAN", 4)
+    monkeypatch.setattr(seal, "MAX_SCAN", 4)
     await told(api, *("job.accepted",) * 6)
     [wanted] = await told(api, "payment.completed")
     first = await api.call("GET", "/events?types=payment.*")

@@ -10,6 +10,7 @@ import pytest
 
 from conftest import admin, app_dsn, eventually
 from postdate.intake.tenant.rate_limit import Rates
+from postdate.model.event.event import EventFilter
 from postdate.model.setting.setting import Settings, Stored
 from postdate.model.tenant.identity import Identity
 from postdate.runtime.coalescer import Coalescer
@@ -19,7 +20,7 @@ from postdate.store.connection import wakeup as wakeup_store
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.views.authentication.identity import Identities
-from postdate.views.event import EventFilter, EventViews
+from postdate.views.event import EventViews
 from postdate.views.monitor.health import readiness
 from support.cancellation import cancelled_at_each_await
 

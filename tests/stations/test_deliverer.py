@@ -19,6 +19,7 @@ from postdate.publisher import deliverer as deliverer_module
 from postdate.publisher.deliverer import Deliverer
 from postdate.publisher.meter import PublisherMeter
 from postdate.store.connection.database import Database
+from postdate.store.event import seal
 from support.event import subjects
 from support.subscription import URL, SubscribedTenant, Subscriber, node
 
@@ -85,7 +86,7 @@ async def test_many_pages_arrive_without_gap(
     subscribed: SubscribedTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deliverer_module, "PAGE", 7)
-    monkeypatch.setattr(deliverer_module, "MAX_SCAN", 20)
+    monkeypatch.setattr(seal, "MAX_SCAN", 20)
     await subscribed.subscribe("job.*")
     made = []
     for _ in range(10):

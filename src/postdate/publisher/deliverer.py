@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.event.audit import SYSTEM
-from postdate.model.event.event import Sealed
+from postdate.model.event.event import EventFilter, EventPage, Sealed
 from postdate.model.failpoint import reach
 from postdate.model.ids import BUCKETS, bucket_of
 from postdate.model.job.outcome import Handler
@@ -16,13 +16,13 @@ from postdate.model.setting.setting import Settings
 from postdate.model.tenant.test_clock import own_lane
 from postdate.publisher.event_batch import DeliveryStop, EventBatch
 from postdate.publisher.meter import PublisherMeter
+from postdate.runtime.retry import Backoff
 from postdate.runtime.shared_read import SharedReads
 from postdate.runtime.under_way import UnderWay
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
 from postdate.store.event import seal, subscription
 from postdate.store.event.event import record_event
-from postdate.store.event.seal import EventWindow
 from postdate.store.event.subscription import DeliveryProgress, LeasedSubscription
 from postdate.store.timer import lease, timer
 from postdate.store.timer.lease import LeaseMove
@@ -37,18 +37,11 @@ AT_ONCE: Final = 64
 """How many subscriptions a node serves at a time."""
 
 PAGE: Final = 250
-MAX_SCAN: Final = 10_000
-"""How many events one page looks at for those that match."""
-
-MAX_SCAN_ACCOUNTS: Final = 2000
-"""The same where accounts are asked for, which every event has to be opened for."""
-
 LAG_SECONDS: Final = 15.0
 """How often the lag of all subscriptions is measured."""
 
 FIRST_RETRY_SECONDS: Final = 1.0
 PAUSED: Final = "subscription.paused"
-_MAX_DOUBLINGS: Final = 20
 
 
 class Deliverer:
@@ -162,8 +155,11 @@ class _Service:
                 held = await subscription.load(connection, self._id, self._token)
                 if held is None or held.paused:
                     return
-                events, end = await _read(connection, held)
-                parents = await _parents(connection, held, events) if followed else {}
+                wanted = EventFilter(patterns=held.patterns, accounts=held.accounts)
+                page = await seal.read_after(
+                    connection, held.tenant_id, wanted, held.position, PAGE
+                )
+                parents = await _parents(connection, held, page.events) if followed else {}
             kind = str(held.destination.get("type"))
             handler = handlers.get(kind)
             if handler is None:
@@ -174,21 +170,18 @@ class _Service:
                 return
             timeout = self._settings.number("event.timeout_seconds", held.tenant_id)
             batch = EventBatch(held, self._token, handler, timeout, parents)
-            if not await self._deliver(held, batch, events, end):
+            if not await self._deliver(held, batch, page):
                 return
 
-    async def _deliver(
-        self, held: LeasedSubscription, batch: EventBatch, events: list[Sealed], end: int
-    ) -> bool:
+    async def _deliver(self, held: LeasedSubscription, batch: EventBatch, page: EventPage) -> bool:
         """Deliver one page; return whether to go on."""
         # After a failure one event goes first alone: what follows it is not sent in vain each time.
         width = 1 if held.failures else self._settings.integer("event.concurrency", held.tenant_id)
-        page = events[:1] if held.failures else events
-        stop = await batch.run(page, width)
+        events = page.events[:1] if held.failures else page.events
+        stop = await batch.run(events, width)
         reach("publish.delivered")
-        reached = batch.delivered_position(
-            page, end if page is events or not events else page[0].position
-        )
+        end = events[0].position if held.failures and events else page.position
+        reached = batch.delivered_position(events, end)
         self._meter.delivered(batch.delivered, failed=stop is not None)
         progress = DeliveryProgress(position=reached, delivered=batch.delivered > 0)
         return await self._record(held, progress, stop)
@@ -238,7 +231,7 @@ class _Service:
 
     def _backoff(self, held: LeasedSubscription, failures: int) -> float:
         max_seconds = self._settings.number("event.max_seconds", held.tenant_id)
-        return min(max_seconds, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
+        return Backoff(FIRST_RETRY_SECONDS, max_seconds).pause(failures)
 
 
 async def _parents(
@@ -246,21 +239,3 @@ async def _parents(
 ) -> Mapping[UUID, str]:
     """Find the traces of what these events tell of."""
     return await seal.traceparents(connection, held.tenant_id, {event.subject for event in events})
-
-
-async def _read(connection: Connection, held: LeasedSubscription) -> tuple[list[Sealed], int]:
-    """Read the next page, and the position up to which it has looked."""
-    last = await seal.position(connection, held.tenant_id)
-    scan = MAX_SCAN if held.accounts is None else MAX_SCAN_ACCOUNTS
-    upto = min(last, held.position + scan)
-    window = EventWindow(
-        tenant_id=held.tenant_id,
-        after=held.position,
-        upto=upto,
-        patterns=held.patterns,
-        accounts=held.accounts,
-        limit=PAGE,
-    )
-    events = await seal.page(connection, window)
-    end = events[-1].position if len(events) == PAGE else max(upto, held.position)
-    return events, end

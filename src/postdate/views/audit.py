@@ -7,11 +7,11 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.event.audit import AUDITED, STAMP, audited
-from postdate.model.event.event import Sealed, like_patterns
+from postdate.model.event.event import EventFilter, Sealed, like_patterns
 from postdate.model.shape import shaped
 from postdate.store.connection.database import Database
 from postdate.store.event import seal
-from postdate.views.event import EventFilter, EventViews
+from postdate.views.event import EventViews
 
 MAX_SCAN: Final = 1000
 """How many decisions a page by actor looks at."""

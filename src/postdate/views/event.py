@@ -3,43 +3,17 @@
 import asyncio
 import time
 from typing import Final
-from uuid import UUID
 
-import msgspec
-
-from postdate.model.event.event import Sealed
+from postdate.model.event.event import EventFilter, EventPage
 from postdate.model.log import Log
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import UnavailableError
 from postdate.store.event import seal
-from postdate.store.event.seal import EventWindow
 
 log = Log()
 
-MAX_SCAN: Final = 10_000
-"""How many events one page looks at; a filter that matches few still answers quickly."""
-
-MAX_ACCOUNT_SCAN: Final = 2000
-"""The same with a filter by account, for which every event has to be read."""
-
 POLL_SECONDS: Final = 0.2
 """How often the database is polled, once for all waiting readers."""
-
-
-class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reader wants: types as LIKE patterns, one subject, certain accounts."""
-
-    patterns: list[str]
-    subject: UUID | None = None
-    accounts: list[str] | None = None
-
-
-class EventPage(msgspec.Struct, frozen=True):
-    """Some events, the position to go on from, and whether there may be more right now."""
-
-    events: list[Sealed]
-    position: int
-    more: bool
 
 
 class EventViews:
@@ -59,24 +33,7 @@ class EventViews:
     ) -> EventPage:
         """Read the next events after a position."""
         reader = self._database.tenant_reader(tenant_id)
-        last = await seal.position(reader, tenant_id)
-        # One subject's events are found by its key: no scan to bound.
-        scan = MAX_SCAN if wanted.accounts is None else MAX_ACCOUNT_SCAN
-        upto = last if wanted.subject else min(last, after + scan)
-        window = EventWindow(
-            tenant_id=tenant_id,
-            after=after,
-            upto=upto,
-            patterns=wanted.patterns,
-            accounts=wanted.accounts,
-            limit=limit,
-        )
-        if wanted.subject:
-            events = await seal.page_of_subject(reader, window, wanted.subject)
-        else:
-            events = await seal.page(reader, window)
-        position = events[-1].position if len(events) == limit else max(after, upto)
-        return EventPage(events, position, more=position < last)
+        return await seal.read_after(reader, tenant_id, wanted, after, limit)
 
     async def wait(
         self, tenant_id: int, wanted: EventFilter, *, after: int, limit: int, seconds: float

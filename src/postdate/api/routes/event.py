@@ -13,8 +13,15 @@ from postdate.api.http.page import DEFAULT_PAGE, MAX_PAGE, decode_cursor, encode
 from postdate.api.http.routes import Routes
 from postdate.api.services import Services
 from postdate.model.error import Code, refuse
-from postdate.model.event.event import CloudEvent, check_patterns, envelope, like_patterns, visible
-from postdate.views.event import EventFilter, EventPage
+from postdate.model.event.event import (
+    CloudEvent,
+    EventFilter,
+    EventPage,
+    check_patterns,
+    envelope,
+    like_patterns,
+    visible,
+)
 
 ROUTES: Final = Routes("events")
 

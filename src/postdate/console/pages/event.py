@@ -7,8 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from postdate.console.page_request import ConsolePage, PageRequest
-from postdate.model.event.event import Sealed, like_patterns, visible, without_origin
-from postdate.views.event import EventFilter
+from postdate.model.event.event import EventFilter, Sealed, like_patterns, visible, without_origin
 
 PAGE: Final = 100
 """How many positions of the tenant's order a page looks at, and events of one subject at most."""

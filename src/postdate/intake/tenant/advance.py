@@ -16,12 +16,11 @@ import msgspec
 
 from postdate.model.error import Code, refuse
 from postdate.model.event.audit import STAMP
-from postdate.model.event.event import Sealed
+from postdate.model.event.event import EventFilter, Sealed
 from postdate.model.ids import MAX_ID
 from postdate.model.tenant.test_clock import following_tenant, lane_in_test, lane_purpose
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event import seal
-from postdate.store.event.seal import EventWindow
 from postdate.store.payment import approval
 from postdate.store.tenant import halt
 from postdate.store.tenant import test_clock as store
@@ -293,15 +292,9 @@ class ClockAdvance:
                 more = len(events) == PAGE
 
     async def _events(self, connection: Connection, after: int) -> list[Sealed]:
-        window = EventWindow(
-            tenant_id=self.tenant_id,
-            after=after,
-            upto=min(await seal.position(connection, self.tenant_id), after + PAGE),
-            patterns=["%"],
-            accounts=None,
-            limit=PAGE,
-        )
-        return await seal.page(connection, window)
+        every = EventFilter(patterns=["%"])
+        page = await seal.read_after(connection, self.tenant_id, every, after, PAGE)
+        return page.events
 
 
 def _event_entry(event: Sealed) -> NewClockEntry:

@@ -53,6 +53,22 @@ class Sealed(msgspec.Struct, frozen=True, gc=False):
     data: str | None
 
 
+class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reader wants: types as LIKE patterns, one subject, certain accounts."""
+
+    patterns: list[str]
+    subject: UUID | None = None
+    accounts: list[str] | None = None
+
+
+class EventPage(msgspec.Struct, frozen=True):
+    """Some events, the position to go on from, and whether there may be more right now."""
+
+    events: list[Sealed]
+    position: int
+    more: bool
+
+
 def envelope(event: Sealed, tenant: str) -> CloudEvent:
     """Put an event into its envelope."""
     return CloudEvent(

@@ -7,10 +7,9 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
-from msgspec.structs import astuple
 
 from postdate.model.event.chain import SealContent
-from postdate.model.event.event import Sealed
+from postdate.model.event.event import EventFilter, EventPage, Sealed
 from postdate.model.ids import BUCKETS, MAX_ID, bucket_of, unix_ms_of
 from postdate.store.connection.database import LONG_SECONDS, Connection, lift_time_limits
 from postdate.store.connection.query import Reader, fetch_all, query
@@ -22,6 +21,12 @@ MAX_ROWS: Final = 100
 
 MAX_EARLIER: Final = 1000
 """The most seals that are searched for an event that may be sealed already."""
+
+MAX_SCAN: Final = 10_000
+"""How many events one page looks at; a filter that matches few still answers quickly."""
+
+MAX_ACCOUNT_SCAN: Final = 2000
+"""The same with a filter by account, for which every event has to be read."""
 
 MARGIN_SECONDS: Final = 1.0
 """How much earlier than an event was made, by the clock of its node, its seal may be."""
@@ -63,20 +68,6 @@ class NewSeal(msgspec.Struct, frozen=True, kw_only=True):
     content: SealContent
     previous: bytes
     hash: bytes
-
-
-class EventWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """Which of a tenant's events to read: those after one position and up to another.
-
-    `patterns` are for SQL's LIKE; without `accounts` every account counts.
-    """
-
-    tenant_id: int
-    after: int
-    upto: int
-    patterns: list[str]
-    accounts: list[str] | None = None
-    limit: int
 
 
 async def waiting(reader: Reader, low: datetime) -> tuple[bool, datetime]:
@@ -173,9 +164,25 @@ async def positions(connection: Connection, tenants: Sequence[int]) -> dict[int,
     return {row["tenant_id"]: row["position"] for row in rows}
 
 
-async def page(connection: Reader, window: EventWindow) -> list[Sealed]:
-    """Read a tenant's events in order."""
-    return await fetch_all(connection, Sealed, "seal_page", *astuple(window))
+async def read_after(
+    connection: Reader, tenant_id: int, wanted: EventFilter, after: int, limit: int
+) -> EventPage:
+    """Read a tenant's next events after a position, in order.
+
+    A page looks at so many events only. Those of one subject are found by its key: no scan to
+    bound.
+    """
+    last = await position(connection, tenant_id)
+    scan = MAX_SCAN if wanted.accounts is None else MAX_ACCOUNT_SCAN
+    upto = last if wanted.subject else min(last, after + scan)
+    asked = (tenant_id, after, upto, wanted.patterns, wanted.accounts, limit)
+    if wanted.subject:
+        found = fetch_all(connection, Sealed, "seal_page_of_subject", *asked, wanted.subject)
+    else:
+        found = fetch_all(connection, Sealed, "seal_page", *asked)
+    events = await found
+    reached = events[-1].position if len(events) == limit else max(after, upto)
+    return EventPage(events, reached, more=reached < last)
 
 
 async def traceparents(
@@ -194,11 +201,6 @@ async def decided(
     return await fetch_all(
         connection, Sealed, "seal_page_decided", tenant_id, before, patterns, limit
     )
-
-
-async def page_of_subject(connection: Reader, window: EventWindow, subject: UUID) -> list[Sealed]:
-    """Read the events of one subject in order."""
-    return await fetch_all(connection, Sealed, "seal_page_of_subject", *astuple(window), subject)
 
 
 class StoredSeal(msgspec.Struct, frozen=True):
