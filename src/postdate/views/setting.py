@@ -41,11 +41,9 @@ class SettingViews:
         rows = await setting_store.page(reader, tenant_id)
         rows += await setting_store.page(reader, 0)
         holds = Settings(setting_store.resolved(rows))
-        return [_view(name, tenant_id, holds, rows) for name in SETTINGS if _exists(name)]
-
-
-def _exists(name: str) -> bool:
-    return SETTINGS[name].per_tenant
+        return [
+            _view(name, tenant_id, holds, rows) for name in SETTINGS if SETTINGS[name].per_tenant
+        ]
 
 
 def _view(name: str, tenant_id: int, holds: Settings, rows: list[SettingRow]) -> SettingView:

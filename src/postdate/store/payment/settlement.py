@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -224,14 +224,7 @@ async def write_failed(
 ) -> None:
     """Write the outcomes of payments that failed for good."""
     if endings:
-        await connection.execute(
-            query("settlement_failed"),
-            *_keys(e.timer for e in endings),
-            execution.started_at,
-            execution.execution_id,
-            [e.code for e in endings],
-            [e.error for e in endings],
-        )
+        await connection.execute(query("settlement_failed"), *_columns(endings, execution))
 
 
 async def write_attempts(
@@ -239,15 +232,9 @@ async def write_attempts(
 ) -> None:
     """Write the executions that ended nothing."""
     if endings:
-        await connection.execute(
-            query("settlement_attempt"),
-            *_keys(e.timer for e in endings),
-            execution.started_at,
-            execution.execution_id,
-            [e.code for e in endings],
-            [e.error for e in endings],
-            [e.retry_at for e in endings],
-        )
+        retries = [e.retry_at for e in endings]
+        columns = _columns(endings, execution)
+        await connection.execute(query("settlement_attempt"), *columns, retries)
 
 
 async def retry(connection: Connection, endings: Sequence[FailedAttempt]) -> None:
@@ -288,8 +275,10 @@ async def on_broken(connection: Connection, timer: LockedTimer) -> OnBroken | No
     )
 
 
-def _keys(timers: Iterable[LockedTimer]) -> list[list[Any]]:
-    columns = zip(
+def _columns(endings: Sequence[FailedAttempt], execution: SettlementBatch) -> list[object]:
+    timers = [e.timer for e in endings]
+    keys = zip(
         *((t.bucket, t.tenant_id, t.subject, t.token, t.due_at) for t in timers), strict=True
     )
-    return [list(column) for column in columns]
+    batch = execution.started_at, execution.execution_id
+    return [*map(list, keys), *batch, [e.code for e in endings], [e.error for e in endings]]

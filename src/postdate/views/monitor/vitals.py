@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
@@ -10,6 +11,7 @@ from prometheus_client import CollectorRegistry, Metric
 
 from postdate.model.log import Log
 from postdate.model.tenant.tenant_share import TenantShares
+from postdate.runtime.low_water import LowWaterMark
 from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import DatabaseError
@@ -17,7 +19,6 @@ from postdate.store.connection.query import Reader
 from postdate.store.operate import partition, vital
 from postdate.store.operate.vital import BucketBacklog
 from postdate.store.timer.lane import LaneDirectory
-from postdate.store.timer.timer import LONG_AGO
 from postdate.views.monitor.bucket_cycle import LaneBucketCycle, LaneBucketKey
 from postdate.views.monitor.pending import PendingWatch
 from postdate.views.monitor.tenant_metrics import render_tenants
@@ -32,10 +33,10 @@ COUNT_BUDGET: Final = 50_000
 """The most rows that one look counts: a single busy lane is exact up to 6,250 a bucket."""
 
 SLACK: Final = timedelta(seconds=120)
-"""How far below the last known head a scan begins, for rows that commit late."""
+"""How far back each scan goes, for rows that commit late."""
 
-FORGET_LOOKS: Final = 30
-"""After so many scans the marks are reset, for rows that commit later still."""
+FULL_SECONDS: Final = 450.0
+"""How often everything is scanned, for rows that commit later still."""
 
 Read = Callable[[Reader], Awaitable[Any]]
 
@@ -45,25 +46,22 @@ class BacklogWatch:
 
     def __init__(self, lanes: LaneDirectory) -> None:
         self._lane_buckets = LaneBucketCycle(lanes)
-        self._lows: dict[LaneBucketKey, datetime] = {}
+        self._marks: defaultdict[LaneBucketKey, LowWaterMark] = defaultdict(
+            lambda: LowWaterMark(SLACK, FULL_SECONDS)
+        )
         self._found: dict[LaneBucketKey, tuple[str, BucketBacklog]] = {}
-        self._looks = 0
 
     async def look(self, connection: Connection, at: datetime) -> list[tuple[str, BucketBacklog]]:
         """Look at the next share of lane buckets now; return what is known of all."""
         kinds = self._lane_buckets.kinds()
         lane_buckets = self._lane_buckets.next(list(kinds))
-        wanted = [
-            (*lane_bucket, self._lows.get(lane_bucket, LONG_AGO)) for lane_bucket in lane_buckets
-        ]
+        now = time.monotonic()
+        wanted = [(*each, self._marks[each].current(now)) for each in lane_buckets]
         limit = max(10, COUNT_BUDGET // max(1, len(lane_buckets)))
         for row in await vital.backlog(connection, wanted, limit):
             lane_bucket = row.bucket, row.lane_id
             self._found[lane_bucket] = kinds[lane_bucket], row
-            self._lows[lane_bucket] = (row.oldest or at) - SLACK
-        self._looks += 1
-        if self._looks % FORGET_LOOKS == 0:
-            self._lows.clear()
+            self._marks[lane_bucket].learn_empty_below(row.oldest or at, at)
         self._found = {
             lane_bucket: row for lane_bucket, row in self._found.items() if lane_bucket in kinds
         }
