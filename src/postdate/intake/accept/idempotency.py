@@ -77,11 +77,6 @@ def keyed(key: IdempotencyKey, request: bytes) -> KeyedRequest:
     return KeyedRequest(key, request, fingerprint_of(request))
 
 
-def made_under(request: KeyedRequest, subject: UUID, now: datetime) -> IdempotencyRow:
-    """Return the row of a key whose answer follows from the request and what it made."""
-    return IdempotencyRow(request.key, request.fingerprint, subject, now)
-
-
 def kept_under(
     request: KeyedRequest, answer: msgspec.Struct, now: datetime, subject: UUID | None = None
 ) -> IdempotencyRow:

@@ -25,7 +25,6 @@ from postdate.intake.accept.idempotency import (
     kept_differences,
     kept_under,
     key_busy,
-    made_under,
     reused,
 )
 from postdate.model.error import Code, Refusal
@@ -105,8 +104,8 @@ class AcceptGroup(ABC, Generic[Valid, Made]):
         """Decide about the item of this number, seeing what those before it have taken."""
 
     def row(self, request: KeyedRequest, made: Made) -> IdempotencyRow:
-        """Return the row of a key under which something was made."""
-        return made_under(request, made.subject, self.now)
+        """Return the row of a key whose answer follows from the request and what it made."""
+        return IdempotencyRow(request.key, request.fingerprint, made.subject, self.now)
 
     @abstractmethod
     async def write(self, connection: Connection) -> None:
