@@ -56,9 +56,11 @@ async def test_the_refresh_of_a_node_is_one_statement_and_says_what_single_ones_
 ) -> None:
     async with database.connection() as connection:
         await node.beat(connection, uuid4(), "n", ["api", "worker"], "1")
-        await timer.insert(
-            connection,
-            [timer.NewTimer(3, tenant_id, LANE_PAYMENT, uuid4(), LONG_AGO)],
+        values = 3, tenant_id, LANE_PAYMENT, uuid4(), LONG_AGO
+        await connection.execute(
+            "INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at) "
+            "VALUES ($1, $2, $3, $4, $5)",
+            *values,
         )
         alone = [await node.list_live(connection), await setting.load(connection)]
         heads = await timer.heads(connection, [(3, LANE_PAYMENT, LONG_AGO)])

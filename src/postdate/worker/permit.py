@@ -13,9 +13,6 @@ from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.timer import permit
 from postdate.store.timer.permit import Grant
 
-KEEP_SECONDS: Final = 1.0
-"""How often a node gives back the slots that it did not need."""
-
 SAFE_PART: Final = 0.8
 """The part of a permit's life in which it is used without asking again."""
 

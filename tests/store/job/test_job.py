@@ -1,11 +1,11 @@
 from datetime import timedelta
 
 from postdate.model.ids import new_id
-from postdate.model.job.job import Webhook, encode_destination
+from postdate.model.job.job import Webhook, decode_destination, encode_destination
 from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.job import job as job_store
-from postdate.store.job.job import JobKey, NewJob
+from postdate.store.job.job import JobKey, LoadedJob, NewJob
 
 HOOK = Webhook(url="https://example.com/hook")
 
@@ -31,7 +31,8 @@ async def test_a_job_is_loaded_as_it_was_inserted(database: Database, tenant_id:
         assert await connection.fetchval("SELECT bucket_of($1)", job_id) == 9
         found = await job_store.load(connection, [JobKey(9, tenant_id, job_id)])
         missing = await job_store.load(connection, [JobKey(9, tenant_id + 1, job_id)])
-    loaded = found[job_id]
-    assert (loaded.destination, loaded.payload, loaded.policy_json) == (HOOK, b'{"a":1}', None)
-    assert loaded.effective_at == now + timedelta(seconds=3)
+        asked = await job_store.as_accepted(connection, tenant_id, job_id)
+    assert found == {job_id: LoadedJob(job_id, now + timedelta(seconds=3), None, None)}
     assert missing == {}
+    assert asked is not None
+    assert (decode_destination(asked.destination), asked.payload) == (HOOK, b'{"a":1}')

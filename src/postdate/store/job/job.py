@@ -8,7 +8,6 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
-from postdate.model.job.job import Destination, decode_destination
 from postdate.store.connection import clock
 from postdate.store.connection.column import compact, filled
 from postdate.store.connection.error import KeyTakenError, UniqueViolationError
@@ -68,29 +67,15 @@ class JobKey(NamedTuple):
 
 
 class LoadedJob(msgspec.Struct, frozen=True, gc=False):
-    """What an execution needs to know, with the revision that counts already applied."""
+    """What a verdict rests on, in the revision that counts; a revised job has its payload too."""
 
-    bucket: int
-    tenant_id: int
     job_id: UUID
-    lane_id: int
-    due_at: datetime
     effective_at: datetime
     expires_at: datetime | None
-    destination_json: str
     policy_json: str | None
-    payload: bytes | None
-    content_type: str | None
-    payload_ref: str | None
-    metadata_json: str | None
-    schedule_id: UUID | None
-    origin_id: UUID | None
-    traceparent: str | None
-
-    @property
-    def destination(self) -> Destination:
-        """Return where it goes."""
-        return decode_destination(self.destination_json)
+    payload: bytes | None = None
+    content_type: str | None = None
+    payload_ref: str | None = None
 
 
 async def look(
@@ -140,7 +125,7 @@ _REPEATED: Final = frozenset(
 
 
 async def load(connection: Connection, keys: Sequence[JobKey]) -> dict[UUID, LoadedJob]:
-    """Load jobs for execution, each in the revision that its timer names."""
+    """Load jobs, each in the revision that its timer names."""
     plain = [key[:3] for key in keys if not key.revision]
     revised = [key for key in keys if key.revision]
     rows = []
@@ -151,4 +136,4 @@ async def load(connection: Connection, keys: Sequence[JobKey]) -> dict[UUID, Loa
         )
     if revised:
         rows += await connection.fetch(query("job_load_revised"), *zip(*revised, strict=True))
-    return {row[2]: LoadedJob(*row) for row in rows}
+    return {row[0]: LoadedJob(*row) for row in rows}

@@ -29,9 +29,7 @@ SELECT lane_id, due_at, expires_at, destination::text, policy::text, payload, co
 
 -- name: job_load
 -- Weeks outside of the ids' range ($4 to $5) are not even begun.
-SELECT j.bucket, j.tenant_id, j.job_id, j.lane_id, j.due_at, j.effective_at, j.expires_at,
-       j.destination::text, j.policy::text, j.payload, j.content_type, j.payload_ref,
-       j.metadata::text, j.schedule_id, j.origin_id, j.traceparent
+SELECT j.job_id, j.effective_at, j.expires_at, j.policy::text
   FROM unnest($1::smallint[], $2::integer[], $3::uuid[]) AS wanted (bucket, tenant_id, job_id)
   JOIN job j ON j.bucket = coalesce(wanted.bucket, ($1::smallint[])[1])
             AND j.tenant_id = coalesce(wanted.tenant_id, ($2::integer[])[1])
@@ -39,12 +37,10 @@ SELECT j.bucket, j.tenant_id, j.job_id, j.lane_id, j.due_at, j.effective_at, j.e
 
 -- name: job_load_revised
 -- Jobs changed before execution: few, so the ordinary load need not look for revisions.
-SELECT j.bucket, j.tenant_id, j.job_id, j.lane_id, r.due_at, r.effective_at, r.expires_at,
-       j.destination::text, r.policy::text,
+SELECT j.job_id, r.effective_at, r.expires_at, r.policy::text,
        CASE r.payload_revision WHEN 0 THEN j.payload ELSE p.payload END,
        CASE r.payload_revision WHEN 0 THEN j.content_type ELSE p.content_type END,
-       CASE r.payload_revision WHEN 0 THEN j.payload_ref ELSE p.payload_ref END,
-       j.metadata::text, j.schedule_id, j.origin_id, j.traceparent
+       CASE r.payload_revision WHEN 0 THEN j.payload_ref ELSE p.payload_ref END
   FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::integer[])
        AS wanted (bucket, tenant_id, job_id, revision)
   JOIN job j USING (bucket, tenant_id, job_id)

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
-from uuid import UUID
 
 import msgspec
 
 from postdate.model.setting import setting
-from postdate.store.connection.query import Connection, Reader, fetch_all, query
+from postdate.store.connection.query import Reader, fetch_all
 
 LANE_PAYMENT: Final = 0
 LANE_SCHEDULE: Final = 1
@@ -26,16 +25,6 @@ LONG_AGO: Final = setting.LONG_AGO
 """A low-water mark that hides nothing."""
 
 
-class NewTimer(msgspec.Struct, frozen=True):
-    """A timer about to be inserted."""
-
-    bucket: int
-    tenant_id: int
-    lane_id: int
-    subject: UUID
-    due_at: datetime
-
-
 class Head(msgspec.Struct, frozen=True):
     """The first timer of a bucket's lane, and how far away it is by the database's clock."""
 
@@ -48,13 +37,6 @@ class Head(msgspec.Struct, frozen=True):
     def at(self) -> datetime:
         """Return the database's time at which it was found."""
         return self.due_at - timedelta(seconds=self.seconds)
-
-
-async def insert(connection: Connection, timers: Sequence[NewTimer]) -> None:
-    """Insert a set of timers."""
-    if timers:
-        columns = zip(*(msgspec.structs.astuple(timer) for timer in timers), strict=True)
-        await connection.execute(query("timer_insert"), *map(list, columns))
 
 
 async def heads(reader: Reader, positions: Sequence[tuple[int, int, datetime]]) -> list[Head]:

@@ -1,9 +1,5 @@
 -- Timers: what will happen, and who is at it. A statement names one bucket, or exact keys.
 
--- name: timer_insert
-INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
-SELECT * FROM unnest($1::smallint[], $2::integer[], $3::integer[], $4::uuid[], $5::timestamptz[])
-
 -- name: timer_heads
 -- The first timer of each (bucket, lane), not before the low-water mark: below it only dead rows
 -- remain, and walking them under a pinned snapshot would cost more than the claim itself.
