@@ -76,7 +76,6 @@ def lane(**values: object) -> LaneBacklog:
         paused_by=None,
         max_running=None,
         rate_per_second=None,
-        weight=1,
     )
     return msgspec.structs.replace(plain, **values)
 

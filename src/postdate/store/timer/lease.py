@@ -15,16 +15,11 @@ TOKEN_BITS: Final = 12
 
 
 class ClaimedLease(NamedTuple):
-    """A lease just taken. `lost_at` is set when the timer was claimed before and ran out."""
+    """A lease just taken."""
 
     subject: UUID
     token: int
-    revision: int
     ready_at: datetime
-    claimed_at: datetime
-    lost_at: datetime | None
-    lost_by: UUID | None
-    lost_ready_at: datetime | None
 
 
 class TakenJob(NamedTuple):
@@ -63,7 +58,6 @@ class FoundLease(NamedTuple):
     token: int
     attempt: int
     revision: int
-    ready_at: datetime
     claimed_at: datetime
 
 

@@ -2,14 +2,13 @@
 -- a lease is held by (token, claimed_at IS NOT NULL), so a stale write changes no row.
 
 -- name: lease_claim
--- Take the first due timers of a bucket's lane. What the row said before comes back with it: a
--- timer that was claimed already is a lease that ran out. Below the low-water mark ($3) only dead
--- rows remain, and walking them under a pinned snapshot would cost more than the claim itself.
--- What was just locked is found again by its place in the table, not by another look into an
+-- Take the first due timers of a bucket's lane. Below the low-water mark ($3) only dead rows
+-- remain, and walking them under a pinned snapshot would cost more than the claim itself. What was
+-- just locked is found again by its place in the table, not by another look into an
 -- index. A row changed by somebody else since this statement began has another place that it
 -- cannot see: it is left, and taken the next time.
 WITH due AS MATERIALIZED (
-    SELECT t.ctid AS place, t.subject, t.due_at, t.claimed_at, t.claimed_by, t.ready_at
+    SELECT t.ctid AS place, t.due_at
       FROM timer t
      WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
        AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[])
@@ -19,8 +18,7 @@ UPDATE timer t
        ready_at = due.due_at,
        token = greatest((SELECT claim_token($7::integer)), t.token + 1 + $7)
   FROM due WHERE t.bucket = $1 AND t.ctid = due.place
-RETURNING t.subject, t.token, t.revision, t.ready_at, t.claimed_at, due.claimed_at AS lost_at,
-          due.claimed_by AS lost_by, due.ready_at AS lost_ready_at
+RETURNING t.subject, t.token, t.ready_at
 
 -- name: lease_take
 -- Claim jobs as lease_claim does, and load what their execution needs in the same breath. OFFSET 0
@@ -125,7 +123,7 @@ SELECT $1, tenant_id, subject, attempt, status, due_at, started_at, clock(), ret
 
 -- name: lease_find
 -- The leases of these jobs, whoever holds them.
-SELECT t.subject, t.tenant_id, t.lane_id, t.token, t.attempt + 1 AS attempt, t.revision, t.ready_at,
+SELECT t.subject, t.tenant_id, t.lane_id, t.token, t.attempt + 1 AS attempt, t.revision,
        t.claimed_at
   FROM unnest($2::uuid[]) AS wanted (subject)
   JOIN timer t ON t.bucket = $1 AND t.subject = wanted.subject

@@ -81,7 +81,6 @@ class LaneBacklog(msgspec.Struct, frozen=True, kw_only=True):
     paused_by: str | None
     max_running: int | None
     rate_per_second: float | None
-    weight: int
 
 
 class SlowOverview(msgspec.Struct, frozen=True, kw_only=True):
