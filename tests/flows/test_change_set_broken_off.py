@@ -234,3 +234,41 @@ async def test_whoever_comes_too_late_changes_nothing(
     go_on.set()
     assert (await asking).status == 409
     assert (await api.call("GET", "/lanes/mail")).body["paused_at"] is None
+
+
+async def _told(api: Api, change_set_id: str) -> list[tuple[str, str, bool]]:
+    """Return the events of a set: verb, who, and whether the newest was sealed with what is now."""
+    rows = await api.node.database.writer.fetch(
+        "SELECT type, actor, state = state_now(type, tenant_id, subject, data) FROM event "
+        "WHERE subject = $1 AND type <> 'change_set.progressed' ORDER BY time, event_id",
+        UUID(change_set_id),
+    )
+    return [(row[0].partition(".")[2], row[1], row[2]) for row in rows]
+
+
+async def test_every_move_of_a_set_is_sealed_with_its_actor(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _jobs(api, "mail", 1)
+    draft = await _draft(api, {"type": "pause_lane", "lane": "mail"})
+    change_set_id, who = draft["change_set_id"], draft["created_by"]
+
+    async def die(*_: Any) -> None:
+        raise UnavailableError("away")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(LaneOperation, "make", die)
+        assert (await api.call("POST", f"/change-sets/{change_set_id}/apply")).status == 503
+    verbs = ["created", "applying", "broken_off"]
+    assert [each[0] for each in await _told(api, change_set_id)] == verbs
+    assert (await _told(api, change_set_id))[-1][2]
+    for verb, moves in (("apply", ["applying", "applied"]), ("undo", ["undoing", "undone"])):
+        await _do(api, draft, verb)
+        verbs += moves
+        told = await _told(api, change_set_id)
+        assert [each[:2] for each in told] == [(each, who) for each in verbs]
+        assert told[-1][2]
+    await api.node.database.writer.execute(
+        "UPDATE change_set SET status = 'APPLIED' WHERE change_set_id = $1", UUID(change_set_id)
+    )
+    assert not (await _told(api, change_set_id))[-1][2]
