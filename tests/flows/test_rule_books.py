@@ -11,7 +11,7 @@ from conftest import Api
 from postdate.model.ids import bucket_of
 from postdate.store.connection.error import DatabaseError
 from postdate.views.foresight import warming
-from postdate.views.foresight.rules import RuleBook, RuleBooks, count_schedules
+from postdate.views.foresight.rules import WAYS, RuleBook, RuleBooks, count_schedules
 from postdate.views.foresight.warming import RuleWarming
 
 JOB: dict[str, Any] = {"job": {"destination": {"type": "worker"}}}
@@ -126,4 +126,4 @@ async def test_rules_of_large_tenants_are_read_before_anybody_asks(
     await RuleWarming(api.node.database, books).run_once()
     [warm] = [book for tenant, book in books._books.items() if tenant == await _tenant_id(api)]
     assert await _book(api, books) is warm
-    assert set(warm._sums) == set(warming.WARMED)
+    assert set(warm._sums) == set(WAYS)

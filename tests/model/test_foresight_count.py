@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from postdate.model.foresight.minutes import MinuteGrid, coarsen
 from postdate.model.foresight.regular import CompiledRule
-from postdate.model.foresight.rule_count import CountedRule, RuleSum, run_seconds, walked_times
+from postdate.model.foresight.rule_count import (
+    CountedRule,
+    RuleSum,
+    WalkBudget,
+    run_seconds,
+    walked_times,
+)
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import RecurrencePlan, occurrences
 from postdate.model.schedule.rule import plan_of
@@ -114,7 +120,7 @@ def _naive(rules: list[CountedRule], begin: datetime, until: datetime) -> dict[i
 def _told(rules: RuleSum, begin: datetime, until: datetime) -> dict[int, int]:
     grid = MinuteGrid(begin, until)
     assert rules.covers(begin, until)
-    assert rules.count(grid, step_limit=10**6) == 0
+    assert rules.count(grid, WalkBudget(10**6)) == 0
     counts = grid.counts()
     assert sum(coarsen(counts, 60)) == sum(counts)
     return {minute: many for minute, many in enumerate(counts) if many}
@@ -157,7 +163,7 @@ def test_what_takes_too_long_is_left_out_and_told() -> None:
     )
     rules = RuleSum(BEGIN).changed([CountedRule(rule)] * 4 + [CountedRule(rule, _SECOND)])
     grid = MinuteGrid(BEGIN, BEGIN + timedelta(days=1))
-    assert rules.count(grid, step_limit=100) == 5
+    assert rules.count(grid, WalkBudget(100)) == 5
     assert sum(grid.counts()) == 0
 
 
@@ -194,6 +200,6 @@ def test_an_interval_that_begins_within_a_second_is_counted_by_arithmetic(
             expected[(at + shift - BEGIN) // timedelta(minutes=1)] += 1
     rules = RuleSum(BEGIN).changed([counted])
     grid = MinuteGrid(BEGIN, until)
-    assert rules.count(grid, step_limit=0) == 0
+    assert rules.count(grid, WalkBudget(0)) == 0
     told = {minute: many for minute, many in enumerate(grid.counts()) if many}
     assert told == expected

@@ -5,11 +5,10 @@ the few days on which a clock changes are looked at time by time.
 """
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property, lru_cache
-from itertools import takewhile
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -21,11 +20,11 @@ from postdate.model.recurrence import calendar as calendars
 from postdate.model.recurrence import zone
 from postdate.model.recurrence.calendar import MAX_ROLL_DAYS, Calendar, Roll
 from postdate.model.recurrence.days import END, Days
-from postdate.model.recurrence.mapping import Nominal, map_occurrences
 from postdate.model.recurrence.plan import RecurrencePlan, daily_walk, last_time
+from postdate.model.recurrence.product import ChosenSlots, Product
 from postdate.model.recurrence.walk import Walk
 from postdate.model.recurrence.zone import OffsetChange
-from postdate.model.schedule.schedule import EPOCH, SECONDS_A_DAY, Dst
+from postdate.model.schedule.schedule import EPOCH, SECONDS_A_DAY, Dst, Gap, Repeated
 
 REMEMBERED: Final = 16_384
 FEW: Final = 32
@@ -59,22 +58,32 @@ class PatternMinutes(NamedTuple):
 
 
 class DayTimes:
-    """Seconds from a midnight on, in order; one object for all rules that have the same."""
+    """Seconds from a midnight on, in order; one object for all rules that have the same.
 
-    def __init__(self, seconds: tuple[int, ...]) -> None:
-        self.seconds = seconds
+    They are listed when they are first asked for: there may be 86,400 of them.
+    """
+
+    def __init__(self, chosen: tuple[int, ...] | range | Product | ChosenSlots) -> None:
+        self._chosen = chosen
+        self.size = chosen.size if isinstance(chosen, Product | ChosenSlots) else len(chosen)
+
+    @cached_property
+    def seconds(self) -> tuple[int, ...] | range:
+        """Return them one by one."""
+        chosen = self._chosen
+        return chosen.numbers() if isinstance(chosen, Product | ChosenSlots) else chosen
 
     @cached_property
     def minutes(self) -> tuple[PatternMinutes, ...]:
         """Return them by minute."""
-        found: dict[int, Counter[int]] = defaultdict(Counter)
+        found: dict[int, list[int]] = defaultdict(list)
         for each in self.seconds:
-            found[each % 60][each // 60] += 1
+            found[each % 60].append(each // 60)
         return tuple(
-            PatternMinutes(second, tuple(counts.items()), 0)
-            if len(counts) <= FEW
-            else PatternMinutes(second, (), pack(counts))
-            for second, counts in found.items()
+            PatternMinutes(second, tuple((minute, 1) for minute in minutes), 0)
+            if len(minutes) <= FEW
+            else PatternMinutes(second, (), pack(dict.fromkeys(minutes, 1)))
+            for second, minutes in found.items()
         )
 
 
@@ -159,8 +168,7 @@ def _earlier(plan: RecurrencePlan, part: timedelta) -> RecurrencePlan:
 def _interval_days(origin: int, every: int) -> tuple[DaySet, DayTimes] | None:
     day, second = divmod(origin, SECONDS_A_DAY)
     if SECONDS_A_DAY % every == 0:
-        times = day_times(tuple(range(second % every, SECONDS_A_DAY, every)))
-        return _every_days(1, 0), times
+        return _every_days(1, 0), day_times(range(second % every, SECONDS_A_DAY, every))
     if every % SECONDS_A_DAY == 0:
         return _every_days(every // SECONDS_A_DAY, EPOCH_DAY + day), day_times((second,))
     return None
@@ -227,6 +235,8 @@ class ClockChange:
         self._position = position
         around = change.size + timedelta(minutes=1)
         local = change.at.replace(tzinfo=None)
+        self._unusual = tuple(sorted(local + each for each in (change.before, change.after)))
+        """Between these, on the wall clock, times are left out or repeated."""
         self._from = local + min(change.before, change.after) - around
         self._until = local + max(change.before, change.after) + around
         self.day = self._from.toordinal()
@@ -263,35 +273,30 @@ class ClockChange:
 
     def times(self, bits: int, times: DayTimes, dst: Dst) -> DayTimes:
         """Return when a rule runs that has times on some of these days, as seconds in UTC."""
-        found: list[int] = []
-        unusual: list[datetime] = []
+        found: set[int] = set()
         seconds = times.seconds
         for place in range(1, 1 + self.size):
             if not bits >> place - 1 & 1:
                 continue
             midnight = self._at(place, 0)
             low, high = (
-                bisect_left(seconds, -((midnight - each) // _SECOND))
-                for each in (self._from, self._until)
+                bisect_left(seconds, -((midnight - each) // _SECOND)) for each in self._unusual
             )
             before, after = (place * SECONDS_A_DAY - each for each in (self._before, self._after))
-            found += [before + second for second in seconds[:low]]
-            unusual += [midnight + timedelta(seconds=second) for second in seconds[low:high]]
-            found += [after + second for second in seconds[high:]]
-        return day_times(tuple(sorted([*found, *self._mapped(unusual, dst)])))
+            found.update(before + second for second in seconds[:low])
+            for origin in self._meanings(before, after, dst):
+                found.update(origin + second for second in seconds[low:high])
+            found.update(after + second for second in seconds[high:])
+        # Those that fall onto one instant run once.
+        return day_times(tuple(sorted(found)))
 
-    def _mapped(self, unusual: list[datetime], dst: Dst) -> Iterator[int]:
-        def nominals(start: datetime) -> Iterator[Nominal]:
-            return (Nominal(local, local) for local in unusual if local >= start)
-
-        if not unusual:
-            return
-        begin = self._midnight.replace(tzinfo=UTC)
-        mapped = map_occurrences(nominals, self._position, dst, begin, twins=False)
-        end = begin + timedelta(days=self.size + 3)
-        for each in takewhile(lambda each: each.scheduled_for < end, mapped):
-            if each.skip is None:
-                yield (each.scheduled_for - begin) // _SECOND
+    def _meanings(self, before: int, after: int, dst: Dst) -> Sequence[int]:
+        """Return by which clocks a time runs that this change leaves out or repeats."""
+        if self._before < self._after:
+            left_out = {Gap.SKIP: (), Gap.SHIFT_BACK: (after,)}
+            return left_out.get(dst.gap or Gap.SHIFT_FORWARD, (before,))
+        repeated = {Repeated.SECOND: (after,), Repeated.BOTH: (before, after)}
+        return repeated.get(dst.repeated or Repeated.FIRST, (before,))
 
 
 @lru_cache(maxsize=2 * REMEMBERED)

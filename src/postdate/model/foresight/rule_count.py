@@ -56,6 +56,14 @@ class CountedRule(NamedTuple):
     """How many runs are left to it."""
 
 
+class WalkBudget:
+    """The steps that are left to all rules of one question that are followed one by one."""
+
+    def __init__(self, steps: int = STEP_LIMIT, intervals: int = INTERVAL_LIMIT) -> None:
+        self.steps = steps
+        self.intervals = intervals
+
+
 class DayPart(NamedTuple):
     """Some days of a rule, and the seconds that it has on each of them.
 
@@ -79,7 +87,7 @@ def day_parts(rule: CompiledRule, first: int, count: int, bounds: Bounds) -> Ite
     if rule.days is None:
         return
     bits, times = rule.days.within(first, count), rule.times
-    if not bits or not times.seconds:
+    if not bits or not times.size:
         return
     low, high = (None if at is None else second_from(at) for at in bounds)
     for change in clock_changes(rule.timezone, first, count):
@@ -201,8 +209,8 @@ class RuleSum:
         self.since = since
         self._first = since.toordinal() - MARGIN_DAYS
         self._until = since + timedelta(days=LOOK_DAYS)
-        self._groups: dict[_Group, int] = {}
-        self._others: Counter[CountedRule] = Counter()
+        self.groups: dict[_Group, int] = {}
+        self.others: Counter[CountedRule] = Counter()
 
     def covers(self, begin: datetime, until: datetime) -> bool:
         """Return whether a window lies in the days of which this knows."""
@@ -216,32 +224,40 @@ class RuleSum:
         self, added: Iterable[CountedRule], removed: Iterable[CountedRule] = ()
     ) -> "RuleSum":
         """Return the sum with more and without some rules; this one stays as it is."""
-        groups, others = self._groups.copy(), self._others.copy()
+        groups, others = self.groups.copy(), self.others.copy()
         for rules, sign in ((added, 1), (removed, -1)):
             patterns: dict[_Group, _Pattern] = defaultdict(_Pattern)
-            for rule in rules:
+            for rule, weight in Counter(rules).items():
                 if rule.max_runs is None and rule.rule.is_regular(self._until):
-                    self._add(rule, patterns)
+                    self._add(rule, weight, patterns)
                 else:
-                    others[rule] += sign
+                    others[rule] += sign * weight
             for group, pattern in patterns.items():
                 groups[group] = groups.get(group, 0) + sign * pattern.packed()
         new = RuleSum(self.since)
-        new._groups, new._others = groups, +others
+        new.groups, new.others = groups, +others
         return new
 
-    def _add(self, rule: CountedRule, patterns: dict[_Group, "_Pattern"]) -> None:
+    def _add(self, rule: CountedRule, weight: int, patterns: dict[_Group, "_Pattern"]) -> None:
         timezone, bounds = rule.rule.timezone, _bounds(rule, self.since, self._until)
         for days, times, change, less in day_parts(rule.rule, self._first, LOOK_DAYS, bounds):
             group = _Group(timezone, days, less) if change is None else _Group(change)
-            patterns[group].add(times.minutes, rule.shift)
+            patterns[group].add(times.minutes, rule.shift, weight)
 
-    def count(self, grid: MinuteGrid, step_limit: int = STEP_LIMIT) -> int:
+    def plus(self, other: "RuleSum") -> "RuleSum":
+        """Return the sum of the rules of two that begin at the same instant."""
+        new = RuleSum(self.since)
+        new.groups, new.others = self.groups.copy(), self.others + other.others
+        for group, packed in other.groups.items():
+            new.groups[group] = new.groups.get(group, 0) + packed
+        return new
+
+    def count(self, grid: MinuteGrid, budget: WalkBudget) -> int:
         """Add all occurrences to a grid; return how many rules would take too long."""
         first, count = grid.first_day, grid.last_day - grid.first_day + 1
         skipped, mask = first - self._first, (1 << count) - 1
         weeks: dict[str, list[int]] = defaultdict(lambda: [0] * WEEK_DAYS)
-        for (clock, days, less), packed in self._groups.items():
+        for (clock, days, less), packed in self.groups.items():
             if not isinstance(clock, str):
                 grid.add_days([clock.day - 1], 0, packed)
             elif not less and days == _every_week(days):
@@ -255,8 +271,8 @@ class RuleSum:
                 for offset, own in alike.items():
                     grid.add_days(own, -offset // 60, packed, less=less)
         _lay_weeks(grid, weeks)
-        walk = RuleWalk(grid, step_limit)
-        for rule, weight in self._others.items():
+        walk = RuleWalk(grid, budget)
+        for rule, weight in self.others.items():
             walk.add(rule, weight)
         return walk.left_out
 
@@ -290,12 +306,11 @@ def _bounds(rule: CountedRule, since: datetime, until: datetime) -> Bounds:
 
 
 class RuleWalk:
-    """Adds the occurrences of rules to a grid one by one, up to a limit."""
+    """Adds the occurrences of rules to a grid one by one, as far as the budget goes."""
 
-    def __init__(self, grid: MinuteGrid, step_limit: int) -> None:
+    def __init__(self, grid: MinuteGrid, budget: WalkBudget) -> None:
         self._grid = grid
-        self._steps_left = step_limit
-        self._intervals_left = INTERVAL_LIMIT
+        self._left = budget
         self.left_out = 0
         """How many schedules were left out, because finding their occurrences takes too long."""
 
@@ -313,9 +328,9 @@ class RuleWalk:
         end = end or self._grid.until - rule.shift
         low, high = second_from(begin), second_from(end)
         instants = range(low + (origin - low) % every, high, every)
-        if self._intervals_left < len(instants):
+        if self._left.intervals < len(instants):
             return False
-        self._intervals_left -= len(instants)
+        self._left.intervals -= len(instants)
         ahead = (EPOCH - self._grid.begin + rule.shift) // _SECOND
         self._grid.add_seconds(range(instants.start + ahead, instants.stop + ahead, every), weight)
         return True
@@ -330,9 +345,9 @@ class RuleWalk:
                 due_at = each.scheduled_for + rule.shift
                 if due_at >= self._grid.until or runs == 0:
                     break
-                if self._steps_left <= 0:
+                if self._left.steps <= 0:
                     return False
-                self._steps_left -= 1
+                self._left.steps -= 1
                 if each.skip is None:
                     runs = None if runs is None else runs - 1
                     found.append(due_at)
@@ -351,15 +366,15 @@ class _Pattern:
         self._few: Counter[int] = Counter()
         self._packed = 0
 
-    def add(self, minutes: tuple[PatternMinutes, ...], shift: timedelta) -> None:
-        """Add the times of one day after the shift of a rule."""
+    def add(self, minutes: tuple[PatternMinutes, ...], shift: timedelta, weight: int) -> None:
+        """Add the times of one day after the shift of a rule that `weight` schedules have."""
         seconds = shift // _SECOND
         for second, few, packed in minutes:
             ahead = (second + seconds) // 60
             for minute, count in few:
-                self._few[minute + ahead] += count
+                self._few[minute + ahead] += weight * count
             if packed:
-                self._packed += packed << ahead * MINUTE_BITS
+                self._packed += weight * packed << ahead * MINUTE_BITS
 
     def packed(self) -> int:
         """Return all of it as one integer."""

@@ -11,7 +11,7 @@ from cronsim import CronSim, CronSimError
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.recurrence import year as years
 from postdate.model.recurrence.days import Days
-from postdate.model.recurrence.product import clock
+from postdate.model.recurrence.product import HOURS, SIXTY, clock
 from postdate.model.recurrence.walk import DayWalk
 from postdate.model.recurrence.year import Year
 
@@ -25,6 +25,7 @@ NICKNAMES: Final = {
     "@annually": "0 0 1 1 *",
 }
 _MAX_CHARACTERS: Final = 200
+_FIELDS: Final = 5
 _MAX_STEPS: Final = (60, 60, 24, 31, 12, 7)
 _ALL_MONTH_DAYS: Final = frozenset(range(1, 32))
 _ALL_WEEKDAYS: Final = frozenset(range(7))
@@ -33,9 +34,19 @@ _STEP: Final = re.compile(r"/([0-9]+)")
 _LAST_NAMED: Final = re.compile(r"\b(SUN|MON|TUE|WED|THU|FRI|SAT)L\b")
 
 
+def _plain(values: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    numbers = {text: (value,) for value in values for text in (f"{value}", f"{value:02}")}
+    return {**numbers, "*": values}
+
+
+_PLAIN_MINUTES: Final = _plain(SIXTY)
+_PLAIN_HOURS: Final = _plain(HOURS)
+
+
 class _Cron(NamedTuple):
-    parsed: CronSim
+    expression: str
     walk: DayWalk
+    every_hour: bool
 
 
 @lru_cache(maxsize=4096)
@@ -49,23 +60,46 @@ def _compiled(text: str) -> _Cron:
     try:
         # FRIL is 5L: the parser knows only the number.
         expression = _LAST_NAMED.sub(lambda day: f"{_WEEKDAYS.index(day[1])}L", " ".join(fields))
-        parsed = CronSim(expression, datetime(2000, 1, 1))  # noqa: DTZ001 - a wall clock
+        times = _plain_times(expression) or _times(expression)
+        days = _shared_days(tuple(expression.split()[-3:]))
     except (CronSimError, AssertionError, ValueError, TypeError) as error:
         raise _wrong(text, str(error) or "a field is wrong") from error
-    times = (parsed.hours, parsed.minutes, parsed.seconds)
-    hours, minutes, seconds = (tuple(sorted(each)) for each in times)
-    days = _shared_days(tuple(expression.split()[-3:]))
-    return _Cron(parsed, DayWalk(days, clock(hours, minutes, seconds)))
+    every_hour = expression.split()[-4].startswith("*")
+    return _Cron(expression, DayWalk(days, clock(*times)), every_hour)
+
+
+_Times = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""Hours, minutes and seconds."""
+
+
+def _parsed(expression: str) -> CronSim:
+    return CronSim(expression, datetime(2000, 1, 1))  # noqa: DTZ001 - a wall clock
+
+
+def _times(expression: str) -> _Times:
+    parsed = _parsed(expression)
+    hours, minutes, seconds = (parsed.hours, parsed.minutes, parsed.seconds)
+    return tuple(sorted(hours)), tuple(sorted(minutes)), tuple(sorted(seconds))
+
+
+def _plain_times(expression: str) -> _Times | None:
+    """Read an hour and a minute that are stars or numbers, as most are: the parser takes longer."""
+    fields = expression.split()
+    if len(fields) != _FIELDS:
+        return None
+    minutes, hours = _PLAIN_MINUTES.get(fields[0]), _PLAIN_HOURS.get(fields[1])
+    return None if minutes is None or hours is None else (hours, minutes, (0,))
 
 
 @lru_cache(maxsize=1024)
 def _shared_days(fields: tuple[str, ...]) -> Days:
     """Return the days of all expressions whose day, month and weekday are written alike."""
-    midnight = CronSim(" ".join(("0", "0", *fields)), datetime(2000, 1, 1))  # noqa: DTZ001
-    return Days(partial(_chosen, midnight))
+    return Days(partial(_chosen, _parsed(" ".join(("0", "0", *fields)))))
 
 
 def _check_steps(text: str, fields: list[str]) -> None:
+    if "/" not in text:
+        return
     for field, most in zip(reversed(fields), reversed(_MAX_STEPS), strict=False):
         if any(len(step) > 2 or int(step) > most for step in _STEP.findall(field)):  # noqa: PLR2004
             raise _wrong(text, f"a step in {field[:20]!r} is greater than {most}")
@@ -82,7 +116,7 @@ def validate(text: str) -> None:
 
 def every_hour(text: str) -> bool:
     """Return whether the expression does not fix the hour, so that it means an interval."""
-    return _compiled(text).parsed.parts[2].startswith("*")
+    return _compiled(text).every_hour
 
 
 def matches(text: str, start: datetime) -> Iterator[datetime]:
@@ -102,7 +136,7 @@ def walk(text: str) -> DayWalk:
 
 def explain(text: str) -> str:
     """Describe an expression in words."""
-    return str(_compiled(text).parsed.explain())
+    return str(_parsed(_compiled(text).expression).explain())
 
 
 def _chosen(parsed: CronSim, year: Year) -> int:

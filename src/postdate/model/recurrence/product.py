@@ -1,7 +1,7 @@
 """Numbers made of digits that are chosen place by place, such as the seconds of a day."""
 
 from bisect import bisect_left
-from typing import Final
+from typing import Final, NamedTuple
 
 HOUR: Final = 3600
 MINUTE: Final = 60
@@ -22,12 +22,30 @@ class Product:
     def __len__(self) -> int:
         return self._size
 
+    @property
+    def size(self) -> int:
+        """Return how many numbers there are."""
+        return self._size
+
     def __getitem__(self, position: int) -> int:
         number = 0
         for values, weight, below in self._levels:
             at, position = divmod(position, below)
             number += values[at] * weight
         return number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Product) and self._levels == other._levels
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._levels))
+
+    def numbers(self) -> tuple[int, ...]:
+        """List all of them."""
+        found = [0]
+        for values, weight, _ in self._levels:
+            found = [number + value * weight for number in found for value in values]
+        return tuple(found)
 
     def rank(self, number: int) -> int:
         """Return how many of them are less than a number."""
@@ -58,6 +76,25 @@ class Product:
     def by_position(self, positions: tuple[int, ...]) -> "Product":
         """Choose by position, from 1 on or, from the end, from -1 on."""
         return Product((tuple(self[at] for at in indexes(positions, len(self))), 1))
+
+
+class ChosenSlots(NamedTuple):
+    """Slots that are set in a row of bits, each so many units long, and numbers within each."""
+
+    slots: int
+    unit: int
+    offsets: Product
+
+    @property
+    def size(self) -> int:
+        """Return how many numbers there are."""
+        return self.slots.bit_count() * len(self.offsets)
+
+    def numbers(self) -> tuple[int, ...]:
+        """List all of them."""
+        inside, row = self.offsets.numbers(), reversed(f"{self.slots:b}")
+        slots = (at * self.unit for at, bit in enumerate(row) if bit == "1")
+        return tuple(slot + offset for slot in slots for offset in inside)
 
 
 def indexes(positions: tuple[int, ...], size: int) -> list[int]:

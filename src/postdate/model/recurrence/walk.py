@@ -9,7 +9,7 @@ from typing import Final
 
 from postdate.model.recurrence.budget import StepBudget
 from postdate.model.recurrence.days import END, Cycle, Days
-from postdate.model.recurrence.product import Product, indexes
+from postdate.model.recurrence.product import ChosenSlots, Product, indexes
 
 _DAY_SECONDS: Final = 86_400
 _SECOND: Final = timedelta(seconds=1)
@@ -55,9 +55,9 @@ class Walk(ABC):
         """Return which of some days in a row, at most a year, have times: the first is bit 0."""
         return (1 << count) - 1 if self.days is None else self.days.day_bits(first, count)
 
-    @cached_property
-    def seconds(self) -> tuple[int, ...] | None:
-        """Return the seconds of the day on which every day with times has them; None if none."""
+    @property
+    def seconds(self) -> Product | ChosenSlots | None:
+        """Return the seconds of the day that every day with times has; None if they differ."""
         return None
 
     def nth(self, start: datetime, count: int) -> datetime | None:
@@ -93,10 +93,10 @@ class DayWalk(Walk):
         aligned = sum(1 << at for at in range(count) if cycle.aligned(first + at) == first + at)
         return bits & aligned
 
-    @cached_property
-    def seconds(self) -> tuple[int, ...] | None:
+    @property
+    def seconds(self) -> Product | ChosenSlots | None:
         """Return the seconds of each day."""
-        return tuple(self._clock[place] for place in range(len(self._clock)))
+        return self._clock
 
     def _day(self, day: int, budget: StepBudget) -> int | None:
         """Return the next chosen day: days and cycle leap over each other until they meet."""
@@ -205,16 +205,16 @@ class SlotWalk(Walk):
         self._offsets = offsets
         self._reached = None if wanted is None else _residues(wanted, self._a_day, interval)
 
-    @cached_property
-    def seconds(self) -> tuple[int, ...] | None:
+    @property
+    def seconds(self) -> Product | ChosenSlots | None:
         """Return the seconds of each day, where the interval fits into a day."""
         if self._a_day % self._interval:
             return None
-        first = self._origin % self._interval
-        chosen = (1 << self._a_day) - 1 if self._wanted is None else self._wanted.bits()
-        slots = [at for at in range(first, self._a_day, self._interval) if chosen >> at & 1]
-        inside = [self._offsets[place] for place in range(len(self._offsets))]
-        return tuple(slot * self._unit + offset for slot in slots for offset in inside)
+        whole = (1 << self._a_day) - 1
+        # One bit in each interval: what the bits of a day are, divided by those of an interval.
+        met = whole // ((1 << self._interval) - 1) << self._origin % self._interval
+        chosen = whole if self._wanted is None else self._wanted.bits()
+        return ChosenSlots(met & chosen, self._unit, self._offsets)
 
     def _slot(self, at: datetime) -> int:
         return at.toordinal() * self._a_day + _second_of_day(at) // self._unit

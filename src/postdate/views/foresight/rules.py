@@ -4,7 +4,8 @@ import asyncio
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import accumulate, chain
 from typing import Final, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -12,8 +13,8 @@ import msgspec
 
 from postdate.model.error import RefusedError
 from postdate.model.foresight.minutes import Counts, MinuteGrid
-from postdate.model.foresight.regular import CompiledRule
-from postdate.model.foresight.rule_count import CountedRule, RuleSum
+from postdate.model.foresight.regular import CompiledRule, DayTimes
+from postdate.model.foresight.rule_count import CountedRule, RuleSum, WalkBudget
 from postdate.model.recurrence.calendar import Calendar
 from postdate.model.schedule.rule import plan_of
 from postdate.model.schedule.schedule import (
@@ -48,7 +49,15 @@ READ_BUCKETS: Final = 8
 MAX_CARRIED: Final = 16
 """If more buckets have changed, all is added up anew."""
 
+MAX_DAY_TIMES: Final = 500_000
+"""How many times of a day, of rules whose times differ, are added up: a second of a processor.
+
+A rule of every second has 86,400 of them; 10,000 rules that run once an hour or less have 40,000.
+"""
+
 By = Literal["total", "lane", "destination", "tenant"]
+WAYS: Final[tuple[By, ...]] = ("total", "lane", "destination")
+"""What a tenant may ask for."""
 
 MAX_SERIES: Final = 24
 OTHERS: Final = "(others)"
@@ -92,22 +101,33 @@ class RuleBook:
 
     def __init__(self, parts: Mapping[int, BookPart], before: "RuleBook | None" = None) -> None:
         self.parts = parts
-        self.planned = [planned for each in parts.values() for planned in each.planned]
-        self.orders = [each for each in self.planned if each.schedule.payment is not None]
+        found = [planned for each in parts.values() for planned in each.planned]
+        self.orders = [each for each in found if each.schedule.payment is not None]
         """Those that make payments."""
+        self.dense = _dense(found)
+        """The times of a day that are too many to be added up: their rules are left out."""
+        self.planned = [each for each in found if each.rule.times not in self.dense]
         self.left_out = sum(each.left_out for each in parts.values())
-        self._sums = {} if before is None else before.sums_with(parts)
+        self.left_out += len(found) - len(self.planned)
+        is_whole = before is not None and not (self.dense or before.dense)
+        self._sums = before.sums_with(parts) if before is not None and is_whole else {}
+
+    @cached_property
+    def accounts(self) -> frozenset[str]:
+        """Return the accounts that its payments name."""
+        payments = [each.schedule.payment for each in self.orders]
+        names = ((each.from_account_id, each.to_account_id) for each in payments if each)
+        return frozenset(chain.from_iterable(names))
 
     def sums(self, by: By, begin: datetime, until: datetime) -> Mapping[SeriesKey, RuleSum]:
         """Return the rules of each series, added up; the sums of the present are remembered."""
         known = self._sums.get(by)
         if known is not None and all(each.covers(begin, until) for each in known.values()):
             return known
-        grouped = _grouped(self.planned, by, begin)
-        found = {series: RuleSum(begin).changed(rules) for series, rules in grouped.items()}
+        found = _added_up(self.planned, by, begin)
         if known is None or all(each.is_near(begin) for each in known.values()):
-            self._sums[by] = found
-        return found
+            self._sums |= found
+        return found[by]
 
     def sums_with(self, parts: Mapping[int, BookPart]) -> dict[By, Mapping[SeriesKey, RuleSum]]:
         """Return the sums with other parts, by adding and taking away no more than those."""
@@ -120,6 +140,37 @@ class RuleBook:
             for by, sums in self._sums.items()
             if 0 < len(sums) <= MAX_SERIES
         }
+
+
+def _dense(planned: Sequence[PlannedSchedule]) -> frozenset[DayTimes]:
+    """Return the times of a day that go beyond what is added up: the densest of them."""
+    endless = (each.rule for each in planned if each.rule.plan.rule.max_runs is None)
+    distinct = sorted({each.times for each in endless}, key=lambda each: each.size)
+    sizes = accumulate(each.size for each in distinct)
+    return frozenset(
+        times for times, size in zip(distinct, sizes, strict=True) if size > MAX_DAY_TIMES
+    )
+
+
+def _added_up(
+    planned: Sequence[PlannedSchedule], by: By, since: datetime
+) -> dict[By, Mapping[SeriesKey, RuleSum]]:
+    """Add up schedules by series, in all ways that a tenant asks for where that takes one walk."""
+    cells: dict[tuple[SeriesKey, ...], list[CountedRule]] = defaultdict(list)
+    for each in planned:
+        pays = each.schedule.payment is not None
+        cell = tuple((pays, _name(each.schedule, way)) for way in WAYS)
+        cells[cell].append(_counted(each, since))
+    if by not in WAYS or len(cells) > MAX_SERIES:
+        grouped = _grouped(planned, by, since)
+        return {by: {series: RuleSum(since).changed(own) for series, own in grouped.items()}}
+    found: dict[By, dict[SeriesKey, RuleSum]] = {way: {} for way in WAYS}
+    for cell, rules in cells.items():
+        added = RuleSum(since).changed(rules)
+        for way, series in zip(WAYS, cell, strict=True):
+            known = found[way].get(series)
+            found[way][series] = added if known is None else known.plus(added)
+    return {**found}
 
 
 def _carried(
@@ -252,10 +303,10 @@ def _compiled(
 
 def count_schedules(book: RuleBook, by: By, begin: datetime, until: datetime) -> CountedSchedules:
     """Count what schedules have to come by minute, for each series; best off the event loop."""
-    counts, left_out = {}, 0
+    counts, left_out, budget = {}, 0, WalkBudget()
     for series, rules in book.sums(by, begin, until).items():
         grid = MinuteGrid(begin, until)
-        left_out += rules.count(grid)
+        left_out += rules.count(grid, budget)
         counts[series] = grid.counts()
     return CountedSchedules(counts, left_out)
 

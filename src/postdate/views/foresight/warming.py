@@ -10,7 +10,7 @@ from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.connection.off_loop import computed
 from postdate.store.foresight import rule as store
-from postdate.views.foresight.rules import By, RuleBooks
+from postdate.views.foresight.rules import WAYS, RuleBooks
 
 log = Log()
 
@@ -24,9 +24,6 @@ MIN_SCHEDULES: Final = 500
 """Fewer are read and added up in no time."""
 
 MAX_TENANTS: Final = 8
-WARMED: Final[tuple[By, ...]] = ("total", "lane", "destination")
-"""What a tenant may ask for."""
-
 YEAR: Final = timedelta(days=366)
 
 
@@ -56,5 +53,5 @@ class RuleWarming:
         async with self._database.read(tenant_id) as connection:
             now = await clock.now(connection)
             book = await self._books.get(connection, tenant_id)
-        for by in WARMED:
+        for by in WAYS:
             await computed(None, book.sums, by, now, now + YEAR)
