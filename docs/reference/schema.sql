@@ -480,12 +480,6 @@ CREATE FUNCTION occurrence_final() RETURNS trigger
 CREATE FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], most integer) RETURNS TABLE(schedule_id uuid, occurrence_id uuid, scheduled_for timestamp with time zone, nominal_local timestamp without time zone, due_at timestamp with time zone, status text, cause text, version integer, kind text, subject uuid, code text, notes text[], created_at timestamp with time zone)
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION open_payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer) RETURNS TABLE(known timestamp with time zone, due_at timestamp with time zone, payment_id uuid, from_account text, to_account text, amount bigint, hold boolean, retry_until timestamp with time zone, schedule_id uuid)
-    LANGUAGE sql STABLE SECURITY DEFINER
-    SET search_path TO 'postdate', 'pg_temp'
-    SET enable_seqscan TO 'off'
-    SET enable_bitmapscan TO 'off';
-
 CREATE FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) RETURNS TABLE(place tid, "time" timestamp with time zone)
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
@@ -582,6 +576,20 @@ CREATE FUNCTION payment_scheduled_data(p payment) RETURNS jsonb
 CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION payment_terms(of_tenant integer, buckets smallint[], ids uuid[]) RETURNS TABLE(payment_id uuid, from_account text, to_account text, amount bigint, hold boolean, retry_until timestamp with time zone, schedule_id uuid)
+    LANGUAGE sql STABLE
+    SET search_path TO 'postdate', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off';
+
+CREATE FUNCTION payment_timers_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer) RETURNS TABLE(cut_at timestamp with time zone, timers bytea)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off';
 
 CREATE FUNCTION payment_touches(of_tenant integer, of_subject uuid, accounts text[]) RETURNS boolean
     LANGUAGE plpgsql STABLE;
@@ -2117,8 +2125,6 @@ GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[]
 REVOKE ALL ON FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text, reported boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text, reported boolean) TO postdate_writer;
-REVOKE ALL ON FUNCTION open_payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION open_payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION outbox_head(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) FROM PUBLIC;
@@ -2144,6 +2150,10 @@ REVOKE ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids u
 GRANT ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) TO postdate_reader;
 REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_terms(of_tenant integer, buckets smallint[], ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_terms(of_tenant integer, buckets smallint[], ids uuid[]) TO postdate_reader;
+REVOKE ALL ON FUNCTION payment_timers_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_timers_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) TO postdate_writer;
 REVOKE ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) FROM PUBLIC;

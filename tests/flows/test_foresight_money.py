@@ -1,6 +1,14 @@
 """Which payments will fail, from the API: stored ones and those that schedules will make."""
 
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
 from conftest import Api
+from postdate.store.foresight import money as store
+from postdate.views.foresight.money import MoneyViews
+from postdate.views.foresight.rules import RuleBooks
 from support.plain_browser import Browser
 
 
@@ -41,3 +49,87 @@ async def test_failing_payments_are_named_with_when_and_why(api: Api) -> None:
         page = await browser.get("/foresight?window=month")
         assert "insufficient funds" in page.text
         assert "27 of" in page.text or "28 of" in page.text or "29 of" in page.text
+
+
+async def _pay(api: Api, number: int, amount: int = 30) -> str:
+    order = {"from_account_id": "ada", "to_account_id": "rent", "amount": amount}
+    order |= {"delay_seconds": 600 + number, "funding": "at_execution"}
+    headers = {"Idempotency-Key": f"pay-{number}"}
+    made = await api.call("POST", "/payments/schedule", order, headers=headers)
+    assert made.status == 201, made.body
+    return str(made.body["payment_id"])
+
+
+async def test_remembered_payments_change_as_those_that_are_read_anew(api: Api) -> None:
+    await _account(api, "rent")
+    await _account(api, "ada", 100)
+    ids = [await _pay(api, number) for number in range(5)]
+    tenant_id: int = await api.node.database.writer.fetchval(
+        "SELECT tenant_id FROM tenant WHERE name = $1", api.tenant
+    )
+    remembering = MoneyViews(api.node.database, RuleBooks())
+
+    async def failing() -> list[tuple[UUID | None, int]]:
+        seen = []
+        for views in (remembering, MoneyViews(api.node.database, RuleBooks())):
+            found = await views.project(tenant_id)
+            assert found is not None
+            assert found.completed == 3
+            seen.append([(each.payment_id, each.amount) for each in found.failing])
+        assert seen[0] == seen[1]
+        return seen[0]
+
+    assert await failing() == [(UUID(ids[3]), 30), (UUID(ids[4]), 30)]
+    known = remembering._payments.of(tenant_id).payments
+    before = set(known)
+    # One is moved to the end, one is cancelled, one is added.
+    moved = await api.call("PATCH", f"/payments/{ids[0]}", {"delay_seconds": 5000})
+    assert moved.status == 200, moved.body
+    assert await failing() == [(UUID(ids[4]), 30), (UUID(ids[0]), 30)]
+    assert len(set(known) - before) == 1
+    assert (await api.call("DELETE", f"/payments/{ids[1]}/cancel")).status == 200
+    assert await failing() == [(UUID(ids[0]), 30)]
+    last = await _pay(api, 9000)
+    assert await failing() == [(UUID(ids[0]), 30), (UUID(last), 30)]
+    assert len(set(known) - before) == 2
+
+
+async def test_a_short_window_forgets_what_has_ended_and_nothing_later(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _account(api, "rent")
+    await _account(api, "ada", 100)
+    ids = [await _pay(api, number) for number in range(5)]
+    tenant_id: int = await api.node.database.writer.fetchval(
+        "SELECT tenant_id FROM tenant WHERE name = $1", api.tenant
+    )
+    views = MoneyViews(api.node.database, RuleBooks())
+    monkeypatch.setattr(store, "SPARE_PAYMENTS", -5)
+
+    async def known(minutes: int) -> int:
+        now = await api.node.database.writer.fetchval("SELECT clock()")
+        await views.project(tenant_id, now + timedelta(minutes=minutes))
+        return len(views._payments.of(tenant_id).payments)
+
+    assert await known(60) == 5
+    assert (await api.call("DELETE", f"/payments/{ids[0]}/cancel")).status == 200
+    assert await known(1) == 5
+    assert await known(60) == 4
+
+
+async def test_a_payment_of_another_tenant_is_not_read(api: Api) -> None:
+    await _account(api, "rent")
+    await _account(api, "ada", 100)
+    await _pay(api, 1)
+    tenant_id: int = await api.node.database.writer.fetchval(
+        "SELECT tenant_id FROM tenant WHERE name = $1", api.tenant
+    )
+    now = await api.node.database.writer.fetchval("SELECT clock()")
+    counts = []
+    for reader in (tenant_id, tenant_id + 1):
+        async with api.node.database.read(reader) as connection:
+            found = await store.open_payments(
+                connection, tenant_id, now + timedelta(days=1), (100, 100)
+            )
+        counts.append(len(found.payments))
+    assert counts == [1, 0]

@@ -55,7 +55,7 @@ MUTANTS = (
     ),
     mutant(
         "foresight_does_not_wait_for_money", "model/foresight/money.py",
-        "if at < until:", "if until < at:",
+        "if at >= until:", "if until >= at:",
         "model/test_foresight_money.py::test_one_that_waits_for_its_money_is_paid_when_it_comes",
     ),
     mutant(

@@ -38,9 +38,12 @@ async def fill(
     lane_id: int,
     buckets: Sequence[int],
     each: int,
+    days: int,
 ) -> None:
-    """Put so many timers of the far future into each of these buckets of a lane."""
-    await connection.execute(_query("bench_fill"), buckets, tenant_id, lane_id, each, timeout=3600)
+    """Put so many timers into each of these buckets of a lane, due within a year from a day on."""
+    await connection.execute(
+        _query("bench_fill"), buckets, tenant_id, lane_id, each, days, timeout=3600
+    )
 
 
 @asynccontextmanager

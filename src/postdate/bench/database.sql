@@ -6,10 +6,10 @@ DELETE FROM timer t USING unnest($2::uuid[], $3::bigint[]) AS done (subject, tok
  WHERE t.bucket = $1 AND t.subject = done.subject AND t.token = done.token
 
 -- name: bench_fill
--- Timers due within a year from tomorrow, in the buckets of one lane; ids rise as ours do.
+-- Timers due within a year from so many days on, in the buckets of one lane; ids rise as ours do.
 INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
 SELECT b.bucket, $2, $3, uuidv7(),
-       clock() + interval '1 day' + n * (interval '1 year' / $4::integer)
+       clock() + $5::integer * interval '1 day' + n * (interval '1 year' / $4::integer)
   FROM unnest($1::smallint[]) AS b (bucket), generate_series(1, $4::integer) AS n
 
 -- name: bench_indexes
@@ -82,7 +82,8 @@ versions AS (
                CASE n % 7 WHEN 3 THEN '1-5' WHEN 4 THEN (n % 5)::text ELSE '*' END)),
            jsonb_build_object('jitter_seconds', CASE n % 4 WHEN 0 THEN 300 ELSE 0 END),
            CASE WHEN n % 5 = 0 AND n % 7 > 0
-                THEN '{"payment": {"from_account_id": "a", "to_account_id": "b", "amount": 1}}'
+                THEN '{"payment": {"from_account_id": "account-000000", "amount": 1,
+                                   "to_account_id": "hot"}}'
                 ELSE '{"job": {"destination": {"type": "worker"}, "lane": "bench"}}' END::json,
            'bench', 'bench', '{bench}'
       FROM made)

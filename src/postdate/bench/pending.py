@@ -9,9 +9,11 @@ from functools import partial
 from typing import Final
 
 from postdate.bench import database as bench
+from postdate.bench import payment_database as payments
 from postdate.bench import transfer
 from postdate.bench.arm import run_arms
-from postdate.bench.bank import open_bank
+from postdate.bench.bank import BALANCE, open_bank
+from postdate.bench.payment_database import Due
 from postdate.bench.testbed import Measure, Testbed, at_most, median, plain, testbed
 from postdate.bench.worker import Accepting, bare
 from postdate.model.ids import BUCKETS
@@ -30,6 +32,7 @@ from postdate.views.monitor.overview import OverviewViews
 ARM: Final = "pending"
 FEW: Final = 10_000
 LISTED: Final = 100
+MONTH: Final = timedelta(days=30)
 READS: Final = 5
 MAX_RATIOS: Final = {"claim + delete": 1.2, "settle a batch": 1.3}
 """The most that claiming and settling may cost beside many timers, as a multiple of beside few."""
@@ -45,10 +48,12 @@ class PendingPlan:
     batches: int = 10
     rounds: int = 3
     schedules: int = 10_000
+    payments: int = 40_000
+    """How many of the timers are those of stored payments, all due within a month."""
 
 
 QUICK: Final = PendingPlan(
-    timers=64_000, count=400, accounts=200, batches=1, rounds=1, schedules=100
+    timers=64_000, count=400, accounts=200, batches=1, rounds=1, schedules=100, payments=400
 )
 
 Read = Callable[[], Awaitable[object]]
@@ -93,7 +98,7 @@ async def _side(at: Testbed, plan: PendingPlan, timers: int) -> _Side:
     lane = await at.lane()
     async with at.superuser() as connection:
         await bench.make_schedules(connection, lane.tenant_id, plan.schedules)
-    await _fill(at, lane, timers)
+    await _fill(at, lane, plan, timers)
     return _Side(at, lane, await _reads(at, lane))
 
 
@@ -116,12 +121,23 @@ def _figures(what: str, unit: str, taken: Taken) -> list[Measure]:
     return figures
 
 
-async def _fill(at: Testbed, lane: Lane, count: int) -> None:
-    """Make timers due within a year from tomorrow: half of them jobs', half of them payments'."""
+async def _fill(at: Testbed, lane: Lane, plan: PendingPlan, count: int) -> None:
+    """Make timers due within a year: half of them jobs', half of them payments'.
+
+    The payments of the first month are stored, between accounts that have the money; schedules pay
+    between two of these. What is due later is timers alone.
+    """
+    stored = min(plan.payments, count // 4)
+    places = ((lane.lane_id, lane.buckets, 1), (LANE_PAYMENT, range(BUCKETS), MONTH.days + 1))
     async with at.superuser() as connection, bench.without_indexes(connection, "timer"):
-        for lane_id, buckets in ((lane.lane_id, lane.buckets), (LANE_PAYMENT, range(BUCKETS))):
-            each = count // 2 // len(buckets)
-            await bench.fill(connection, lane.tenant_id, lane_id, buckets, each)
+        for lane_id, buckets, days in places:
+            each = (count // 2 - (stored if days > 1 else 0)) // len(buckets)
+            await bench.fill(connection, lane.tenant_id, lane_id, buckets, each, days)
+    names = ["hot", *(f"account-{number:06d}" for number in range(plan.accounts))]
+    due = Due(await Accepting(at).now() + timedelta(hours=1), (MONTH - timedelta(days=1)) / stored)
+    async with at.superuser() as connection:
+        keys = await payments.open_accounts(connection, lane.tenant_id, names, BALANCE)
+        await payments.fill(connection, keys, stored, due, "spread", 2 * BALANCE)
     await at.settle()
 
 
@@ -155,6 +171,9 @@ async def _reads(at: Testbed, lane: Lane) -> dict[str, Read]:
     async def overview() -> object:
         return await OverviewViews(node.database, node.lanes, load).get(tenant_id)
 
+    async def first_money() -> object:
+        return await MoneyViews(node.database, books).project(tenant_id)
+
     async def due_within(days: int) -> object:
         return await load.load(tenant_id, LoadQuestion(until=now + timedelta(days=days)))
 
@@ -165,6 +184,10 @@ async def _reads(at: Testbed, lane: Lane) -> dict[str, Read]:
         "the load of a month": partial(due_within, 30),
         "the load of a year": partial(due_within, 365),
         "the money of a month": partial(money.project, tenant_id),
+        "the money of a month, payments not at hand": first_money,
+        "reading and adding up all rules": lambda: RuleWarming(
+            node.database, RuleBooks()
+        ).run_once(),
     }
 
 

@@ -197,7 +197,7 @@ class PaymentOperation:
             now = await clock.now(connection)
             until = wanted.due_before or now + YEAR
             found = await money_store.open_payments(
-                connection, actor.tenant_id, until, WALK_LIMIT, BUCKET_LIMIT
+                connection, actor.tenant_id, until, (WALK_LIMIT, BUCKET_LIMIT)
             )
         matching = [each for each in found.payments if _matches(each, wanted)]
         matching.sort(key=itemgetter(0))

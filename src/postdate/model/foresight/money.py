@@ -5,10 +5,11 @@ those that are shown need a date.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
-from operator import itemgetter
+from itertools import accumulate
+from operator import itemgetter, sub
 from typing import Final
 from uuid import UUID
 
@@ -129,22 +130,24 @@ class BalanceCurve:
     """How the balance of an account, or of many together, goes: a point after each change."""
 
     def __init__(self, at: int, balance: int = 0, held: int = 0) -> None:
-        # Columns: a tuple for each point would keep the garbage collector busy.
+        # Columns of changes, added up at the end: there may be a hundred thousand of them.
         self._at, self._balance, self._held = [at], [balance], [held]
-        self._least, self._lowest = balance - held, 0
+        self._levels: tuple[list[int], list[int]] = ([], [])
 
     def change(self, at: int, balance: int, held: int) -> None:
         """Add so much to the balance and to what is held."""
-        balance += self._balance[-1]
-        held += self._held[-1]
-        if balance - held < self._least:
-            self._least, self._lowest = balance - held, len(self._at)
         self._at.append(at)
         self._balance.append(balance)
         self._held.append(held)
 
+    def _summed(self) -> tuple[list[int], list[int]]:
+        """Return the balance and what is held after each change."""
+        if len(self._levels[0]) != len(self._at):
+            self._levels = list(accumulate(self._balance)), list(accumulate(self._held))
+        return self._levels
+
     def _point(self, position: int) -> BalancePoint:
-        balance, held = self._balance[position], self._held[position]
+        balance, held = (levels[position] for levels in self._summed())
         return BalancePoint(at_instant(self._at[position]), balance, held, balance - held)
 
     @property
@@ -155,7 +158,8 @@ class BalanceCurve:
     @property
     def lowest(self) -> BalancePoint:
         """Return the first point at which the least is available."""
-        return self._point(self._lowest)
+        available = list(map(sub, *self._summed()))
+        return self._point(available.index(min(available)))
 
     @property
     def end(self) -> BalancePoint:
@@ -236,32 +240,36 @@ def project(
 ) -> Projection:
     """Settle payments by due time and id, changing the accounts; a credit is spendable at once."""
     settlement = _Settlement(accounts, watch or BalanceWatch())
-    again = settlement.again
-    for place, terms in sorted(expected, key=itemgetter(0)):
+    again, settle = settlement.again, settlement.settle
+    ordered = sorted(expected, key=itemgetter(0))
+    for place, terms in ordered:
         while again and again[0][0] <= place:
             settlement.retry()
         at = place >> ORDER_BITS
-        settlement.settle(at, at, terms)
+        settle(at, at, terms)
     while again:
         settlement.retry()
-    return Projection(settlement.failures, settlement.short, settlement.completed)
+    failures = settlement.failures
+    return Projection(failures, settlement.short, len(ordered) - len(failures))
 
 
 class _Settlement:
     """Decides one payment after the other, by the rules of `ledger.settle`."""
 
     def __init__(self, accounts: Mapping[str, ProjectedAccount], watch: BalanceWatch) -> None:
-        self._find: Callable[[str], ProjectedAccount | None] = accounts.get
+        self._accounts = accounts
         drawn = ((name, watch.curves(account)) for name, account in accounts.items())
         alike: dict[tuple[BalanceCurve, ...], tuple[BalanceCurve, ...]] = {}
         self._curves = {name: alike.setdefault(curves, curves) for name, curves in drawn}
         """Accounts that are part of the same curves have one tuple."""
+        usable = (each for each in accounts.values() if not (each.closed or each.frozen))
+        self._usable = {each.account_id: (each, self._curves[each.account_id]) for each in usable}
+        """Those that take part in payments, with their curves: looked up for each payment."""
         self.again: list[tuple[int, int, int, ExpectedTerms]] = []
         """A heap of what waits for its money: its place, a number, when it was due, the terms."""
         self._waiting = 0
         self.failures: list[Failure] = []
         self.short: dict[str, ShortAccount] = {}
-        self.completed = 0
 
     def retry(self) -> None:
         """Try the first of those again that wait for their money."""
@@ -270,42 +278,64 @@ class _Settlement:
 
     def settle(self, at: int, due_at: int, terms: ExpectedTerms) -> None:
         """Settle a payment that was due some time ago, or have it wait, or fail."""
-        payer, payee = self._find(terms.from_account_id), self._find(terms.to_account_id)
-        code = _refused(payer, payee, terms)
-        if code is None and payer is not None and payee is not None:
-            amount = terms.amount
-            released = amount if terms.hold else 0
+        # This runs for each of a hundred thousand payments: it calls as little as it can.
+        try:
+            payer, own = self._usable[terms.from_account_id]
+            payee, other = self._usable[terms.to_account_id]
+        except KeyError:
+            self._fail(at, due_at, self._unusable(terms), terms)
+            return
+        amount, floor = terms.amount, payer.floor
+        released = amount if terms.hold else 0
+        if payer.currency != payee.currency:
+            self._fail(at, due_at, "currency_mismatch", terms)
+        elif payee.balance + amount > MAX_BALANCE:
+            self._fail(at, due_at, "balance_above_limit", terms)
+        elif released or floor is None or payer.balance - payer.held - amount >= floor:
             payer.balance -= amount
             payer.held -= released
             payee.balance += amount
-            self.completed += 1
-            own, other = self._curves[terms.from_account_id], self._curves[terms.to_account_id]
             if own is other:
                 # In a total of both it is one change: the money is never in neither account.
                 for curve in own:
                     curve.change(at, 0, -released)
             else:
                 _draw(at, amount, released, own, other)
+        else:
+            self._fall_short(at, due_at, payer, terms)
+
+    def _unusable(self, terms: ExpectedTerms) -> str:
+        """Return why a payment fails whose payer or payee takes no part in payments."""
+        found = [self._accounts.get(name) for name in (terms.from_account_id, terms.to_account_id)]
+        known = [each for each in found if each is not None]
+        if len(known) < len(found):
+            return "account_missing"
+        first = next(each for each in known if each.closed or each.frozen)
+        return "account_closed" if first.closed else "account_frozen"
+
+    def _fall_short(
+        self, at: int, due_at: int, payer: ProjectedAccount, terms: ExpectedTerms
+    ) -> None:
+        """Have a payment wait for its money, or fail where it waits no longer."""
+        if payer.account_id not in self.short:
+            self.short[payer.account_id] = _short(payer, terms, at)
+        until = due_at + (terms.waits or 0)
+        if at >= until:
+            self._fail(at, due_at, SHORT, terms, payer.available)
             return
-        available = None
-        if code == SHORT and payer is not None:
-            available = payer.available
-            if payer.account_id not in self.short:
-                self.short[payer.account_id] = _short(payer, terms, at)
-            until = due_at + (terms.waits or 0)
-            if at < until:
-                self._wait(min(at + RETRY, until), due_at, terms)
-                return
-        self.failures.append((at, due_at, code or SHORT, available, terms))
+        self._waiting += 1
+        place, _ = expected_payment(min(at + RETRY, until), terms)
+        heappush(self.again, (place, self._waiting, due_at, terms))
+
+    def _fail(
+        self, at: int, due_at: int, code: str, terms: ExpectedTerms, available: int | None = None
+    ) -> None:
+        self.failures.append((at, due_at, code, available, terms))
+        payer = self._accounts.get(terms.from_account_id)
         if payer is not None and terms.hold:
             payer.held -= terms.amount
             for curve in self._curves[terms.from_account_id]:
                 curve.change(at, 0, -terms.amount)
-
-    def _wait(self, at: int, due_at: int, terms: ExpectedTerms) -> None:
-        self._waiting += 1
-        place, _ = expected_payment(at, terms)
-        heappush(self.again, (place, self._waiting, due_at, terms))
 
 
 def _draw(
@@ -327,22 +357,3 @@ def _short(payer: ProjectedAccount, terms: ExpectedTerms, at: int) -> ShortAccou
         floor=payer.floor or 0,
         amount=terms.amount,
     )
-
-
-def _refused(
-    payer: ProjectedAccount | None, payee: ProjectedAccount | None, terms: ExpectedTerms
-) -> str | None:
-    """Return why a payment cannot be settled."""
-    if payer is None or payee is None:
-        return "account_missing"
-    if payer.closed or payer.frozen or payee.closed or payee.frozen:
-        first = payer if payer.closed or payer.frozen else payee
-        return "account_closed" if first.closed else "account_frozen"
-    if payer.currency != payee.currency:
-        return "currency_mismatch"
-    if payee.balance + terms.amount > MAX_BALANCE:
-        return "balance_above_limit"
-    floor = payer.floor
-    if terms.hold or floor is None or payer.balance - payer.held - terms.amount >= floor:
-        return None
-    return SHORT

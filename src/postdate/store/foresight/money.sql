@@ -1,12 +1,11 @@
 -- Money ahead: what is open, and the accounts that it touches.
 
--- name: money_open
--- Instants in microseconds since the epoch; how long a payment waits for its money, in the same.
--- A float holds them whole for centuries.
-SELECT known, (date_part('epoch', due_at) * 1e6)::bigint, payment_id, from_account,
-       to_account, amount, hold, (date_part('epoch', retry_until - due_at) * 1e6)::bigint,
-       schedule_id
-  FROM open_payments_ahead($1, $2, $3, $4)
+-- name: money_timers
+SELECT cut_at, timers FROM payment_timers_ahead($1, $2, $3, $4)
+
+-- name: money_terms
+SELECT payment_id, from_account, to_account, amount, hold, retry_until, schedule_id
+  FROM payment_terms($1, $2, $3)
 
 -- name: money_accounts
 SELECT a.account_id, a.balance, a.held, a.floor, a.frozen_at IS NOT NULL, a.closed_at IS NOT NULL,

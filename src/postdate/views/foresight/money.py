@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Sequence
 from copy import copy
 from datetime import UTC, datetime, timedelta
-from itertools import chain, islice, repeat, starmap
+from itertools import starmap
 from typing import Final
 from uuid import UUID
 
@@ -13,8 +14,6 @@ import msgspec
 
 from postdate.model.foresight.hypothesis import Hypothesis
 from postdate.model.foresight.money import (
-    LAST,
-    MICROSECOND,
     ORDER_BITS,
     BalanceCurve,
     BalancePoint,
@@ -33,14 +32,13 @@ from postdate.model.foresight.money import (
     instant,
     project,
 )
-from postdate.model.foresight.rule_count import run_seconds, walked_times
-from postdate.model.schedule.schedule import FundsPolicy, InsufficientFunds
 from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.connection.off_loop import computed, started
 from postdate.store.foresight import money as store
-from postdate.store.foresight.money import AccountSum
-from postdate.views.foresight.rules import PlannedSchedule, RuleBook, RuleBooks
+from postdate.store.foresight.money import AccountSum, KnownPayments
+from postdate.views.foresight.rules import RuleBooks
+from postdate.views.foresight.standing_order import OrderLists, waiting_time
 
 EXACT_LIMIT: Final = 100_000
 """Up to so many payments the whole window is settled; beyond, only its beginning."""
@@ -48,8 +46,10 @@ EXACT_LIMIT: Final = 100_000
 BUCKET_LIMIT: Final = 150
 """How many payments of each bucket are settled then."""
 
-ORDER_LIMIT: Final = 100_000
-"""How many payments of schedules are settled in all."""
+LIMITS: Final = EXACT_LIMIT, BUCKET_LIMIT
+
+MAX_KNOWN: Final = 300_000
+"""How many payments are remembered, of all tenants together: 100,000 take about 40 MB."""
 
 SOON_SECONDS: Final = 60.0
 MAX_SOON: Final = 1000
@@ -57,8 +57,6 @@ MAX_SOON: Final = 1000
 
 NOBODY: Final = UUID(int=0)
 """The id of a payment that is not stored yet."""
-
-SECOND: Final = timedelta(seconds=1) // MICROSECOND
 
 MAX_FAILING: Final = 200
 MAX_SHORT: Final = 100
@@ -104,12 +102,30 @@ class MoneyView(msgspec.Struct, frozen=True, kw_only=True):
     points: list[BalancePoint] = []
 
 
+class PaymentMemory:
+    """Remembers the open payments of the tenants that asked last."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, KnownPayments] = OrderedDict()
+
+    def of(self, tenant_id: int) -> KnownPayments:
+        """Return what is known of a tenant's payments; whoever reads more adds it."""
+        total = sum(len(each.payments) for each in self._known.values())
+        while total > MAX_KNOWN and len(self._known) > 1:
+            total -= len(self._known.popitem(last=False)[1].payments)
+        known = self._known.setdefault(tenant_id, KnownPayments())
+        self._known.move_to_end(tenant_id)
+        return known
+
+
 class MoneyViews:
     """Projects balances."""
 
     def __init__(self, database: Database, books: RuleBooks) -> None:
         self._database = database
         self._books = books
+        self._orders = OrderLists()
+        self._payments = PaymentMemory()
         self._soon: dict[tuple[int, float], tuple[float, MoneyView]] = {}
 
     async def soon(self, tenant_id: int, hours: float) -> MoneyView | None:
@@ -154,21 +170,21 @@ class MoneyViews:
             end = min(until or now + DEFAULT_WINDOW, now + MAX_WINDOW)
             book = await self._books.get(connection, tenant_id)
             # A thread lists what schedules make while the database finds what is stored.
-            listing = started(tenant_id, standing_orders, book, now, end)
-            found = await store.open_payments(connection, tenant_id, end, EXACT_LIMIT, BUCKET_LIMIT)
-            names = {
-                name
-                for terms in chain((terms for _, terms in found.payments), _terms(book))
-                for name in (terms.from_account_id, terms.to_account_id)
-            }
-            names |= set() if account_id is None else {account_id}
+            listing = started(tenant_id, self._orders.get, book, now, end)
+            known = self._payments.of(tenant_id)
+            found = await store.open_payments(connection, tenant_id, end, LIMITS, known)
+            names = {terms.from_account_id for _, terms in found.payments}
+            names |= {terms.to_account_id for _, terms in found.payments}
+            names |= book.accounts if account_id is None else {*book.accounts, account_id}
             accounts = await store.accounts(connection, tenant_id, names)
             sums = await store.sums(connection, tenant_id) if account_id is None else []
-        orders, known = await asyncio.shield(listing)
-        known = min(known, found.known_until)
-        before = first_at(instant(known))
-        expected = [each for each in chain(found.payments, orders) if each[0] < before]
-        return _Expected(expected, accounts, sums, (now, end, known))
+        orders = await asyncio.shield(listing)
+        until = min(end, orders.known_until, found.known_until)
+        expected = [*found.payments, *orders.within(now, end)]
+        if until < end:
+            before = first_at(instant(until))
+            expected = [each for each in expected if each[0] < before]
+        return _Expected(expected, accounts, sums, (now, end, until))
 
     async def _settled(
         self, tenant_id: int, found: "_Expected", account_id: str | None = None
@@ -211,59 +227,12 @@ def _moved(terms: ExpectedTerms, later: int, hypothesis: Hypothesis) -> Expected
     if terms.payment_id is None and terms.schedule_id is not None:
         funds = hypothesis.funds.get(terms.schedule_id)
     if funds is not None:
-        waits = _waits(funds)
+        waits = waiting_time(funds)
     elif terms.waits is None or not later:
         return terms
     else:
         waits = terms.waits - later
     return msgspec.structs.replace(terms, waits=waits)
-
-
-def _waits(funds: InsufficientFunds) -> int | None:
-    """Return for how many microseconds a payment of a schedule waits for its money."""
-    return funds.retry_seconds * SECOND if funds.policy is FundsPolicy.RETRY else None
-
-
-def standing_orders(
-    book: RuleBook, now: datetime, until: datetime, limit: int = ORDER_LIMIT
-) -> tuple[list[ExpectedPayment], datetime]:
-    """Return the payments that schedules will make until an instant, and up to when all of them.
-
-    Where there are too many, the window is cut in halves until they are few enough.
-    """
-    found: list[ExpectedPayment] = []
-    for each, terms in zip(book.orders, _terms(book), strict=True):
-        places = (at << ORDER_BITS | LAST for at in _instants(each, now, until))
-        found.extend(zip(islice(places, limit + 1 - len(found)), repeat(terms)))
-        if len(found) > limit:
-            return standing_orders(book, now, now + (until - now) / 2, limit)
-    return found, until
-
-
-def _terms(book: RuleBook) -> Iterator[ExpectedTerms]:
-    """Return what each standing order pays."""
-    for planned in book.orders:
-        payment = planned.schedule.payment
-        if payment is not None:
-            yield ExpectedTerms(
-                from_account_id=payment.from_account_id,
-                to_account_id=payment.to_account_id,
-                amount=payment.amount,
-                waits=_waits(planned.funds),
-                schedule_id=planned.schedule.schedule_id,
-            )
-
-
-def _instants(planned: PlannedSchedule, now: datetime, until: datetime) -> Iterator[int]:
-    """Return when a schedule makes its payments, in no order."""
-    schedule, shift, rule = planned.schedule, planned.shift, planned.rule
-    runs, ahead = rule.plan.rule.max_runs, shift // MICROSECOND
-    after, before = max(schedule.handled, now - shift), until - shift
-    if runs is None and rule.is_regular(before):
-        return (at * SECOND + ahead for at in run_seconds(rule, after, before))
-    left = None if runs is None else max(0, runs - schedule.runs)
-    walked = islice(walked_times(rule.plan, after, before), left)
-    return (instant(at) + ahead for at in walked)
 
 
 def _settled(found: _Expected, account_id: str | None) -> MoneyView:

@@ -1,0 +1,146 @@
+"""Standing orders: the payments that schedules will make, listed once for all questions."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice, repeat
+from operator import itemgetter
+from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from postdate.model.foresight.money import (
+    LAST,
+    MICROSECOND,
+    ORDER_BITS,
+    ExpectedPayment,
+    ExpectedTerms,
+    first_at,
+    instant,
+)
+from postdate.model.foresight.rule_count import run_seconds, walked_times
+from postdate.model.schedule.schedule import FundsPolicy, InsufficientFunds
+from postdate.views.foresight.rules import PlannedSchedule, RuleBook
+
+ORDER_LIMIT: Final = 100_000
+"""How many payments of schedules are settled in all."""
+
+KEPT: Final = timedelta(hours=1)
+"""For how long a list serves: it reaches so much further than was asked for."""
+
+MAX_LISTED: Final = 300_000
+"""How many payments of schedules are remembered, of all tenants together."""
+
+DAY: Final = timedelta(days=1)
+FOREVER: Final = datetime.max.replace(tzinfo=UTC)
+SECOND: Final = timedelta(seconds=1) // MICROSECOND
+
+
+class OrderList(NamedTuple):
+    """The payments of some schedules within a window, in the order of settlement."""
+
+    since: datetime
+    until: datetime
+    known_until: datetime
+    """Where there are too many, the list ends here."""
+    payments: list[ExpectedPayment]
+
+    def serves(self, now: datetime, until: datetime) -> bool:
+        """Return whether it has what a window asks for, or as much of it as a new list would."""
+        is_fresh = self.since <= now < self.since + KEPT
+        return is_fresh and (until <= self.known_until or 0 <= (self.until - until) // KEPT <= 1)
+
+    def within(self, now: datetime, until: datetime) -> list[ExpectedPayment]:
+        """Return the payments after one instant and before another."""
+        low, high = first_at(instant(now) + 1), first_at(instant(min(until, self.known_until)))
+        begin, end = (bisect_left(self.payments, at, key=itemgetter(0)) for at in (low, high))
+        return self.payments[begin:end]
+
+
+class OrderLists:
+    """Remembers the lists of the rule books that were asked for."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[RuleBook, OrderList] = WeakKeyDictionary()
+
+    def get(self, book: RuleBook, now: datetime, until: datetime) -> OrderList:
+        """Return a list of what the schedules will pay in a window; best off the event loop."""
+        known = self._known.get(book)
+        if known is None or not known.serves(now, until):
+            known = listed(book, now, until + KEPT)
+            kept = sum(len(each.payments) for each in list(self._known.values()))
+            if kept + len(known.payments) > MAX_LISTED:
+                self._known.clear()
+            self._known[book] = known
+        return known
+
+
+def listed(book: RuleBook, now: datetime, until: datetime, limit: int = ORDER_LIMIT) -> OrderList:
+    """List the payments that schedules will make until an instant.
+
+    Where there are too many, the window is cut in halves until they are few enough.
+    """
+    terms = list(_terms(book))
+    known_until = min(until, _dense_until(book, now, limit))
+    while (found := _payments(book, terms, now, known_until, limit)) is None:
+        known_until = now + (known_until - now) / 2
+    return OrderList(now, until, known_until, sorted(found, key=itemgetter(0)))
+
+
+def _dense_until(book: RuleBook, now: datetime, limit: int) -> datetime:
+    """Return until when so many payments are made, where some rules are too dense to be listed.
+
+    Those are followed one by one, which is not to be done again for each half of a window.
+    """
+    if all(each.rule.times not in book.dense for each in book.orders):
+        return FOREVER
+    rate = sum(each.rule.times.size for each in book.orders)
+    return now + DAY * max(1, limit - len(book.orders)) / rate
+
+
+def _payments(
+    book: RuleBook, terms: list[ExpectedTerms], now: datetime, until: datetime, limit: int
+) -> list[ExpectedPayment] | None:
+    """Return what the schedules will pay, in no order; None where that is too much."""
+    found: list[ExpectedPayment] = []
+    for planned, own in zip(book.orders, terms, strict=True):
+        places = (at << ORDER_BITS | LAST for at in _instants(book, planned, now, until))
+        found.extend(zip(islice(places, limit + 1 - len(found)), repeat(own)))
+        if len(found) > limit:
+            return None
+    return found
+
+
+def _terms(book: RuleBook) -> Iterator[ExpectedTerms]:
+    """Return what each standing order pays."""
+    for planned in book.orders:
+        payment = planned.schedule.payment
+        if payment is not None:
+            yield ExpectedTerms(
+                from_account_id=payment.from_account_id,
+                to_account_id=payment.to_account_id,
+                amount=payment.amount,
+                waits=waiting_time(planned.funds),
+                schedule_id=planned.schedule.schedule_id,
+            )
+
+
+def waiting_time(funds: InsufficientFunds) -> int | None:
+    """Return for how many microseconds a payment of a schedule waits for its money."""
+    return funds.retry_seconds * SECOND if funds.policy is FundsPolicy.RETRY else None
+
+
+def _instants(
+    book: RuleBook, planned: PlannedSchedule, now: datetime, until: datetime
+) -> Iterator[int]:
+    """Return when a schedule makes its payments, in no order."""
+    schedule, shift, rule = planned.schedule, planned.shift, planned.rule
+    runs, ahead = rule.plan.rule.max_runs, shift // MICROSECOND
+    after, before = max(schedule.handled, now - shift), until - shift
+    if runs is None and rule.times not in book.dense and rule.is_regular(before):
+        return (at * SECOND + ahead for at in run_seconds(rule, after, before))
+    if runs is None:
+        return (instant(at) + ahead for at in walked_times(rule.plan, after, before))
+    # Runs are counted as of what was handled when the rule was read: some may have been since.
+    left = max(0, runs - schedule.runs)
+    walked = islice(walked_times(rule.plan, schedule.handled, before), left)
+    return (instant(at) + ahead for at in walked if at > after)
