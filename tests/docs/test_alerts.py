@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from postdate.cli.main import app
-from postdate.node import metric as metrics
+from tidy.reference import metric_names
 
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "deploy/prometheus"
@@ -31,7 +31,7 @@ _PROCESS = {"process_resident_memory_bytes", "process_cpu_seconds_total"}
 
 def unknown(expression: str) -> set[str]:
     """Give the names in an expression that neither a server nor a rule makes."""
-    served = metrics.names()
+    served = metric_names()
     known = {*served, *RECORDED, *_PROCESS}
     for name, (kind, _) in served.items():
         if kind == "histogram":

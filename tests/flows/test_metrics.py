@@ -9,7 +9,6 @@ import pytest
 from conftest import Api, app_dsn
 from postdate.model.job.tally import CLASSES, failure_class
 from postdate.node import http as edge
-from postdate.node import metric as metrics
 from postdate.node import role as stages
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
@@ -20,6 +19,7 @@ from postdate.store.embedded import Embedded
 from postdate.views.authentication.identity import Identities
 from postdate.views.monitor import bucket_cycle, vital_metrics, vitals
 from support.metric import scrape, value
+from tidy.reference import metric_names
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference/metrics.md"
 
@@ -36,7 +36,7 @@ async def test_every_metric_of_a_server_is_documented_and_the_other_way_round(
     await node.close()
     documented = set(re.findall(r"^\| `(\w+)` \|", REFERENCE.read_text(), re.MULTILINE))
     assert {name for name in served if name.startswith("postdate_")} == documented
-    assert documented == metrics.names().keys()
+    assert documented == metric_names().keys()
 
 
 async def test_a_reading_tells_backlog_nodes_tables_and_audits(api: Api) -> None:

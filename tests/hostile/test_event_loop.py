@@ -4,8 +4,8 @@ import asyncio
 import re
 import time
 
-from postdate.node import metric as metrics
 from postdate.node.event_loop import TICK_SECONDS, WINDOW_SECONDS, LoopWatch
+from tidy.reference import metric_names
 
 
 async def test_what_holds_the_loop_is_measured() -> None:
@@ -34,4 +34,4 @@ def test_the_longest_time_is_told_for_a_while() -> None:
 
 
 def test_it_is_a_metric() -> None:
-    assert metrics.names()["postdate_event_loop_held_seconds"][0] == "gauge"
+    assert metric_names()["postdate_event_loop_held_seconds"][0] == "gauge"

@@ -5,12 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from postdate.api.http.error_reference import errors_markdown
-from postdate.model.setting.table import reference as runtime_reference
 from postdate.model.status import JOB_MOVES, PAYMENT_MOVES
-from postdate.node.metric import reference as metrics_reference
-from postdate.node.settings import reference as process_reference
 from sdk.table import table as client_table
+from tidy import reference
 from tidy.rule import Finding, Rule, Tree, line_of, read_tree, select
 from tidy.status_diagram import diagram
 
@@ -45,22 +42,22 @@ def payment_states(_: Tree) -> str:
 
 def error_codes(_: Tree) -> str:
     """Explain every error code."""
-    return errors_markdown()
+    return reference.errors()
 
 
 def process_settings(_: Tree) -> str:
     """Explain every setting that is read when a process starts."""
-    return process_reference()
+    return reference.process_settings()
 
 
 def runtime_settings(_: Tree) -> str:
     """Explain every setting that is changed without a restart."""
-    return runtime_reference()
+    return reference.runtime_settings()
 
 
 def metrics(_: Tree) -> str:
     """Explain every metric."""
-    return metrics_reference()
+    return reference.metrics()
 
 
 def client_operations(tree: Tree) -> str:

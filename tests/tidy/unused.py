@@ -12,10 +12,7 @@ OFFERED: Final = (f"{SOURCE}client/", f"{SOURCE}api/routes/", f"{SOURCE}console/
 """What programs of others call, and what is found by its decorator."""
 
 
-ELSEWHERE: Final = {
-    "main": "the entry point of a process",
-    "errors_markdown": "a page of the docs is generated from it",
-}
+ELSEWHERE: Final = {"main": "the entry point of a process"}
 """Functions that are called from outside of the source, and by whom."""
 
 

@@ -1,34 +1,21 @@
-"""What a node tells Prometheus: its meters, and the reference page that lists every metric."""
+"""What a node tells Prometheus of itself."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 
-from postdate.api.http.meter import HttpMeter
-from postdate.api.routes.health import ReadinessMeter
 from postdate.delivery.breaker import Breakers
-from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.activity import Lateness
 from postdate.model.job.tally import Tally
 from postdate.model.setting.setting import LONG_AGO
 from postdate.model.setting.setting import Settings as RuntimeSettings
 from postdate.model.tenant.tenant_share import TenantShares
 from postdate.node.event_loop import LoopWatch
-from postdate.proof.meter import ProofMeter
-from postdate.publisher.meter import PublisherMeter
 from postdate.runtime.loop import Loop
-from postdate.scheduler.meter import ScheduleMeter
-from postdate.settlement.meter import SettlementMeter
 from postdate.store.connection.database import Database
-from postdate.views.foresight.money_watch import will_fail_gauge
-from postdate.views.monitor.overdue import OverdueMeter
-from postdate.views.monitor.vitals import Vitals
-from postdate.worker.meter import JobMeter
-
-Tallies = Mapping[str, Tally]
 
 
 def tallies(
@@ -60,7 +47,7 @@ class _Node(Protocol):
 class NodeMeter:
     """The process itself: its loops, its connections, the destinations it holds back."""
 
-    def __init__(self, registry: CollectorRegistry, node: _Node | None, version: str = "") -> None:
+    def __init__(self, registry: CollectorRegistry, node: _Node, version: str) -> None:
         self._node = node
         self._version = version
         registry.register(self)
@@ -78,8 +65,7 @@ class NodeMeter:
         family = InfoMetricFamily(
             "postdate_node", "This process.", labels=["node", "roles", "version"]
         )
-        if self._node:
-            family.add_metric([self._node.name, ",".join(self._node.roles), self._version], {})
+        family.add_metric([self._node.name, ",".join(self._node.roles), self._version], {})
         return family
 
     def _loops(self) -> Iterator[Metric]:
@@ -92,7 +78,7 @@ class NodeMeter:
         blocked = GaugeMetricFamily(
             "postdate_loop_blocked", "1 while somebody or a guard has stopped it.", labels=["loop"]
         )
-        for loop in self._node.loops if self._node else ():
+        for loop in self._node.loops:
             silent.add_metric([loop.name], loop.silent_seconds)
             failures.add_metric([loop.name], loop.failures)
             blocked.add_metric([loop.name], int(loop.blocked is not None))
@@ -103,8 +89,7 @@ class NodeMeter:
             "postdate_restore_quarantine",
             "1 while what was due before a restore waits to be confirmed.",
         )
-        held = self._node is not None and self._node.runtime.floor > LONG_AGO
-        family.add_metric([], int(held))
+        family.add_metric([], int(self._node.runtime.floor > LONG_AGO))
         return family
 
     def _held(self) -> Metric:
@@ -112,8 +97,7 @@ class NodeMeter:
             "postdate_event_loop_held_seconds",
             "Longest time of the last one or two minutes in which the process served nobody.",
         )
-        if self._node:
-            family.add_metric([], self._node.loop_watch.longest_seconds)
+        family.add_metric([], self._node.loop_watch.longest_seconds)
         return family
 
     def _pools(self) -> Metric:
@@ -122,9 +106,8 @@ class NodeMeter:
             "Connections to the database: used, idle, and the most there may be.",
             labels=["pool", "state"],
         )
-        database = self._node.database if self._node else None
-        pools = {"writer": database.writer, "reader": database.reader} if database else {}
-        for name, pool in pools.items():
+        database = self._node.database
+        for name, pool in (("writer", database.writer), ("reader", database.reader)):
             idle = pool.get_idle_size()
             family.add_metric([name, "used"], pool.get_size() - idle)
             family.add_metric([name, "idle"], idle)
@@ -138,49 +121,9 @@ class NodeMeter:
             labels=["state"],
         )
         found = dict.fromkeys(("failing", "open", "probing"), 0)
-        for breakers in self._node.breakers if self._node else ():
+        for breakers in self._node.breakers:
             for state, count in breakers.states(time.monotonic()).items():
                 found[state] += count
         for state, count in found.items():
             family.add_metric([state], count)
         return family
-
-
-def full_registry() -> CollectorRegistry:
-    """Return a registry with every meter, without a node: for the reference page."""
-    registry = CollectorRegistry()
-    for meter in (
-        HttpMeter,
-        ReadinessMeter,
-        PaymentMeter,
-        PublisherMeter,
-        ScheduleMeter,
-        SettlementMeter,
-        ProofMeter,
-        OverdueMeter,
-    ):
-        meter(registry)
-    will_fail_gauge(registry)
-    JobMeter(registry, tallies())
-    NodeMeter(registry, None)
-    Vitals(registry, None, None)
-    return registry
-
-
-_SUFFIX: Final = {"counter": "_total", "info": "_info"}
-
-
-def names() -> dict[str, tuple[str, str]]:
-    """Return every metric as Prometheus knows it, with its type and what it says."""
-    found = {
-        family.name + _SUFFIX.get(family.type, ""): (family.type, family.documentation)
-        for family in full_registry().collect()
-    }
-    return dict(sorted(found.items()))
-
-
-def reference() -> str:
-    """Write the table of the metrics for the reference page."""
-    lines = ["| metric | type | meaning |", "|---|---|---|"]
-    lines += [f"| `{name}` | {kind} | {doc} |" for name, (kind, doc) in names().items()]
-    return "\n".join(lines)

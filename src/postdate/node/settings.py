@@ -266,12 +266,3 @@ def _validate_networks(settings: ProcessSettings) -> None:
 def split_list(value: str) -> list[str]:
     """Take a comma-separated setting apart."""
     return [each.strip() for each in value.split(",") if each.strip()]
-
-
-def reference() -> str:
-    """Write the table of the settings for the reference page."""
-    lines = ["| environment | default | meaning |", "|---|---|---|"]
-    for name, setting in FIELDS.items():
-        default = f"`{setting.default}`" if str(setting.default) else "empty"
-        lines.append(f"| `{PREFIX}{name.upper()}` | {default} | {setting.metadata['doc']} |")
-    return "\n".join(lines)

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from postdate.api.http.error_reference import error_entries
 from postdate.api.http.openapi import Json
+from postdate.model.error import EXPLANATIONS
 
 _CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -49,7 +49,7 @@ def document_routes(describe: Callable[[], Json]) -> list[Route]:
         return environment.get_template("docs.html").render(version=version).encode()
 
     def errors() -> bytes:
-        return environment.get_template("errors.html").render(entries=error_entries()).encode()
+        return environment.get_template("errors.html").render(explanations=EXPLANATIONS).encode()
 
     return [
         _page("/schema", schema, "application/json"),

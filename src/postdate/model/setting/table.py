@@ -374,15 +374,3 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         tenant_may=LOWER,
     ),
 }
-
-
-def reference() -> str:
-    """Write the table of the run-time settings for the reference page."""
-    lines = ["| name | default | bounds | a tenant may | meaning |", "|---|---|---|---|---|"]
-    for name, setting in SETTINGS.items():
-        bounds = ", ".join(setting.choices) or f"{setting.minimum} to {setting.maximum}"
-        if setting.minimum is None and not setting.choices:
-            bounds = "an instant" if setting.instant else f"{TEXT_CHARACTERS} characters"
-        may = setting.tenant_may.value if setting.per_tenant else "nothing: one for all"
-        lines.append(f"| `{name}` | `{setting.default}` | {bounds} | {may} | {setting.doc} |")
-    return "\n".join(lines)
