@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -9,7 +10,7 @@ import msgspec
 import pytest
 
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http.openapi import document
+from postdate.api.http.openapi import codes_of, document
 
 DOCUMENT = document(ENDPOINTS, "0")
 BY_ID = {endpoint.handler.__name__: endpoint for endpoint in ENDPOINTS}
@@ -27,6 +28,14 @@ FIELDS = dict(
     for name, schema in DOCUMENT["components"]["schemas"].items()
     for found in fields(schema, name)
 )
+
+
+def test_an_endpoint_declares_only_the_refusals_that_its_shape_does_not_imply() -> None:
+    twice = {
+        name: set(endpoint.errors) & set(codes_of(replace(endpoint, errors=())))
+        for name, endpoint in BY_ID.items()
+    }
+    assert {name: codes for name, codes in twice.items() if codes} == {}
 
 
 def test_every_field_is_explained() -> None:

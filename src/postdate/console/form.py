@@ -310,7 +310,6 @@ async def call_endpoint(
             path=dict(request.http.path_params),
             query=None,
             body=decoded,
-            raw=raw,
             idempotency_key=idempotency_key,
             request_id=request.http.scope["request_id"],
             traceparent=None,

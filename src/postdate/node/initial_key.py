@@ -4,12 +4,9 @@ from typing import Final
 
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.error import Code, RefusedError, StartError
-from postdate.model.log import Log
 from postdate.model.tenant.identity import Scope
 from postdate.node.admin_key import KEY_FILE, read_key, write_key
 from postdate.node.settings import ProcessSettings
-
-log = Log()
 
 TENANT: Final = "default"
 

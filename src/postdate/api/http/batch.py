@@ -8,6 +8,8 @@ import msgspec
 from postdate.api.http import problem
 from postdate.api.http.body_problem import ExplanationBudget, find_problems
 from postdate.api.http.endpoint import Reply
+from postdate.intake.accept.idempotency import CREATED, Refused
+from postdate.intake.accept.pipeline import Accepted
 from postdate.model.error import Refusal
 
 T = TypeVar("T")
@@ -48,23 +50,22 @@ def merge_results(items: Sequence[T | Refusal], results: Iterable[R]) -> Iterato
         yield item if isinstance(item, Refusal) else next(coming)
 
 
-def accepted(
-    noun: str, status: int, body: msgspec.Struct, *, replayed: bool = False
-) -> dict[str, Any]:
-    """Return the outcome of an accepted item; it is encoded with the whole reply."""
-    outcome = {"status": status, noun: body}
+def _outcome(noun: str, result: Accepted | Refused | Refusal, request_id: str) -> dict[str, Any]:
+    refusal = result.refusal if isinstance(result, Refused) else result
+    if isinstance(refusal, Refusal):
+        body = msgspec.Raw(problem.encode(refusal, request_id))
+        outcome = {"status": refusal.status, "problem": body}
+    else:
+        outcome = {"status": CREATED, noun: refusal.body}
+    replayed = not isinstance(result, Refusal) and result.replayed
     return outcome | {"replayed": True} if replayed else outcome
 
 
-def refused(refusal: Refusal, request_id: str, *, replayed: bool = False) -> dict[str, Any]:
-    """Return the outcome of a refused item."""
-    body = msgspec.Raw(problem.encode(refusal, request_id))
-    outcome = {"status": refusal.status, "problem": body}
-    return outcome | {"replayed": True} if replayed else outcome
-
-
-def batch_reply(outcomes: Sequence[dict[str, Any]]) -> Reply:
+def batch_reply(
+    noun: str, results: Iterable[Accepted | Refused | Refusal], request_id: str
+) -> Reply:
     """Answer with one outcome for each item, and how many of each kind there are."""
+    outcomes = [_outcome(noun, result, request_id) for result in results]
     many = sum("problem" in outcome for outcome in outcomes)
     counts = {"accepted": len(outcomes) - many, "refused": many}
     return Reply(msgspec.json.encode({**counts, "outcomes": outcomes}))

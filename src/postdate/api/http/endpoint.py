@@ -58,7 +58,6 @@ class Call(Generic[S, B, Q]):
     path: Mapping[str, UUID | str]
     query: Q
     body: B
-    raw: bytes
     idempotency_key: str | None
     request_id: str
     traceparent: str | None

@@ -224,7 +224,7 @@ class Shell:
             )
         query_string = request.scope["query_string"]
         query = request_reader.query(query_string, endpoint.query) if endpoint.query else None
-        data, body = b"", None
+        body = None
         if bound.decoder is not None:
             data = await self._body(bound.max_body, request, actor)
             depth = self._limits.json_depth
@@ -235,7 +235,6 @@ class Shell:
             path=path,
             query=query,
             body=body,
-            raw=data,
             idempotency_key=key,
             request_id=request.id,
             traceparent=request.traceparent,

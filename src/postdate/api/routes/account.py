@@ -15,6 +15,7 @@ from postdate.intake.account.adjustment import Adjusted
 from postdate.model.error import Code, refuse
 from postdate.model.payment.money import CURRENCY, MAX_AMOUNT
 from postdate.model.payment.payment import AccountId, Instant
+from postdate.model.shape import shaped
 from postdate.model.tenant.identity import Scope
 from postdate.views.account import MAX_VERSION, AccountView, EntryView, view
 
@@ -128,7 +129,7 @@ async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msg
     It begins empty; `POST /accounts/{account_id}/adjustments` puts money into it.
     """
     actor, body, accounts = call.actor, call.body, call.services.account.change
-    limits = AccountChange(floor=body.floor, max_amount=body.max_amount, note=body.note)
+    limits = shaped(AccountChange, body)
     return await run_once_per_key(
         call,
         "account",
@@ -139,7 +140,7 @@ async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msg
     )
 
 
-@ROUTES.add("GET", "/accounts", Scope.PAYMENTS_READ, errors=(Code.INVALID_CURSOR,))
+@ROUTES.add("GET", "/accounts", Scope.PAYMENTS_READ)
 async def list_accounts(call: Call[Services, None, PageQuery]) -> AccountList:
     """List accounts by id.
 
@@ -173,8 +174,7 @@ async def change_account(call: Call[Services, AccountPatch, None]) -> AccountVie
 
     What is absent stays as it is; payments that were accepted keep their terms.
     """
-    body = call.body
-    wanted = AccountChange(floor=body.floor, max_amount=body.max_amount, note=body.note)
+    wanted = shaped(AccountChange, call.body)
     account_id = call.text("account_id")
     return view(await call.services.account.change.change(call.actor, account_id, wanted))
 
@@ -222,9 +222,7 @@ async def close_account(call: Call[Services, None, None]) -> AccountView:
     return view(await call.services.account.change.close(call.actor, call.text("account_id")))
 
 
-@ROUTES.add(
-    "GET", "/accounts/{account_id}/entries", Scope.PAYMENTS_READ, errors=(Code.INVALID_CURSOR,)
-)
+@ROUTES.add("GET", "/accounts/{account_id}/entries", Scope.PAYMENTS_READ)
 async def list_account_entries(call: Call[Services, None, StatementQuery]) -> StatementView:
     """Show the statement of an account, the newest entry first.
 
@@ -241,14 +239,7 @@ async def list_account_entries(call: Call[Services, None, StatementQuery]) -> St
         "account",
         account_id,
     )
-    following = found.next_version
-    return StatementView(
-        account_id=account_id,
-        balance=found.balance,
-        version=found.version,
-        entries=found.entries,
-        next_cursor=next_cursor(following),
-    )
+    return shaped(StatementView, found, next_cursor=next_cursor(found.next_version))
 
 
 @ROUTES.add(

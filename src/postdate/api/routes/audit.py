@@ -10,7 +10,6 @@ from postdate.api.http.endpoint import Call
 from postdate.api.http.page import PageQuery, encode_cursor
 from postdate.api.http.routes import Routes
 from postdate.api.services import Services
-from postdate.model.error import Code
 from postdate.model.tenant.identity import Scope
 from postdate.views.audit import AuditEntry
 
@@ -38,7 +37,7 @@ class AuditList(msgspec.Struct, frozen=True, kw_only=True):
     more: bool
 
 
-@ROUTES.add("GET", "/audit", Scope.ADMIN, errors=(Code.INVALID_CURSOR,))
+@ROUTES.add("GET", "/audit", Scope.ADMIN)
 async def list_audit(call: Call[Services, None, AuditQuery]) -> AuditList:
     """Read who did what to which thing, from where, by which key.
 

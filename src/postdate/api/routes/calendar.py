@@ -71,7 +71,7 @@ def _view(row: Any) -> CalendarView:
     return msgspec.convert(row, CalendarView, from_attributes=True)
 
 
-@ROUTES.add("GET", "/calendars/{name}", Scope.SCHEDULES_READ, errors=(Code.NOT_FOUND,))
+@ROUTES.add("GET", "/calendars/{name}", Scope.SCHEDULES_READ)
 async def show_calendar(call: Call[Services, None, None]) -> CalendarView:
     """Show a business calendar.
 
@@ -84,7 +84,7 @@ async def show_calendar(call: Call[Services, None, None]) -> CalendarView:
     return _view(row)
 
 
-@ROUTES.add("GET", "/calendars", Scope.SCHEDULES_READ, errors=(Code.INVALID_CURSOR,))
+@ROUTES.add("GET", "/calendars", Scope.SCHEDULES_READ)
 async def list_calendars(call: Call[Services, None, PageQuery]) -> CalendarList:
     """List business calendars.
 
@@ -98,9 +98,7 @@ async def list_calendars(call: Call[Services, None, PageQuery]) -> CalendarList:
     return CalendarList(calendars=shown, next_cursor=next_cursor(more))
 
 
-@ROUTES.add(
-    "DELETE", "/calendars/{name}", Scope.SCHEDULES_WRITE, errors=(Code.NOT_FOUND, Code.CONFLICT)
-)
+@ROUTES.add("DELETE", "/calendars/{name}", Scope.SCHEDULES_WRITE, errors=(Code.CONFLICT,))
 async def delete_calendar(call: Call[Services, None, None]) -> Reply:
     """Delete a business calendar that no schedule follows.
 

@@ -96,7 +96,7 @@ def items_of(found: ChangeSet, actor: Identity) -> list[ChangeItem]:
     "/change-sets",
     "any",
     status=201,
-    errors=(Code.FORBIDDEN, Code.NOT_FOUND, Code.RATE_LIMITED, Code.DUE_IN_PAST),
+    errors=(Code.FORBIDDEN, Code.NOT_FOUND, Code.DUE_IN_PAST),
     max_seconds=APPLY_SECONDS,
     idempotency="optional",
     returns=ChangeSetView,
@@ -142,7 +142,7 @@ async def _create(
     return made
 
 
-@ROUTES.add("GET", "/change-sets", "any", errors=(Code.INVALID_CURSOR, Code.FORBIDDEN))
+@ROUTES.add("GET", "/change-sets", "any", errors=(Code.FORBIDDEN,))
 async def list_change_sets(call: Call[Services, Any, PageQuery]) -> ChangeSetList:
     """List change sets, the newest first.
 
@@ -155,9 +155,7 @@ async def list_change_sets(call: Call[Services, Any, PageQuery]) -> ChangeSetLis
     return ChangeSetList([view(each, actor) for each in found], next_cursor(last))
 
 
-@ROUTES.add(
-    "GET", "/change-sets/{change_set_id:uuid}", "any", errors=(Code.NOT_FOUND, Code.FORBIDDEN)
-)
+@ROUTES.add("GET", "/change-sets/{change_set_id:uuid}", "any", errors=(Code.FORBIDDEN,))
 async def get_change_set(call: Call[Services, Any, None]) -> ChangeSetView:
     """Show a change set.
 
@@ -167,12 +165,7 @@ async def get_change_set(call: Call[Services, Any, None]) -> ChangeSetView:
     return view(found.summary, call.actor)
 
 
-@ROUTES.add(
-    "GET",
-    "/change-sets/{change_set_id:uuid}/items",
-    "any",
-    errors=(Code.NOT_FOUND, Code.INVALID_CURSOR, Code.FORBIDDEN),
-)
+@ROUTES.add("GET", "/change-sets/{change_set_id:uuid}/items", "any", errors=(Code.FORBIDDEN,))
 async def list_change_set_items(call: Call[Services, Any, PageQuery]) -> ChangeItemList:
     """List the jobs and payments of a change set.
 
@@ -189,7 +182,7 @@ async def list_change_set_items(call: Call[Services, Any, PageQuery]) -> ChangeI
     "POST",
     "/change-sets/{change_set_id:uuid}/apply",
     "any",
-    errors=(Code.NOT_FOUND, Code.CONFLICT, Code.FORBIDDEN, Code.DUE_IN_PAST, Code.TENANT_HALTED),
+    errors=(Code.CONFLICT, Code.FORBIDDEN, Code.DUE_IN_PAST, Code.TENANT_HALTED),
     max_seconds=APPLY_SECONDS,
     halted="served",
 )
@@ -207,7 +200,7 @@ async def apply_change_set(call: Call[Services, None, None]) -> ChangeSetView:
     "POST",
     "/change-sets/{change_set_id:uuid}/undo",
     "any",
-    errors=(Code.NOT_FOUND, Code.CONFLICT, Code.FORBIDDEN, Code.TENANT_HALTED),
+    errors=(Code.CONFLICT, Code.FORBIDDEN, Code.TENANT_HALTED),
     max_seconds=APPLY_SECONDS,
     halted="served",
 )

@@ -22,6 +22,7 @@ from postdate.model.error import Code, not_found, refuse
 from postdate.model.ids import MAX_ID
 from postdate.model.job.job import When
 from postdate.model.job.view import JobView
+from postdate.model.shape import shaped
 from postdate.model.status import JobStatus, PaymentStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.job import AttemptView, JobCursor, JobFilter
@@ -60,15 +61,20 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     attempts: list[AttemptView]
 
 
-class RedriveBody(Body, kw_only=True):
-    """Which failed jobs, by id or by filter, how many of them a second, and why."""
+class FailedJobsBody(Body, kw_only=True):
+    """Which failed jobs, by id or by filter, and why."""
 
     job_ids: Ids | None = None
     filter: DeadLetterFilter | None = None
-    per_second: Annotated[float, Meta(ge=0.001, le=100_000)] | None = None
     reason: Reason | None = None
     dry_run: bool = False
     cursor: str | None = None
+
+
+class RedriveBody(FailedJobsBody, kw_only=True):
+    """Which failed jobs, by id or by filter, how many of them a second, and why."""
+
+    per_second: Annotated[float, Meta(ge=0.001, le=100_000)] | None = None
 
 
 class RedriveCursor(msgspec.Struct, frozen=True):
@@ -89,14 +95,8 @@ class RedriveOutcome(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class PurgeBody(Body, kw_only=True):
+class PurgeBody(FailedJobsBody, kw_only=True):
     """Which failed jobs to remove for good."""
-
-    job_ids: Ids | None = None
-    filter: DeadLetterFilter | None = None
-    reason: Reason | None = None
-    dry_run: bool = False
-    cursor: str | None = None
 
 
 class PurgeOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +106,7 @@ class PurgeOutcome(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-@ROUTES.add("GET", "/dead-letters", Scope.JOBS_READ, errors=(Code.INVALID_CURSOR,))
+@ROUTES.add("GET", "/dead-letters", Scope.JOBS_READ)
 async def list_dead_letters(call: Call[Services, None, DeadLetterQuery]) -> DeadLetterList:
     """List failed jobs, or payments that wait for a person.
 
@@ -116,14 +116,7 @@ async def list_dead_letters(call: Call[Services, None, DeadLetterQuery]) -> Dead
     if query.type == "payment":
         return await _payments(call)
     after = query.start(JobCursor, None)
-    wanted = JobFilter(
-        status=JobStatus.FAILED,
-        lane=query.lane,
-        schedule_id=query.schedule_id,
-        due_after=query.due_after,
-        due_before=query.due_before,
-        code=query.code,
-    )
+    wanted = shaped(JobFilter, query, status=JobStatus.FAILED, text=None)
     jobs, following = await call.services.job.read.page(
         call.actor.tenant_id, wanted, after, query.limit
     )
@@ -160,12 +153,7 @@ async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
     "/dead-letters/redrive",
     Scope.JOBS_WRITE,
     halted="new work",
-    errors=(
-        Code.INVALID_CURSOR,
-        Code.IDEMPOTENCY_IN_FLIGHT,
-        Code.UNAVAILABLE,
-        Code.SECRET_KEY_MISSING,
-    ),
+    errors=(Code.INVALID_CURSOR, Code.IDEMPOTENCY_IN_FLIGHT, Code.SECRET_KEY_MISSING),
 )
 async def redrive_dead_letters(call: Call[Services, RedriveBody, None]) -> RedriveOutcome:
     """Send failed jobs on their way again, as new jobs.
@@ -174,8 +162,7 @@ async def redrive_dead_letters(call: Call[Services, RedriveBody, None]) -> Redri
     """
     actor, body, letters = call.actor, call.body, call.services.dead_letter
     cursor = decode_cursor(body.cursor, RedriveCursor) if body.cursor else None
-    before = None if cursor is None else cursor.before
-    chosen = await _chosen(call, body.job_ids, body.filter, before)
+    chosen = await _chosen(call, None if cursor is None else cursor.before)
     begun = cursor.begun if cursor else 0
     if body.dry_run:
         outcomes = await letters.rehearse(actor.tenant_id, chosen.job_ids)
@@ -186,16 +173,10 @@ async def redrive_dead_letters(call: Call[Services, RedriveBody, None]) -> Redri
         )
     redriven = sum(one.code is None for one in outcomes)
     following = chosen.following and RedriveCursor(chosen.following, begun + redriven)
-    return RedriveOutcome(
-        redriven=redriven,
-        outcomes=outcomes,
-        next_cursor=next_cursor(following),
-    )
+    return RedriveOutcome(redriven=redriven, outcomes=outcomes, next_cursor=next_cursor(following))
 
 
-@ROUTES.add(
-    "POST", "/dead-letters/purge", Scope.JOBS_WRITE, errors=(Code.INVALID_CURSOR, Code.UNAVAILABLE)
-)
+@ROUTES.add("POST", "/dead-letters/purge", Scope.JOBS_WRITE, errors=(Code.INVALID_CURSOR,))
 async def purge_dead_letters(call: Call[Services, PurgeBody, None]) -> PurgeOutcome:
     """Remove failed jobs for good.
 
@@ -203,7 +184,7 @@ async def purge_dead_letters(call: Call[Services, PurgeBody, None]) -> PurgeOutc
     """
     actor, body = call.actor, call.body
     before = decode_cursor(body.cursor, UUID) if body.cursor else None
-    chosen = await _chosen(call, body.job_ids, body.filter, before)
+    chosen = await _chosen(call, before)
     letters = call.services.dead_letter
     if body.dry_run:
         outcomes = await letters.rehearse(actor.tenant_id, chosen.job_ids)
@@ -215,7 +196,7 @@ async def purge_dead_letters(call: Call[Services, PurgeBody, None]) -> PurgeOutc
     return PurgeOutcome(purged=purged, next_cursor=following)
 
 
-@ROUTES.add("DELETE", "/dead-letters/{job_id:uuid}", Scope.JOBS_WRITE, errors=(Code.UNAVAILABLE,))
+@ROUTES.add("DELETE", "/dead-letters/{job_id:uuid}", Scope.JOBS_WRITE)
 async def purge_dead_letter(call: Call[Services, None, None]) -> Reply:
     """Remove a failed job for good.
 
@@ -227,12 +208,9 @@ async def purge_dead_letter(call: Call[Services, None, None]) -> Reply:
     return Reply()
 
 
-async def _chosen(
-    call: Call[Services, Any, None],
-    job_ids: list[UUID] | None,
-    wanted: DeadLetterFilter | None,
-    before: UUID | None,
-) -> Chosen:
+async def _chosen(call: Call[Services, Any, None], before: UUID | None) -> Chosen:
+    body: FailedJobsBody = call.body
+    job_ids, wanted = body.job_ids, body.filter
     if (job_ids is None) == (wanted is None):
         raise refuse(Code.INVALID_FIELD, "Give either `job_ids` or a `filter`.", "job_ids")
     if wanted is None:

@@ -151,7 +151,7 @@ async def list_destinations(call: Call[Services, None, PageQuery]) -> Destinatio
     return DestinationList(found, next_cursor(following))
 
 
-@ROUTES.add("GET", "/destinations/{name}", Scope.JOBS_READ, errors=(Code.NOT_FOUND,))
+@ROUTES.add("GET", "/destinations/{name}", Scope.JOBS_READ)
 async def get_destination(call: Call[Services, Any, Any]) -> DestinationView:
     """Show a destination.
 
@@ -163,9 +163,7 @@ async def get_destination(call: Call[Services, Any, Any]) -> DestinationView:
     )
 
 
-@ROUTES.add(
-    "PATCH", "/destinations/{name}", Scope.ADMIN, errors=(Code.NOT_FOUND, Code.TARGET_NOT_ALLOWED)
-)
+@ROUTES.add("PATCH", "/destinations/{name}", Scope.ADMIN, errors=(Code.TARGET_NOT_ALLOWED,))
 async def change_destination(call: Call[Services, DestinationPatch, None]) -> DestinationView:
     """Change address and limits.
 
@@ -176,7 +174,7 @@ async def change_destination(call: Call[Services, DestinationPatch, None]) -> De
     return call.services.destination.read.show(row)
 
 
-@ROUTES.add("DELETE", "/destinations/{name}", Scope.ADMIN, errors=(Code.NOT_FOUND,))
+@ROUTES.add("DELETE", "/destinations/{name}", Scope.ADMIN)
 async def delete_destination(call: Call[Services, None, None]) -> Reply:
     """Delete a destination; jobs that still name it will fail.
 
@@ -192,7 +190,7 @@ async def delete_destination(call: Call[Services, None, None]) -> Reply:
     Scope.ADMIN,
     returns=SigningSecret,
     idempotency="optional",
-    errors=(Code.NOT_FOUND, Code.CONFLICT, Code.SECRET_KEY_MISSING),
+    errors=(Code.CONFLICT, Code.SECRET_KEY_MISSING),
 )
 async def rotate_destination_secret(
     call: Call[Services, RotateBody, None],
@@ -217,7 +215,7 @@ def _signing(rotated: RotatedSecret) -> SigningSecret:
     return SigningSecret(secret=rotated.secret, previous_secret_until=rotated.previous_until)
 
 
-@ROUTES.add("POST", "/destinations/{name}/disable", Scope.ADMIN, errors=(Code.NOT_FOUND,))
+@ROUTES.add("POST", "/destinations/{name}/disable", Scope.ADMIN)
 async def disable_destination(
     call: Call[Services, DestinationDisableBody, None],
 ) -> DestinationView:
@@ -232,7 +230,7 @@ async def disable_destination(
     return await get_destination(call)
 
 
-@ROUTES.add("POST", "/destinations/{name}/enable", Scope.ADMIN, errors=(Code.NOT_FOUND,))
+@ROUTES.add("POST", "/destinations/{name}/enable", Scope.ADMIN)
 async def enable_destination(call: Call[Services, None, None]) -> DestinationView:
     """Let deliveries go on.
 
@@ -243,11 +241,7 @@ async def enable_destination(call: Call[Services, None, None]) -> DestinationVie
 
 
 @ROUTES.add(
-    "POST",
-    "/destinations/{name}/test",
-    Scope.ADMIN,
-    errors=(Code.NOT_FOUND, Code.CONFLICT),
-    max_seconds=15.0,
+    "POST", "/destinations/{name}/test", Scope.ADMIN, errors=(Code.CONFLICT,), max_seconds=15.0
 )
 async def test_destination(call: Call[Services, None, None]) -> DestinationTestResult:
     """Deliver one small event now and say what came of it.

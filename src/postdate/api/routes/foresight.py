@@ -91,7 +91,7 @@ def question_of(query: LoadQuery) -> LoadQuestion:
     )
 
 
-@ROUTES.add("GET", "/foresight/load", Scope.JOBS_READ, errors=(Code.RATE_LIMITED,))
+@ROUTES.add("GET", "/foresight/load", Scope.JOBS_READ)
 async def show_load(call: Call[Services, Any, TenantLoadQuery]) -> LoadView:
     """Show what becomes due, and when that is too much.
 
@@ -127,12 +127,7 @@ class MoneyQuery(Query, kw_only=True):
     account_id: Annotated[str | None, Meta(description="Project this account.")] = None
 
 
-@ROUTES.add(
-    "GET",
-    "/foresight/money",
-    Scope.PAYMENTS_READ,
-    errors=(Code.RATE_LIMITED, Code.NOT_FOUND),
-)
+@ROUTES.add("GET", "/foresight/money", Scope.PAYMENTS_READ, errors=(Code.NOT_FOUND,))
 async def show_money(call: Call[Services, Any, MoneyQuery]) -> MoneyView:
     """Show which payments will fail, and how a balance will go.
 

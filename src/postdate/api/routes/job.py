@@ -7,20 +7,18 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http import batch
 from postdate.api.http.batch import batch_reply, decoded, item_schema, merge_results
 from postdate.api.http.endpoint import Body, Call, Reply, existing
 from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
 from postdate.api.http.routes import Routes
 from postdate.api.idempotency import reply
 from postdate.api.services import Services
-from postdate.intake.accept.idempotency import CREATED, Refused
-from postdate.intake.job.accept import JobAnswer
 from postdate.intake.job.request import JobRequest
 from postdate.model.error import Code, Refusal, refuse
 from postdate.model.job.job import MAX_BATCH, JobSpec
 from postdate.model.job.view import JobView
 from postdate.model.problem import Problem
+from postdate.model.shape import shaped
 from postdate.model.status import JobStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.job import AttemptView, JobCursor, JobFilter
@@ -39,7 +37,6 @@ _REFUSALS: Final = (
     Code.UNKNOWN_DESTINATION,
     Code.TOO_MANY_LANES,
     Code.QUOTA_EXCEEDED,
-    Code.UNAVAILABLE,
     Code.SECRET_KEY_MISSING,
 )
 
@@ -90,16 +87,6 @@ class JobQuery(PageQuery, kw_only=True):
     due_after: Annotated[datetime, Meta(tz=True)] | None = None
     due_before: Annotated[datetime, Meta(tz=True)] | None = None
 
-    def filter(self) -> JobFilter:
-        """Return the filter alone."""
-        return JobFilter(
-            status=self.status,
-            lane=self.lane,
-            schedule_id=self.schedule_id,
-            due_after=self.due_after,
-            due_before=self.due_before,
-        )
-
 
 class JobList(msgspec.Struct, frozen=True, kw_only=True):
     """A page of jobs; it may be short though more follow, `next_cursor` says."""
@@ -149,12 +136,7 @@ async def create_job(call: Call[Services, JobSpec, None]) -> Reply:
     returns=JobOutcomes,
     halted="new work",
     max_body=BATCH_BYTES,
-    errors=(
-        Code.BATCH_TOO_LARGE,
-        Code.IDEMPOTENCY_IN_FLIGHT,
-        Code.UNAVAILABLE,
-        Code.SECRET_KEY_MISSING,
-    ),
+    errors=(Code.BATCH_TOO_LARGE, Code.IDEMPOTENCY_IN_FLIGHT, Code.SECRET_KEY_MISSING),
 )
 async def create_jobs(call: Call[Services, JobBatchBody, None]) -> Reply:
     """Register up to 1,000 jobs in one commit.
@@ -171,7 +153,7 @@ async def create_jobs(call: Call[Services, JobBatchBody, None]) -> Reply:
         if not isinstance(spec, Refusal)
     ]
     results = await call.services.job.intake.accept(requests)
-    return batch_reply([_outcome(each, call.request_id) for each in merge_results(specs, results)])
+    return batch_reply("job", merge_results(specs, results), call.request_id)
 
 
 def _request(call: Call[Services, Any, None], spec: JobSpec, key: str | None) -> JobRequest:
@@ -185,14 +167,6 @@ def _request(call: Call[Services, Any, None], spec: JobSpec, key: str | None) ->
     )
 
 
-def _outcome(result: JobAnswer | Refusal, request_id: str) -> dict[str, Any]:
-    if isinstance(result, Refusal):
-        return batch.refused(result, request_id)
-    if isinstance(result, Refused):
-        return batch.refused(result.refusal, request_id)
-    return batch.accepted("job", CREATED, result.body, replayed=result.replayed)
-
-
 @ROUTES.add("GET", "/jobs/{job_id:uuid}", Scope.JOBS_READ, errors=(Code.SECRET_KEY_MISSING,))
 async def show_job(call: Call[Services, Any, None]) -> JobView:
     """Show a job.
@@ -203,7 +177,7 @@ async def show_job(call: Call[Services, Any, None]) -> JobView:
     return existing(await call.services.job.read.find(call.actor.tenant_id, job_id), "job", job_id)
 
 
-@ROUTES.add("GET", "/jobs", Scope.JOBS_READ, errors=(Code.INVALID_CURSOR,))
+@ROUTES.add("GET", "/jobs", Scope.JOBS_READ)
 async def list_jobs(call: Call[Services, None, JobQuery]) -> JobList:
     """List jobs.
 
@@ -211,13 +185,14 @@ async def list_jobs(call: Call[Services, None, JobQuery]) -> JobList:
     """
     query = call.query
     after = query.start(JobCursor, None)
+    wanted = shaped(JobFilter, query, code=None, text=None)
     jobs, following = await call.services.job.read.page(
-        call.actor.tenant_id, query.filter(), after, query.limit
+        call.actor.tenant_id, wanted, after, query.limit
     )
     return JobList(jobs=jobs, next_cursor=next_cursor(following))
 
 
-@ROUTES.add("GET", "/jobs/{job_id:uuid}/attempts", Scope.JOBS_READ, errors=(Code.INVALID_CURSOR,))
+@ROUTES.add("GET", "/jobs/{job_id:uuid}/attempts", Scope.JOBS_READ)
 async def list_job_attempts(call: Call[Services, None, PageQuery]) -> AttemptList:
     """List the attempts at a job.
 

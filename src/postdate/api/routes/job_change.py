@@ -61,7 +61,6 @@ class BulkRescheduleBody(Body, kw_only=True):
         Code.DUE_IN_PAST,
         Code.BEYOND_HORIZON,
         Code.PAYLOAD_TOO_LARGE,
-        Code.UNAVAILABLE,
         Code.SECRET_KEY_MISSING,
     ),
 )
@@ -75,9 +74,7 @@ async def change_job(call: Call[Services, JobPatch, None]) -> JobView:
     return await show_job(call)
 
 
-@ROUTES.add(
-    "POST", "/jobs/{job_id:uuid}/cancel", Scope.JOBS_WRITE, errors=(Code.CONFLICT, Code.UNAVAILABLE)
-)
+@ROUTES.add("POST", "/jobs/{job_id:uuid}/cancel", Scope.JOBS_WRITE, errors=(Code.CONFLICT,))
 async def cancel_job(call: Call[Services, None, None]) -> CancelledJob:
     """Cancel a job, at any moment before its end.
 
@@ -92,7 +89,7 @@ async def cancel_job(call: Call[Services, None, None]) -> CancelledJob:
     "POST",
     "/jobs/{job_id:uuid}/run-now",
     Scope.JOBS_WRITE,
-    errors=(Code.CONFLICT, Code.UNAVAILABLE, Code.SECRET_KEY_MISSING),
+    errors=(Code.CONFLICT, Code.SECRET_KEY_MISSING),
 )
 async def run_job_now(call: Call[Services, None, None]) -> JobView:
     """Make a pending job due at once.
@@ -108,7 +105,7 @@ async def run_job_now(call: Call[Services, None, None]) -> JobView:
     "POST",
     "/jobs/{job_id:uuid}/resolve",
     Scope.JOBS_WRITE,
-    errors=(Code.CONFLICT, Code.UNAVAILABLE, Code.SECRET_KEY_MISSING),
+    errors=(Code.CONFLICT, Code.SECRET_KEY_MISSING),
 )
 async def resolve_job(call: Call[Services, ResolveBody, None]) -> JobView:
     """Say what became of a job whose status is UNKNOWN.
@@ -121,13 +118,7 @@ async def resolve_job(call: Call[Services, ResolveBody, None]) -> JobView:
     return await show_job(call)
 
 
-@ROUTES.add(
-    "POST",
-    "/jobs/bulk/cancel",
-    Scope.JOBS_WRITE,
-    max_seconds=BULK_SECONDS,
-    errors=(Code.UNAVAILABLE,),
-)
+@ROUTES.add("POST", "/jobs/bulk/cancel", Scope.JOBS_WRITE, max_seconds=BULK_SECONDS)
 async def cancel_jobs(call: Call[Services, BulkCancelBody, None]) -> BulkOutcome:
     """Cancel jobs by a filter, at most 10,000 in a call.
 
@@ -144,7 +135,7 @@ async def cancel_jobs(call: Call[Services, BulkCancelBody, None]) -> BulkOutcome
     "/jobs/bulk/reschedule",
     Scope.JOBS_WRITE,
     max_seconds=BULK_SECONDS,
-    errors=(Code.DUE_IN_PAST, Code.BEYOND_HORIZON, Code.UNAVAILABLE),
+    errors=(Code.DUE_IN_PAST, Code.BEYOND_HORIZON),
 )
 async def reschedule_jobs(call: Call[Services, BulkRescheduleBody, None]) -> BulkOutcome:
     """Reschedule jobs by a filter, at most 10,000 in a call.

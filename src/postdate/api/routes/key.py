@@ -1,7 +1,7 @@
 """Keys: make, list, rotate, revoke."""
 
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
@@ -12,10 +12,11 @@ from postdate.api.http.page import PageQuery, next_cursor
 from postdate.api.http.routes import Routes
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.services import Services
-from postdate.intake.tenant.tenant import IssuedKey, KeyLimits
+from postdate.intake.tenant.tenant import KeyLimits
 from postdate.model.error import Code
 from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.payment.payment import AccountId, Instant
+from postdate.model.shape import shaped
 from postdate.model.tenant.identity import Scope
 from postdate.views.key import KeyView
 
@@ -86,17 +87,17 @@ async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Str
     Give it few scopes, an expiry, accounts or a largest amount to narrow it further.
     """
     actor, body, keys = call.actor, call.body, call.services.key.change
-    limits = KeyLimits(body.accounts, body.max_amount, body.expires_at)
+    limits = shaped(KeyLimits, body)
     return await run_once_per_key(
         call,
         "key",
         lambda remember: keys.create(actor, body.scopes, body.note, limits, remember),
-        lambda issued: CreatedKey(**_shown(issued)),
+        lambda issued: shaped(CreatedKey, issued),
         hide=_without_key,
     )
 
 
-@ROUTES.add("GET", "/keys", Scope.ADMIN, errors=(Code.INVALID_CURSOR,))
+@ROUTES.add("GET", "/keys", Scope.ADMIN)
 async def list_keys(call: Call[Services, None, PageQuery]) -> KeyList:
     """List the keys.
 
@@ -139,8 +140,8 @@ async def rotate_key(call: Call[Services, KeyRotateBody, None]) -> Reply | msgsp
         call,
         "key.rotate",
         lambda remember: keys.rotate(actor, key_id, overlap_seconds, remember),
-        lambda done: RotatedKey(
-            **_shown(done.issued), previous_key_id=key_id, previous_until=done.previous_until
+        lambda done: shaped(
+            RotatedKey, done.issued, previous_key_id=key_id, previous_until=done.previous_until
         ),
         status=200,
         hide=_without_key,
@@ -149,12 +150,3 @@ async def rotate_key(call: Call[Services, KeyRotateBody, None]) -> Reply | msgsp
 
 def _without_key(shown: msgspec.Struct) -> msgspec.Struct:
     return msgspec.structs.replace(shown, key=None)
-
-
-def _shown(issued: IssuedKey) -> dict[str, Any]:
-    return {
-        "key_id": issued.key_id,
-        "key": issued.key,
-        "scopes": issued.scopes,
-        "expires_at": issued.expires_at,
-    }

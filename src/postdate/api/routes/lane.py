@@ -11,6 +11,7 @@ from postdate.api.http.routes import Routes
 from postdate.api.services import Services
 from postdate.intake.job.lane import LaneChange
 from postdate.model.error import Code, refuse
+from postdate.model.shape import shaped
 from postdate.model.tenant.identity import Scope
 from postdate.views.lane import LaneView
 
@@ -43,7 +44,7 @@ class LanePauseBody(Body, kw_only=True):
     note: Annotated[str, Meta(max_length=500)] | None = None
 
 
-@ROUTES.add("GET", "/lanes", Scope.JOBS_READ, errors=(Code.INVALID_CURSOR,))
+@ROUTES.add("GET", "/lanes", Scope.JOBS_READ)
 async def list_lanes(call: Call[Services, None, PageQuery]) -> LaneList:
     """List the lanes and what waits in them.
 
@@ -66,26 +67,20 @@ async def show_lane(call: Call[Services, Any, None]) -> LaneView:
     return existing(await call.services.lane.read.find(call.actor.tenant_id, name), "lane", name)
 
 
-@ROUTES.add("PATCH", "/lanes/{lane}", Scope.JOBS_WRITE, errors=(Code.UNAVAILABLE,))
+@ROUTES.add("PATCH", "/lanes/{lane}", Scope.JOBS_WRITE)
 async def change_lane(call: Call[Services, LaneBody, None]) -> LaneView:
     """Change the weight, width and limits of a lane.
 
     Weight shares out what there is when lanes compete; limits hold over all nodes.
     """
-    actor, body = call.actor, call.body
-    change = LaneChange(
-        weight=body.weight,
-        width=body.width,
-        max_running=body.max_running,
-        rate_per_second=body.rate_per_second,
-    )
+    actor, change = call.actor, shaped(LaneChange, call.body)
     if change == LaneChange():
         raise refuse(Code.INVALID_FIELD, "Give at least one field to change.")
     await call.services.lane.change.change(actor.tenant_id, call.text("lane"), change, actor.key_id)
     return await show_lane(call)
 
 
-@ROUTES.add("POST", "/lanes/{lane}/pause", Scope.JOBS_WRITE, errors=(Code.UNAVAILABLE,))
+@ROUTES.add("POST", "/lanes/{lane}/pause", Scope.JOBS_WRITE)
 async def pause_lane(call: Call[Services, LanePauseBody, None]) -> LaneView:
     """Pause a lane: what runs goes on, nothing else starts.
 
@@ -98,7 +93,7 @@ async def pause_lane(call: Call[Services, LanePauseBody, None]) -> LaneView:
     return await show_lane(call)
 
 
-@ROUTES.add("POST", "/lanes/{lane}/resume", Scope.JOBS_WRITE, errors=(Code.UNAVAILABLE,))
+@ROUTES.add("POST", "/lanes/{lane}/resume", Scope.JOBS_WRITE)
 async def resume_lane(call: Call[Services, None, None]) -> LaneView:
     """Resume a paused lane.
 

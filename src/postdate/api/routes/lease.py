@@ -3,6 +3,7 @@
 import asyncio
 from base64 import b64encode
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -165,13 +166,13 @@ def _view(leased: Leased) -> LeaseView:
     )
 
 
-@ROUTES.add(
-    "POST",
-    "/leases/{job_id:uuid}/complete",
-    Scope.JOBS_WRITE,
-    errors=(Code.NOT_FOUND, Code.LEASE_LOST),
-    halted="served",
+_reports: Final = partial(
+    ROUTES.add, "POST", scope=Scope.JOBS_WRITE, errors=(Code.LEASE_LOST,), halted="served"
 )
+"""What holds for every report about a lease."""
+
+
+@_reports("/leases/{job_id:uuid}/complete")
 async def complete_lease(call: Call[Services, CompleteBody, None]) -> ReportView:
     """Record that a job was done.
 
@@ -186,13 +187,7 @@ async def complete_lease(call: Call[Services, CompleteBody, None]) -> ReportView
     return await _report(call, call.body.token, Completed(response=kept))
 
 
-@ROUTES.add(
-    "POST",
-    "/leases/{job_id:uuid}/fail",
-    Scope.JOBS_WRITE,
-    errors=(Code.NOT_FOUND, Code.LEASE_LOST),
-    halted="served",
-)
+@_reports("/leases/{job_id:uuid}/fail")
 async def fail_lease(call: Call[Services, FailBody, None]) -> ReportView:
     """Record that an attempt failed; the job's policy says what follows.
 
@@ -210,13 +205,7 @@ async def fail_lease(call: Call[Services, FailBody, None]) -> ReportView:
     return await _report(call, body.token, failed)
 
 
-@ROUTES.add(
-    "POST",
-    "/leases/{job_id:uuid}/release",
-    Scope.JOBS_WRITE,
-    errors=(Code.NOT_FOUND, Code.LEASE_LOST),
-    halted="served",
-)
+@_reports("/leases/{job_id:uuid}/release")
 async def release_lease(call: Call[Services, ReleaseBody, None]) -> ReportView:
     """Release a job that was not started: it is due again, and no attempt is counted.
 
@@ -238,13 +227,7 @@ async def _report(
     )
 
 
-@ROUTES.add(
-    "POST",
-    "/leases/{job_id:uuid}/renew",
-    Scope.JOBS_WRITE,
-    errors=(Code.NOT_FOUND, Code.LEASE_LOST),
-    halted="served",
-)
+@_reports("/leases/{job_id:uuid}/renew")
 async def renew_lease(call: Call[Services, RenewBody, None]) -> RenewView:
     """Keep a lease for longer.
 

@@ -1,20 +1,18 @@
 """Payments: schedule one or many, and read them."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http import batch
 from postdate.api.http.batch import batch_reply, decoded, item_schema, merge_results
 from postdate.api.http.endpoint import Body, Call, Reply, existing
 from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
 from postdate.api.http.routes import Routes
 from postdate.api.idempotency import reply
 from postdate.api.services import Services
-from postdate.intake.accept.idempotency import CREATED, Refused
-from postdate.intake.payment.accept import MAX_BATCH, PaymentAnswer
+from postdate.intake.payment.accept import MAX_BATCH
 from postdate.intake.payment.request import PaymentRequest, Scheduled
 from postdate.model.error import Code, Refusal, refuse
 from postdate.model.ids import MAX_ID
@@ -159,15 +157,7 @@ async def schedule_payments(call: Call[Services, PaymentBatchBody, None]) -> Rep
         if not isinstance(order, Refusal)
     ]
     answers = await call.services.payment.intake.accept(call.actor, requests)
-    return batch_reply([_outcome(each, call.request_id) for each in merge_results(orders, answers)])
-
-
-def _outcome(answer: PaymentAnswer | Refusal, request_id: str) -> dict[str, Any]:
-    if isinstance(answer, Refusal):
-        return batch.refused(answer, request_id)
-    if isinstance(answer, Refused):
-        return batch.refused(answer.refusal, request_id, replayed=answer.replayed)
-    return batch.accepted("payment", CREATED, answer.body, replayed=answer.replayed)
+    return batch_reply("payment", merge_results(orders, answers), call.request_id)
 
 
 @ROUTES.add("GET", "/payments/{payment_id:uuid}", Scope.PAYMENTS_READ)
@@ -182,7 +172,7 @@ async def get_payment(call: Call[Services, None, None]) -> PaymentView:
     )
 
 
-@ROUTES.add("GET", "/payments", Scope.PAYMENTS_READ, errors=(Code.INVALID_CURSOR,))
+@ROUTES.add("GET", "/payments", Scope.PAYMENTS_READ)
 async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList:
     """List payments, the newest first.
 
@@ -210,9 +200,7 @@ async def list_payment_executions(call: Call[Services, None, None]) -> Execution
     return ExecutionList(found)
 
 
-@ROUTES.add(
-    "GET", "/payments/{payment_id:uuid}/events", Scope.PAYMENTS_READ, errors=(Code.INVALID_CURSOR,)
-)
+@ROUTES.add("GET", "/payments/{payment_id:uuid}/events", Scope.PAYMENTS_READ)
 async def list_payment_events(call: Call[Services, None, PageQuery]) -> PaymentEventList:
     """List what happened to a payment.
 

@@ -31,7 +31,7 @@ class ReceiptKeyList(msgspec.Struct, frozen=True):
     "GET",
     "/payments/{payment_id:uuid}/receipt",
     Scope.PAYMENTS_READ,
-    errors=(Code.NOT_FOUND, Code.CONFLICT, Code.SECRET_KEY_MISSING),
+    errors=(Code.CONFLICT, Code.SECRET_KEY_MISSING),
 )
 async def get_payment_receipt(call: Call[Services, Any, None]) -> Receipt:
     """Get the receipt of a payment that has ended.
@@ -50,7 +50,7 @@ async def get_payment_receipt(call: Call[Services, Any, None]) -> Receipt:
     "GET",
     "/jobs/{job_id:uuid}/receipt",
     Scope.JOBS_READ,
-    errors=(Code.NOT_FOUND, Code.CONFLICT, Code.SECRET_KEY_MISSING),
+    errors=(Code.CONFLICT, Code.SECRET_KEY_MISSING),
 )
 async def get_job_receipt(call: Call[Services, Any, None]) -> Receipt:
     """Get the receipt of a job that has ended.

@@ -26,13 +26,11 @@ from postdate.model.tenant.identity import Scope
 ROUTES: Final = Routes("schedules")
 
 _REFUSALS: Final = (
-    Code.FORBIDDEN,
     Code.SELF_PAYMENT,
     Code.UNKNOWN_ACCOUNT,
     Code.UNKNOWN_DESTINATION,
     Code.TARGET_NOT_ALLOWED,
     Code.PAYLOAD_TOO_LARGE,
-    Code.UNAVAILABLE,
     Code.SECRET_KEY_MISSING,
 )
 
@@ -63,7 +61,7 @@ class ScheduleList(msgspec.Struct, frozen=True, kw_only=True):
     halted="new work",
     status=201,
     idempotency="optional",
-    errors=(*_REFUSALS, Code.IDEMPOTENCY_KEY_REUSED, Code.QUOTA_EXCEEDED),
+    errors=(*_REFUSALS, Code.QUOTA_EXCEEDED),
 )
 async def create_schedule(call: Call[Services, ScheduleSpec, None]) -> Reply:
     """Create a schedule.
@@ -76,7 +74,7 @@ async def create_schedule(call: Call[Services, ScheduleSpec, None]) -> Reply:
     return reply(answer, call.request_id)
 
 
-@ROUTES.add("GET", "/schedules", Scope.SCHEDULES_READ, errors=(Code.INVALID_CURSOR,))
+@ROUTES.add("GET", "/schedules", Scope.SCHEDULES_READ)
 async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleList:
     """List schedules.
 
@@ -93,7 +91,7 @@ async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleL
     return ScheduleList(schedules=shown, next_cursor=next_cursor(more))
 
 
-@ROUTES.add("GET", "/schedules/{schedule_id:uuid}", Scope.SCHEDULES_READ, errors=(Code.NOT_FOUND,))
+@ROUTES.add("GET", "/schedules/{schedule_id:uuid}", Scope.SCHEDULES_READ)
 async def show_schedule(call: Call[Services, Any, Any]) -> ScheduleView:
     """Show a schedule.
 
@@ -114,12 +112,7 @@ async def preview_unsaved_schedule(call: Call[Services, PreviewSpec, None]) -> P
     return await call.services.schedule.change.preview(call.actor, call.body)
 
 
-@ROUTES.add(
-    "PATCH",
-    "/schedules/{schedule_id:uuid}",
-    Scope.SCHEDULES_WRITE,
-    errors=(*_REFUSALS, Code.NOT_FOUND),
-)
+@ROUTES.add("PATCH", "/schedules/{schedule_id:uuid}", Scope.SCHEDULES_WRITE, errors=(*_REFUSALS,))
 async def change_schedule(call: Call[Services, SchedulePatch, None]) -> AcceptedSchedule:
     """Change a schedule; what is due already is left to the version before.
 
@@ -131,9 +124,7 @@ async def change_schedule(call: Call[Services, SchedulePatch, None]) -> Accepted
     return accepted(await show_schedule(call), warned)
 
 
-@ROUTES.add(
-    "DELETE", "/schedules/{schedule_id:uuid}", Scope.SCHEDULES_WRITE, errors=(Code.NOT_FOUND,)
-)
+@ROUTES.add("DELETE", "/schedules/{schedule_id:uuid}", Scope.SCHEDULES_WRITE)
 async def delete_schedule(call: Call[Services, None, None]) -> Reply:
     """Delete a schedule; what it has made goes on, and its book can be read.
 

@@ -65,7 +65,7 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-@ROUTES.add("POST", f"{_ID}/pause", Scope.SCHEDULES_WRITE, errors=(Code.NOT_FOUND,))
+@ROUTES.add("POST", f"{_ID}/pause", Scope.SCHEDULES_WRITE)
 async def pause_schedule(call: Call[Services, SchedulePauseBody, None]) -> ScheduleView:
     """Pause a schedule: its occurrences are skipped and noted in the book.
 
@@ -76,7 +76,7 @@ async def pause_schedule(call: Call[Services, SchedulePauseBody, None]) -> Sched
     return await show_schedule(call)
 
 
-@ROUTES.add("POST", f"{_ID}/resume", Scope.SCHEDULES_WRITE, errors=(Code.NOT_FOUND,))
+@ROUTES.add("POST", f"{_ID}/resume", Scope.SCHEDULES_WRITE)
 async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
     """Resume a schedule that is paused or set aside.
 
@@ -94,7 +94,7 @@ async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
     idempotency="optional",
     halted="new work",
     status=201,
-    errors=(Code.NOT_FOUND, Code.SECRET_KEY_MISSING),
+    errors=(Code.SECRET_KEY_MISSING,),
 )
 async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.Struct:
     """Run a schedule once, now.
@@ -117,7 +117,7 @@ async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.
     returns=Backfill,
     idempotency="optional",
     halted="new work",
-    errors=(Code.NOT_FOUND, Code.SECRET_KEY_MISSING),
+    errors=(Code.SECRET_KEY_MISSING,),
 )
 async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply | msgspec.Struct:
     """Run what has not run in the past; a dry run unless told otherwise.
@@ -137,7 +137,7 @@ async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply |
     )
 
 
-@ROUTES.add("GET", f"{_ID}/preview", Scope.SCHEDULES_READ, errors=(Code.NOT_FOUND,))
+@ROUTES.add("GET", f"{_ID}/preview", Scope.SCHEDULES_READ)
 async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
     """Show the next occurrences and what each policy does to them.
 
@@ -151,9 +151,7 @@ async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
     )
 
 
-@ROUTES.add(
-    "GET", f"{_ID}/occurrences", Scope.SCHEDULES_READ, errors=(Code.NOT_FOUND, Code.INVALID_CURSOR)
-)
+@ROUTES.add("GET", f"{_ID}/occurrences", Scope.SCHEDULES_READ)
 async def list_schedule_occurrences(call: Call[Services, Any, BookQuery]) -> Book:
     """List the book: what became of each occurrence.
 

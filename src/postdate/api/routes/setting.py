@@ -36,9 +36,7 @@ async def list_settings(call: Call[Services, Any, None]) -> SettingList:
     return SettingList(await call.services.setting.read.page(call.actor.tenant_id))
 
 
-@ROUTES.add(
-    "PUT", "/settings/{name}", Scope.ADMIN, errors=(Code.UNKNOWN_SETTING, Code.INVALID_FIELD)
-)
+@ROUTES.add("PUT", "/settings/{name}", Scope.ADMIN, errors=(Code.UNKNOWN_SETTING,))
 async def put_setting(call: Call[Services, SettingBody, None]) -> SettingList:
     """Set a value for the tenant; every node follows within five seconds.
 
@@ -49,9 +47,7 @@ async def put_setting(call: Call[Services, SettingBody, None]) -> SettingList:
     return await list_settings(call)
 
 
-@ROUTES.add(
-    "DELETE", "/settings/{name}", Scope.ADMIN, errors=(Code.NOT_FOUND, Code.UNKNOWN_SETTING)
-)
+@ROUTES.add("DELETE", "/settings/{name}", Scope.ADMIN, errors=(Code.UNKNOWN_SETTING,))
 async def clear_setting(call: Call[Services, None, None]) -> Reply:
     """Forget what the tenant has set; what the operator has set stays.
 

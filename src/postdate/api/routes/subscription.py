@@ -112,13 +112,7 @@ async def _show(call: Call[Services, Any, Any], subscription_id: UUID) -> Subscr
     returns=SubscriptionView,
     idempotency="optional",
     status=201,
-    errors=(
-        Code.INVALID_FIELD,
-        Code.INVALID_CURSOR,
-        Code.TARGET_NOT_ALLOWED,
-        Code.UNKNOWN_DESTINATION,
-        Code.CONFLICT,
-    ),
+    errors=(Code.INVALID_CURSOR, Code.TARGET_NOT_ALLOWED, Code.UNKNOWN_DESTINATION, Code.CONFLICT),
 )
 async def create_subscription(
     call: Call[Services, SubscriptionBody, None],
@@ -128,18 +122,13 @@ async def create_subscription(
     Delivered at least once, in order, each event with an id of its own.
     """
     actor, body, subscriptions = call.actor, call.body, call.services.subscription.change
-    spec = SubscriptionSpec(
-        destination=body.destination,
-        types=body.types,
-        accounts=body.accounts,
-        position=read_position(body.start, "from"),
-    )
+    spec = shaped(SubscriptionSpec, body, position=read_position(body.start, "from"))
     return await run_once_per_key(
         call, "subscription", lambda remember: subscriptions.create(actor, spec, remember), _view
     )
 
 
-@ROUTES.add("GET", "/subscriptions", Scope.ADMIN, errors=(Code.INVALID_CURSOR,))
+@ROUTES.add("GET", "/subscriptions", Scope.ADMIN)
 async def list_subscriptions(call: Call[Services, None, PageQuery]) -> SubscriptionList:
     """List subscriptions with how far they are behind.
 
@@ -152,7 +141,7 @@ async def list_subscriptions(call: Call[Services, None, PageQuery]) -> Subscript
     return SubscriptionList([_view(row) for row in rows], more)
 
 
-@ROUTES.add("GET", _ONE, Scope.ADMIN, errors=(Code.NOT_FOUND,))
+@ROUTES.add("GET", _ONE, Scope.ADMIN)
 async def show_subscription(call: Call[Services, None, None]) -> SubscriptionView:
     """Look at a subscription.
 
@@ -161,7 +150,7 @@ async def show_subscription(call: Call[Services, None, None]) -> SubscriptionVie
     return await _show(call, call.uuid("subscription_id"))
 
 
-@ROUTES.add("DELETE", _ONE, Scope.ADMIN, errors=(Code.NOT_FOUND,))
+@ROUTES.add("DELETE", _ONE, Scope.ADMIN)
 async def delete_subscription(call: Call[Services, None, None]) -> Reply:
     """End a subscription.
 
@@ -171,7 +160,7 @@ async def delete_subscription(call: Call[Services, None, None]) -> Reply:
     return Reply()
 
 
-@ROUTES.add("PATCH", _ONE, Scope.ADMIN, errors=(Code.NOT_FOUND,))
+@ROUTES.add("PATCH", _ONE, Scope.ADMIN)
 async def change_subscription(
     call: Call[Services, SubscriptionPauseBody, None],
 ) -> SubscriptionView:
@@ -193,7 +182,7 @@ async def change_subscription(
     Scope.ADMIN,
     returns=SubscriptionView,
     idempotency="optional",
-    errors=(Code.NOT_FOUND, Code.INVALID_CURSOR),
+    errors=(Code.INVALID_CURSOR,),
 )
 async def replay_subscription(call: Call[Services, ReplayBody, None]) -> Reply | msgspec.Struct:
     """Go on from another point: send again, or leave something out.

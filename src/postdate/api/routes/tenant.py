@@ -15,6 +15,7 @@ from postdate.api.services import Services
 from postdate.intake.tenant.tenant import TenantMode
 from postdate.model.error import Code
 from postdate.model.payment.payment import Instant
+from postdate.model.shape import shaped
 
 ROUTES: Final = Routes("tenants")
 
@@ -110,15 +111,7 @@ async def list_tenants(call: Call[Services, Any, PageQuery]) -> TenantList:
     """
     after = call.query.start(str, "")
     rows, following = await call.services.tenant.read.page(after, call.query.limit)
-    shown = [
-        TenantView(
-            tenant=row.name,
-            created_at=row.created_at,
-            disabled_at=row.disabled_at,
-            test=row.test,
-        )
-        for row in rows
-    ]
+    shown = [shaped(TenantView, row, tenant=row.name) for row in rows]
     return TenantList(tenants=shown, next_cursor=next_cursor(following))
 
 

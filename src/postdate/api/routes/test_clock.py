@@ -13,6 +13,7 @@ from postdate.api.services import Services
 from postdate.intake.tenant.test_clock import AdvanceOrder
 from postdate.model.error import Code
 from postdate.model.payment.payment import Instant
+from postdate.model.shape import shaped
 from postdate.model.tenant.identity import Scope
 from postdate.model.tenant.test_clock import AdvanceEntry, parse_duration
 from postdate.views.test_clock import TestClockView
@@ -114,14 +115,8 @@ async def advance_test_clock(call: Call[Services, AdvanceBody, None]) -> Advance
     tenant_id, clocks = call.actor.tenant_id, call.services.test_clock
     done = await clocks.change.advance(tenant_id, order)
     rows, following = await clocks.read.entries(tenant_id, done.first, done.advance, MAX_PAGE)
-    return AdvanceView(
-        at=done.at,
-        target=done.target,
-        finished=done.finished,
-        advance=done.advance,
-        entries=_shown(rows),
-        next_cursor=_cursor(following, done.advance),
-    )
+    cursor = _cursor(following, done.advance)
+    return shaped(AdvanceView, done, entries=_shown(rows), next_cursor=cursor)
 
 
 @ROUTES.add("GET", "/test-clock/entries", Scope.ADMIN, errors=(Code.NOT_IN_TEST_MODE,))
@@ -139,10 +134,7 @@ async def list_test_clock_entries(call: Call[Services, None, ClockEntryQuery]) -
 
 
 def _shown(rows: list[AdvanceEntry]) -> list[ClockEntryView]:
-    return [
-        ClockEntryView(number=r.number, at=r.at, type=r.type, id=r.subject, outcome=r.outcome)
-        for r in rows
-    ]
+    return [shaped(ClockEntryView, row, id=row.subject) for row in rows]
 
 
 def _cursor(following: int | None, advance: int | None) -> str | None:

@@ -73,10 +73,10 @@ class DeadLetters(Group[K]):
         *,
         job_ids: Sequence[UUID | str] | None = None,
         filter: DeadLetterFilterParams | None = None,
-        per_second: float | None = None,
         reason: str | None = None,
         dry_run: bool | UnsetType = UNSET,
         cursor: str | None = None,
+        per_second: float | None = None,
     ) -> RedriveOutcome:
         """Send failed jobs on their way again, as new jobs.
 
