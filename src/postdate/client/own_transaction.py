@@ -6,10 +6,11 @@ same classes that the HTTP client raises. None of the drivers is imported here.
 """
 
 import base64
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -18,6 +19,9 @@ from msgspec import UNSET
 from postdate.client import encoding
 from postdate.client.errors import ProblemError
 from postdate.client.problems import BY_CODE
+
+Id = TypeVar("Id")
+Nothing = TypeVar("Nothing")
 
 _TYPES: Final = {
     "enqueue": {
@@ -106,8 +110,8 @@ def refusals() -> Iterator[None]:
         raise refusal from error
 
 
-class _Calls:
-    """Writes the calls; what both colours share."""
+class _Calls(ABC, Generic[Id, Nothing]):
+    """The calls. What they return is awaited where the driver's calls are."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -115,6 +119,58 @@ class _Calls:
         if self._driver not in {"asyncpg", "psycopg", "sqlalchemy"}:
             kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
             raise TypeError(f"{kind} is no connection of asyncpg, psycopg or SQLAlchemy")
+
+    def enqueue(  # noqa: PLR0913 - what a job has, by name
+        self,
+        *,
+        destination: Mapping[str, Any],
+        payload: Any = UNSET,
+        run_at: datetime | None = None,
+        delay_seconds: float | timedelta | None = None,
+        lane: str | None = None,
+        idempotency_key: str | None = None,
+        retry: Mapping[str, Any] | None = None,
+        timeout_seconds: float | timedelta | None = None,
+        expires_at: datetime | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        description: str | None = None,
+        payload_base64: str | None = None,
+        content_type: str | None = None,
+        payload_ref: str | None = None,
+    ) -> Id:
+        """Schedule a job; it is there when your transaction commits. Return its id."""
+        given = {name: value for name, value in locals().items() if name != "self"}
+        return self._id("enqueue", _job(given))
+
+    def schedule_payment(  # noqa: PLR0913 - what a payment has, by name
+        self,
+        *,
+        from_account_id: str,
+        to_account_id: str,
+        amount: int,
+        idempotency_key: str,
+        delay_seconds: int | timedelta | None = None,
+        scheduled_time: datetime | None = None,
+        description: str | None = None,
+        funding: str | None = None,
+        retry_until: datetime | None = None,
+        on_broken: str | None = None,
+    ) -> Id:
+        """Schedule a payment; its amount is held when your transaction commits. Return its id."""
+        given = {name: value for name, value in locals().items() if name != "self"}
+        return self._id("schedule_payment", given)
+
+    def cancel(self, subject: UUID | str) -> Nothing:
+        """Cancel a job or payment when your transaction commits."""
+        return self._nothing("cancel", {"id": subject})
+
+    @abstractmethod
+    def _id(self, function: str, given: Mapping[str, Any]) -> Id:
+        """Call a function that returns an id."""
+
+    @abstractmethod
+    def _nothing(self, function: str, given: Mapping[str, Any]) -> Nothing:
+        """Call a function that returns nothing."""
 
     def _statement(self, function: str, given: Mapping[str, Any]) -> tuple[str, list[str]]:
         """Return the statement and its arguments, without those that were left out."""
@@ -152,55 +208,14 @@ def _job(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-class OwnTransaction(_Calls):
+class OwnTransaction(_Calls[UUID, None]):
     """Calls over a psycopg `Connection`, or a `Connection` or `Session` of SQLAlchemy."""
 
-    def enqueue(  # noqa: PLR0913 - what a job has, by name
-        self,
-        *,
-        destination: Mapping[str, Any],
-        payload: Any = UNSET,
-        run_at: datetime | None = None,
-        delay_seconds: float | timedelta | None = None,
-        lane: str | None = None,
-        idempotency_key: str | None = None,
-        retry: Mapping[str, Any] | None = None,
-        timeout_seconds: float | timedelta | None = None,
-        expires_at: datetime | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        description: str | None = None,
-        payload_base64: str | None = None,
-        content_type: str | None = None,
-        payload_ref: str | None = None,
-    ) -> UUID:
-        """Schedule a job; it is there when your transaction commits. Return its id."""
-        given = {name: value for name, value in locals().items() if name != "self"}
-        return self._call("enqueue", _job(given))
-
-    def schedule_payment(  # noqa: PLR0913 - what a payment has, by name
-        self,
-        *,
-        from_account_id: str,
-        to_account_id: str,
-        amount: int,
-        idempotency_key: str,
-        delay_seconds: int | timedelta | None = None,
-        scheduled_time: datetime | None = None,
-        description: str | None = None,
-        funding: str | None = None,
-        retry_until: datetime | None = None,
-        on_broken: str | None = None,
-    ) -> UUID:
-        """Schedule a payment; its amount is held when your transaction commits. Return its id."""
-        given = {name: value for name, value in locals().items() if name != "self"}
-        return self._call("schedule_payment", given)
-
-    def cancel(self, subject: UUID | str) -> None:
-        """Cancel a job or payment when your transaction commits."""
-        self._run("cancel", {"id": subject})
-
-    def _call(self, function: str, given: Mapping[str, Any]) -> UUID:
+    def _id(self, function: str, given: Mapping[str, Any]) -> UUID:
         return UUID(str(self._run(function, given)))
+
+    def _nothing(self, function: str, given: Mapping[str, Any]) -> None:
+        self._run(function, given)
 
     def _run(self, function: str, given: Mapping[str, Any]) -> Any:
         statement, texts = self._statement(function, given)
@@ -210,55 +225,14 @@ class OwnTransaction(_Calls):
             return self._connection.execute(*_bound(statement, texts)).scalar_one()
 
 
-class AsyncOwnTransaction(_Calls):
+class AsyncOwnTransaction(_Calls[Coroutine[Any, Any, UUID], Coroutine[Any, Any, None]]):
     """Calls over asyncpg, psycopg's `AsyncConnection`, `AsyncConnection` or `AsyncSession`."""
 
-    async def enqueue(  # noqa: PLR0913 - what a job has, by name
-        self,
-        *,
-        destination: Mapping[str, Any],
-        payload: Any = UNSET,
-        run_at: datetime | None = None,
-        delay_seconds: float | timedelta | None = None,
-        lane: str | None = None,
-        idempotency_key: str | None = None,
-        retry: Mapping[str, Any] | None = None,
-        timeout_seconds: float | timedelta | None = None,
-        expires_at: datetime | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        description: str | None = None,
-        payload_base64: str | None = None,
-        content_type: str | None = None,
-        payload_ref: str | None = None,
-    ) -> UUID:
-        """Schedule a job; it is there when your transaction commits. Return its id."""
-        given = {name: value for name, value in locals().items() if name != "self"}
-        return await self._call("enqueue", _job(given))
-
-    async def schedule_payment(  # noqa: PLR0913 - what a payment has, by name
-        self,
-        *,
-        from_account_id: str,
-        to_account_id: str,
-        amount: int,
-        idempotency_key: str,
-        delay_seconds: int | timedelta | None = None,
-        scheduled_time: datetime | None = None,
-        description: str | None = None,
-        funding: str | None = None,
-        retry_until: datetime | None = None,
-        on_broken: str | None = None,
-    ) -> UUID:
-        """Schedule a payment; its amount is held when your transaction commits. Return its id."""
-        given = {name: value for name, value in locals().items() if name != "self"}
-        return await self._call("schedule_payment", given)
-
-    async def cancel(self, subject: UUID | str) -> None:
-        """Cancel a job or payment when your transaction commits."""
-        await self._run("cancel", {"id": subject})
-
-    async def _call(self, function: str, given: Mapping[str, Any]) -> UUID:
+    async def _id(self, function: str, given: Mapping[str, Any]) -> UUID:
         return UUID(str(await self._run(function, given)))
+
+    async def _nothing(self, function: str, given: Mapping[str, Any]) -> None:
+        await self._run(function, given)
 
     async def _run(self, function: str, given: Mapping[str, Any]) -> Any:
         statement, texts = self._statement(function, given)
