@@ -20,10 +20,11 @@ from postdate.bench import (
     schedule,
     testbed,
 )
+from postdate.bench.bank import pairs
 from postdate.bench.loader import Order, requests
 from postdate.bench.payment_plan import PaymentPlan
 from postdate.bench.testbed import percentile
-from postdate.bench.transfer import pairs, pgledger_scripts
+from postdate.bench.transfer import pgledger_scripts
 from postdate.model.error import StartError
 from postdate.model.foresight.spike import Fleet, Spike, simulate_spike
 
@@ -63,9 +64,9 @@ def small(shared: testbed.Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 async def test_payments_give_their_figures() -> None:
-    found = await payment.run(TINY, SMALL_PAYMENTS)
+    found = await payment.SUITE.run(TINY, SMALL_PAYMENTS)
     figures = {(each.arm, each.what): each for each in found}
-    assert set(SMALL_PAYMENTS) <= set(payment.ARMS)
+    assert set(SMALL_PAYMENTS) <= set(payment.SUITE.arms)
     for name in ("postdate", payment.LIMIT, payment.OWN_ROWS, "naive, 16 clients"):
         assert figures["settle", name].value > 0
         assert figures["settle, hot", name].value > 0
@@ -78,7 +79,7 @@ async def test_payments_give_their_figures() -> None:
 
 @pytest.mark.usefixtures("small")
 async def test_jobs_without_peers_give_their_figures() -> None:
-    found = await job.run(job.JobPlan(count=200, rounds=1), ["life", "webhooks"])
+    found = await job.SUITE.run(job.JobPlan(count=200, rounds=1), ["life", "webhooks"])
     figures = {(each.arm, each.what): each.value for each in found}
     parts = [value for (_, what), value in figures.items() if what.startswith("write-ahead log,")]
     # A job of nothing would be a life of nothing: each of the four parts writes at least its row.
@@ -91,7 +92,7 @@ async def test_jobs_without_peers_give_their_figures() -> None:
 
 @pytest.mark.usefixtures("small")
 async def test_everything_is_done_beside_few_and_beside_many_timers() -> None:
-    found = await pending.run(replace(pending.QUICK, timers=2 * FEW, count=200))
+    found = await pending.SUITE.run(replace(pending.QUICK, timers=2 * FEW, count=200))
     figures = {each.what: each for each in found}
     assert all(each.value > 0 for each in found)
     for what in ("claim + delete", "settle a batch", "a page of pending jobs", "vacuum of timers"):
@@ -101,14 +102,14 @@ async def test_everything_is_done_beside_few_and_beside_many_timers() -> None:
 
 @pytest.mark.usefixtures("small")
 async def test_schedules_give_their_figures() -> None:
-    found = await schedule.run(schedule.QUICK, ["expand"])
+    found = await schedule.SUITE.run(schedule.SUITE.quick, ["expand"])
     assert {each.arm for each in found} == {"expand"}
     assert all(each.value > 0 for each in found)
 
 
 @pytest.mark.usefixtures("small")
 async def test_events_give_their_figures() -> None:
-    found = await event.run(event.QUICK, SMALL_EVENTS)
+    found = await event.SUITE.run(event.QUICK, SMALL_EVENTS)
     assert {each.arm for each in found} == set(SMALL_EVENTS)
     assert all(each.value > 0 for each in found)
 
@@ -122,15 +123,16 @@ async def test_the_limits_claim_and_move_everything(shared: testbed.Testbed) -> 
 
 @pytest.mark.soak
 async def test_all_arms_of_schedules_give_their_figures() -> None:
-    found = await schedule.run(schedule.QUICK, [])
-    assert {each.arm for each in found} == set(schedule.ARMS)
+    found = await schedule.SUITE.run(schedule.SUITE.quick)
+    assert {each.arm for each in found} == set(schedule.SUITE.arms)
     assert all(each.value > 0 for each in found)
 
 
 @pytest.mark.soak
 async def test_a_spike_is_neither_early_nor_lost() -> None:
     figures = {
-        (each.arm, each.what): each for each in await payment.run(payment_plan.QUICK, ["spike"])
+        (each.arm, each.what): each
+        for each in await payment.SUITE.run(payment_plan.QUICK, ["spike"])
     }
     # What is a matter of right and wrong holds on any machine.
     for name in ("early", "lost", "deadlocks"):
@@ -145,7 +147,7 @@ async def test_an_arm_that_fails_is_a_missed_goal_and_the_others_go_on() -> None
     async def fine(*_: object) -> list[testbed.Measure]:
         return [testbed.plain("fine", "rate", 1.0, "1/s")]
 
-    failed, figure = await arm.run_arms({"broken": broken, "fine": fine}, None, [])
+    failed, figure = await arm.Suite({"broken": broken, "fine": fine}, None, None).run(None)
     assert (failed.arm, failed.held) == ("broken", False)
     assert "of 3 payments 2 are stored" in failed.what
     assert figure.arm == "fine"
@@ -153,7 +155,7 @@ async def test_an_arm_that_fails_is_a_missed_goal_and_the_others_go_on() -> None
 
 def test_a_scaled_run_measures_fewer_items_in_as_many_rounds() -> None:
     plan = everything.WholePlan(scale=0.2, pending=5000)
-    suites = {name: suite.args[0] for name, suite in everything.plan_suites(plan).items()}
+    suites = everything.plan_suites(plan)
     assert (suites["jobs"].count, suites["jobs"].rounds) == (8000, 3)
     assert suites["jobs"].slow_calls >= 10 * job.WINDOW, "two processes would need one wave"
     assert (suites["payments"].settled, suites["payments"].rate) == (8000, 1000)
@@ -164,7 +166,7 @@ def test_a_scaled_run_measures_fewer_items_in_as_many_rounds() -> None:
 
 async def test_an_unknown_arm_is_named() -> None:
     with pytest.raises(StartError, match="there is no arm nonsense"):
-        await payment.run(payment_plan.QUICK, ["nonsense"])
+        await payment.SUITE.run(payment_plan.QUICK, ["nonsense"])
 
 
 def test_a_place_without_pgledger_is_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -76,14 +77,15 @@ async def test_an_arm_that_fails_is_one_cell_of_the_table() -> None:
 async def test_what_was_measured_is_kept_when_a_run_is_broken_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def measured() -> list[Measure]:
+    async def measured(_: object) -> list[Measure]:
         return rates("a")
 
-    async def broken_off() -> list[Measure]:
+    async def broken_off(_: object) -> list[Measure]:
         raise KeyboardInterrupt
 
-    suites = {"jobs": measured, "payments": broken_off}
-    monkeypatch.setattr(everything, "plan_suites", lambda _: suites)
+    suites = {"jobs": SimpleNamespace(run=measured), "payments": SimpleNamespace(run=broken_off)}
+    monkeypatch.setattr(everything, "SUITES", suites)
+    monkeypatch.setattr(everything, "plan_suites", lambda _: dict.fromkeys(suites))
     kept: list[list[str]] = []
     with pytest.raises(KeyboardInterrupt):
         await everything.run(everything.WholePlan(), lambda found: kept.append(list(found)))

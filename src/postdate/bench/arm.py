@@ -4,7 +4,8 @@ import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -57,20 +58,29 @@ def middle(rounds: Sequence[Sequence[Measure]]) -> list[Measure]:
     return found
 
 
-async def run_arms(arms: Mapping[str, Arm[Plan]], plan: Plan, only: Sequence[str]) -> list[Measure]:
-    """Run all arms, or those that were asked for; refuse an unknown name before any work."""
-    unknown = set(only) - arms.keys()
-    if unknown:
-        raise StartError(f"there is no arm {unknown.pop()}: choose among {', '.join(arms)}")
-    found: list[Measure] = []
-    chosen = [name for name in arms if not only or name in only]
-    async with testbed() as at:
-        for number, name in enumerate(chosen, 1):
-            show_progress(f"{name} … ({number} of {len(chosen)})")
-            began = time.monotonic()
-            found += await or_missed(name, arms[name](at, plan))
-            show_progress(f"{name}: {time.monotonic() - began:.0f} s")
-    return found
+@dataclass(slots=True, frozen=True)
+class Suite(Generic[Plan]):
+    """Arms that follow one plan; the quick one shows that everything runs, not how fast."""
+
+    arms: Mapping[str, Arm[Plan]]
+    plan: Plan
+    quick: Plan
+
+    async def run(self, plan: Plan, only: Sequence[str] = ()) -> list[Measure]:
+        """Run all arms on one server, or those asked for; refuse an unknown name at once."""
+        unknown = set(only) - self.arms.keys()
+        if unknown:
+            known = ", ".join(self.arms)
+            raise StartError(f"there is no arm {unknown.pop()}: choose among {known}")
+        found: list[Measure] = []
+        chosen = [name for name in self.arms if not only or name in only]
+        async with testbed() as at:
+            for number, name in enumerate(chosen, 1):
+                show_progress(f"{name} … ({number} of {len(chosen)})")
+                began = time.monotonic()
+                found += await or_missed(name, self.arms[name](at, plan))
+                show_progress(f"{name}: {time.monotonic() - began:.0f} s")
+        return found
 
 
 async def or_missed(name: str, running: Awaitable[list[Measure]]) -> list[Measure]:

@@ -1,21 +1,38 @@
 """A ledger to measure on: a tenant with accounts full of money, and payments made by the set."""
 
 import asyncio
+import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 from postdate.bench import payment_database as store
 from postdate.bench.payment_database import Due, PaymentLateness, Shape
-from postdate.bench.testbed import Testbed
+from postdate.bench.testbed import Testbed, admin
+from postdate.intake.accept.idempotency import Refused
+from postdate.intake.payment.accept import MAX_BATCH, PaymentIntake
+from postdate.intake.payment.request import PaymentRequest
 from postdate.ledger.prove import prove
+from postdate.model.payment.payment import PaymentOrder
 from postdate.store.account.account import AccountKey
 from postdate.store.connection import clock
 
 BALANCE: Final = 10**9
 LONG_DUE: Final = timedelta(minutes=10)
 DRAIN_SECONDS: Final = 600
+
+Name = TypeVar("Name")
+
+
+def pairs(names: Sequence[Name], count: int, *, hot: bool) -> list[tuple[Name, Name]]:
+    """Throw who pays whom: any other account, or always the first."""
+    payers = random.choices(names[1:], k=count)
+    if hot:
+        return [(payer, names[0]) for payer in payers]
+    others = random.choices(names[1:], k=count)
+    return [(a, b) for a, b in zip(payers, others, strict=True) if a != b]
 
 
 @dataclass(slots=True, frozen=True)
@@ -44,6 +61,24 @@ class Bank:
         async with self.testbed.superuser() as connection:
             await store.fill(connection, self.keys, count, due, shape, 2 * BALANCE)
         await self.testbed.settle()
+
+    def requests(self, count: int, delay_seconds: int) -> list[list[PaymentRequest]]:
+        """Make payments between any two accounts, in batches as large as one call takes."""
+        orders = [
+            PaymentOrder(from_account_id=a, to_account_id=b, amount=1, delay_seconds=delay_seconds)
+            for a, b in pairs(self.names, count, hot=False)
+        ]
+        found = [PaymentRequest(order, f"{number}") for number, order in enumerate(orders)]
+        return [found[first : first + MAX_BATCH] for first in range(0, len(found), MAX_BATCH)]
+
+    async def accept(self, batches: Sequence[Sequence[PaymentRequest]]) -> None:
+        """Have payments accepted by the intake, one batch after the other."""
+        node = self.testbed.node
+        intake = PaymentIntake(node.database, node.runtime)
+        for batch in batches:
+            answers = await intake.accept(admin(self.tenant_id, self.tenant), batch)
+            if any(isinstance(answer, Refused) for answer in answers):
+                raise RuntimeError("a payment was refused")
 
     async def count_endings(self) -> PaymentLateness:
         """Sum up what became of the payments."""

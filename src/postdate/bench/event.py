@@ -2,19 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry
 
-from postdate.bench.arm import Arm, repeated, run_arms
+from postdate.bench.arm import Arm, Suite, repeated
+from postdate.bench.machine import Stopwatch
 from postdate.bench.nats import Nats, nats_server
 from postdate.bench.testbed import (
     Measure,
-    Stopwatch,
     Testbed,
+    admin,
     at_least,
     at_most,
     plain,
@@ -27,7 +28,6 @@ from postdate.intake.subscription.subscription import SubscriptionSpec
 from postdate.model.destination.destination import DestinationType
 from postdate.model.ids import BUCKETS, new_ids
 from postdate.model.job.job import Queue
-from postdate.model.tenant.identity import Identity, Scope
 from postdate.node import publisher as publisher_parts
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import Sealer
@@ -178,21 +178,15 @@ class Source:
         spec = SubscriptionSpec(
             destination=Queue(name=NAME, subject=broker.subject), types=[KIND], position=position
         )
-        await publisher_parts.intake(self._at.node).create(_admin(self._tenant_id), spec)
+        await publisher_parts.intake(self._at.node).create(admin(self._tenant_id), spec)
 
 
 KIND: Final = "job.retried"
 
 
-def _admin(tenant_id: int) -> Identity:
-    return Identity(
-        tenant_id=tenant_id, tenant="bench", key_id="bench", scopes=frozenset({Scope.ADMIN})
-    )
-
-
 async def _register(at: Testbed, tenant_id: int, broker: Nats) -> None:
     await at.node.outgoing.destinations.create(
-        _admin(tenant_id),
+        admin(tenant_id),
         DestinationSpec(
             name=NAME, type=DestinationType.QUEUE, kind="nats", config={"servers": [broker.url]}
         ),
@@ -233,8 +227,4 @@ ARMS: Final[Mapping[str, Arm[EventPlan]]] = {
     "idle": idle,
 }
 QUICK: Final = EventPlan(rounds=1, events=2000, delivered=500, jobs=500, seconds=1)
-
-
-async def run(plan: EventPlan, only: Sequence[str]) -> list[Measure]:
-    """Run the arms one after another on one server."""
-    return await run_arms(ARMS, plan, only)
+SUITE: Final = Suite(ARMS, EventPlan(), QUICK)

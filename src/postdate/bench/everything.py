@@ -1,22 +1,22 @@
 """`postdate bench --all`: every arm in one run, one suite after the other."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from postdate.bench import event, job, payment, payment_plan, pending, schedule
-from postdate.bench.arm import or_missed, show_progress
-from postdate.bench.event import EventPlan
-from postdate.bench.job import JobPlan
-from postdate.bench.payment_plan import PaymentPlan
-from postdate.bench.pending import PendingPlan
-from postdate.bench.schedule import SchedulePlan
+from postdate.bench import event, job, payment, pending, schedule
+from postdate.bench.arm import Suite, or_missed, show_progress
 from postdate.bench.testbed import Measure
 from postdate.bench.transfer import pgledger_scripts
 
-Sizes = TypeVar("Sizes", JobPlan, PaymentPlan, PendingPlan, SchedulePlan, EventPlan)
+SUITES: Final[Mapping[str, Suite[Any]]] = {
+    "jobs": job.SUITE,
+    "payments": payment.SUITE,
+    "pending": pending.SUITE,
+    "schedules": schedule.SUITE,
+    "events": event.SUITE,
+}
 
 UNSCALED: Final = frozenset({"rounds", "accounts", "batches", "rate", "slow_calls"})
 """What is the same however many items are measured."""
@@ -55,14 +55,14 @@ async def run(plan: WholePlan, keep: Keep) -> dict[str, list[Measure]]:
     if plan.pgledger is not None:
         pgledger_scripts(plan.pgledger)  # refused now, not after ten minutes
     found: dict[str, list[Measure]] = {}
-    for name, suite in plan_suites(plan).items():
+    for name, sizes in plan_suites(plan).items():
         show_progress(f"== {name}")
-        found[name] = await or_missed(name, suite())
+        found[name] = await or_missed(name, SUITES[name].run(sizes))
         keep(found)
     return found
 
 
-def _scaled(sizes: Sizes, scale: float) -> Sizes:
+def _scaled(sizes: Any, scale: float) -> Any:
     """Return a plan with so much of its items, of each one at least."""
     found = {each.name: getattr(sizes, each.name) for each in fields(sizes)}
     scaled: dict[str, Any] = {
@@ -73,36 +73,13 @@ def _scaled(sizes: Sizes, scale: float) -> Sizes:
     return replace(sizes, **scaled)
 
 
-def plan_suites(plan: WholePlan) -> dict[str, partial[Coroutine[Any, Any, list[Measure]]]]:
-    """Return each suite with its plan, ready to be run."""
-    quick = plan.quick
-    jobs = job.QUICK if quick else job.JobPlan()
-    payments = payment_plan.QUICK if quick else payment_plan.PaymentPlan()
-    timers = pending.QUICK if quick else pending.PendingPlan()
-    schedules = schedule.QUICK if quick else schedule.SchedulePlan()
-    events = event.QUICK if quick else event.EventPlan()
-    if plan.scale != 1:
-        jobs, payments, timers, schedules, events = (
-            _scaled(jobs, plan.scale),
-            _scaled(payments, plan.scale),
-            _scaled(timers, plan.scale),
-            _scaled(schedules, plan.scale),
-            _scaled(events, plan.scale),
-        )
-    if plan.rounds is not None:
-        jobs, payments, timers, events = (
-            replace(jobs, rounds=plan.rounds),
-            replace(payments, rounds=plan.rounds),
-            replace(timers, rounds=plan.rounds),
-            replace(events, rounds=plan.rounds),
-        )
-    if plan.pending is not None:
-        timers = replace(timers, timers=plan.pending)
-    payments = replace(payments, pgledger=plan.pgledger)
-    return {
-        "jobs": partial(job.run, jobs, []),
-        "payments": partial(payment.run, payments, []),
-        "pending": partial(pending.run, timers),
-        "schedules": partial(schedule.run, schedules, []),
-        "events": partial(event.run, events, []),
-    }
+def plan_suites(plan: WholePlan) -> dict[str, Any]:
+    """Return the plan of each suite: scaled, and with what was asked for, where it has that."""
+    asked = {"rounds": plan.rounds, "timers": plan.pending, "pgledger": plan.pgledger}
+    found = {}
+    for name, suite in SUITES.items():
+        sizes = _scaled(suite.quick if plan.quick else suite.plan, plan.scale)
+        known = {each.name for each in fields(sizes)}
+        given = {n: value for n, value in asked.items() if value is not None and n in known}
+        found[name] = replace(sizes, **given)
+    return found

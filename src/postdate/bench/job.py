@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 
 from postdate.bench import database as bench
 from postdate.bench import idle, life, limit, peer
-from postdate.bench.arm import Arm, repeated, run_arms, show_progress
+from postdate.bench.arm import Arm, Suite, repeated, show_progress
+from postdate.bench.machine import Stopwatch
 from postdate.bench.receiver import Receiver, receiving
 from postdate.bench.server_process import working
 from postdate.bench.testbed import (
     Measure,
     Processor,
-    Stopwatch,
     Testbed,
     at_least,
     at_most,
@@ -58,9 +58,6 @@ class JobPlan:
     slow_calls: int = 1000
     """Calls of a receiver that takes its time: many times as many as go at once."""
     rounds: int = 3
-
-
-QUICK: Final = JobPlan(count=400, slow_calls=10, rounds=1)
 
 
 async def execute(at: Testbed, plan: JobPlan) -> list[Measure]:
@@ -274,7 +271,4 @@ ARMS: Final[Mapping[str, Arm[JobPlan]]] = {
     "workers": workers,
 }
 
-
-async def run(plan: JobPlan, only: Sequence[str]) -> list[Measure]:
-    """Run the arms one after another on one server."""
-    return await run_arms(ARMS, plan, only)
+SUITE: Final = Suite(ARMS, JobPlan(), JobPlan(count=400, slow_calls=10, rounds=1))

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, NamedTuple
 
 from postdate.bench import database as bench
@@ -9,13 +10,7 @@ from postdate.bench import transfer
 from postdate.bench.bank import open_bank
 from postdate.bench.testbed import Measure, Testbed, at_most, plain
 from postdate.bench.worker import Accepting, Bench
-from postdate.intake.accept.idempotency import Refused
-from postdate.intake.payment.accept import MAX_BATCH as MAX_ASK
-from postdate.intake.payment.accept import PaymentIntake
-from postdate.intake.payment.request import PaymentRequest
-from postdate.model.payment.payment import PaymentOrder
 from postdate.model.setting.setting import Stored
-from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.tenant import setting as setting_store
 
 JOB_TABLES: Final = ("job", "outcome", "attempt", "seal")
@@ -53,29 +48,18 @@ async def job(at: Testbed, count: int) -> list[Measure]:
 async def payment(at: Testbed, count: int, accounts: int) -> list[Measure]:
     """Accept with a hold, seal, settle and seal so many payments."""
     bank = await open_bank(at, accounts)
-    intake = PaymentIntake(at.node.database, at.node.runtime)
-    who = Identity(
-        tenant_id=bank.tenant_id, tenant=bank.tenant, key_id="bench",
-        scopes=frozenset({Scope.ADMIN}),
-    )  # fmt: skip
-    wanted = transfer.pairs(bank.names, count, hot=False)
-
-    async def accept() -> None:
-        for first in range(0, len(wanted), MAX_ASK):
-            orders = [
-                PaymentOrder(from_account_id=payer, to_account_id=payee, amount=1, delay_seconds=1)
-                for payer, payee in wanted[first : first + MAX_ASK]
-            ]
-            asked = [PaymentRequest(each, f"{first + n}") for n, each in enumerate(orders)]
-            if any(isinstance(each, Refused) for each in await intake.accept(who, asked)):
-                raise RuntimeError("a payment was refused")
+    batches = bank.requests(count, delay_seconds=1)
+    accepted = sum(map(len, batches))
 
     async def settle() -> None:
-        while (await bank.count_endings()).ended < len(wanted):
+        while (await bank.count_endings()).ended < accepted:
             await transfer.ours(bank)
 
-    steps = [("accepted", accept), ("settled", settle)]
-    return await _life(at, len(wanted), PAYMENT_TABLES, PAYMENT_GOAL, steps)
+    steps: list[tuple[str, Work]] = [
+        ("accepted", partial(bank.accept, batches)),
+        ("settled", settle),
+    ]
+    return await _life(at, accepted, PAYMENT_TABLES, PAYMENT_GOAL, steps)
 
 
 async def _life(

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from postdate.bench.testbed import Stopwatch, Testbed
+from postdate.bench.machine import Stopwatch
+from postdate.bench.testbed import Testbed
 from postdate.store.connection.query import query
 
 SET: Final = 1000

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import shutil
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ import nats
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig
 
+from postdate.bench.machine import free_port
 from postdate.bench.testbed import percentile
 from postdate.model.error import StartError
 
@@ -69,7 +69,7 @@ class Nats:
 @asynccontextmanager
 async def nats_server(home: Path) -> AsyncIterator[Nats]:
     """Start a server with an empty stream, and end it."""
-    binary, port = _need(), _free_port()
+    binary, port = _need(), free_port()
     store = home / f"nats-{next(_numbers)}"
     process = await asyncio.create_subprocess_exec(
         binary, "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", store,
@@ -94,13 +94,6 @@ def _need() -> str:
     if binary is None:
         raise StartError("there is no nats-server: run `uv sync --group bench`")
     return binary
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 async def _answers(port: int) -> None:

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from postdate.bench import life, limit, payment_http
 from postdate.bench import payment_database as bench_payment
 from postdate.bench import transfer as transfers
-from postdate.bench.arm import Arm, repeated, run_arms, show_progress
-from postdate.bench.bank import open_bank
+from postdate.bench.arm import Arm, Suite, repeated, show_progress
+from postdate.bench.bank import open_bank, pairs
 from postdate.bench.payment_database import Due, Shape
-from postdate.bench.payment_plan import PaymentPlan
+from postdate.bench.payment_plan import QUICK, PaymentPlan
 from postdate.bench.testbed import (
     Measure,
     Processor,
@@ -69,7 +69,7 @@ async def settle(at: Testbed, plan: PaymentPlan) -> list[Measure]:
             used[shape].append(settled.processor)
         for shape in COMPARED:
             hot = shape == "hot"
-            wanted = transfers.pairs(range(plan.accounts), plan.settled, hot=hot)
+            wanted = pairs(range(plan.accounts), plan.settled, hot=hot)
             rates[shape, LIMIT].append(await limit.move_money(at, wanted, plan.accounts))
             bank = await open_bank(at, plan.accounts)
             await bank.fill(plan.settled, shape)
@@ -179,7 +179,4 @@ ARMS: Final[Mapping[str, Arm[PaymentPlan]]] = {
     "status": payment_http.status,
 }
 
-
-async def run(plan: PaymentPlan, only: Sequence[str]) -> list[Measure]:
-    """Run the arms one after another on one server."""
-    return await run_arms(ARMS, plan, only)
+SUITE: Final = Suite(ARMS, PaymentPlan(), QUICK)

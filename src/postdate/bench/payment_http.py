@@ -11,25 +11,19 @@ from postdate.bench.arm import middle
 from postdate.bench.bank import Bank, open_bank
 from postdate.bench.load import LoadReport
 from postdate.bench.loader import Order, load
+from postdate.bench.machine import Stopwatch
 from postdate.bench.payment_database import Due
 from postdate.bench.payment_plan import PaymentPlan
 from postdate.bench.server_process import Served, key_for, serving
 from postdate.bench.testbed import (
     Measure,
     Processor,
-    Stopwatch,
     Testbed,
     at_least,
     at_most,
     plain,
     processor_goals,
 )
-from postdate.intake.accept.idempotency import Refused
-from postdate.intake.payment.accept import MAX_BATCH as MAX_ASK
-from postdate.intake.payment.accept import PaymentIntake
-from postdate.intake.payment.request import PaymentRequest
-from postdate.model.payment.payment import PaymentOrder
-from postdate.model.tenant.identity import Identity, Scope
 
 PROCESSES: Final = (1, 2)
 ACCEPT_MICROSECONDS: Final = (220, 110)
@@ -101,28 +95,11 @@ async def bulk(at: Testbed, plan: PaymentPlan) -> list[Measure]:
 
 async def _direct(at: Testbed, plan: PaymentPlan) -> float:
     bank = await open_bank(at, plan.accounts)
-    intake = PaymentIntake(at.node.database, at.node.runtime)
-    actor = Identity(
-        tenant_id=bank.tenant_id, tenant=bank.tenant, key_id="bench",
-        scopes=frozenset({Scope.ADMIN}),
-    )  # fmt: skip
-    requested = [
-        PaymentRequest(
-            PaymentOrder(from_account_id=a, to_account_id=b, amount=1, delay_seconds=9999), f"{n}"
-        )
-        for n, (a, b) in enumerate(transfers.pairs(bank.names, plan.bulk, hot=False))
-    ]
+    batches = bank.requests(plan.bulk, delay_seconds=9999)
     await at.settle()
     watch = Stopwatch()
-
-    async def send(first: int) -> None:
-        for start in range(first, len(requested), 2 * MAX_ASK):
-            answers = await intake.accept(actor, requested[start : start + MAX_ASK])
-            if any(isinstance(answer, Refused) for answer in answers):
-                raise RuntimeError("a payment was refused")
-
-    await asyncio.gather(send(0), send(MAX_ASK))
-    return watch.rate(len(requested))
+    await asyncio.gather(bank.accept(batches[::2]), bank.accept(batches[1::2]))
+    return watch.rate(sum(map(len, batches)))
 
 
 async def _sent(at: Testbed, served: Served, order: Order) -> tuple[LoadReport, Processor]:

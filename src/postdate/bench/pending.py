@@ -11,7 +11,7 @@ from typing import Final
 from postdate.bench import database as bench
 from postdate.bench import payment_database as payments
 from postdate.bench import transfer
-from postdate.bench.arm import run_arms
+from postdate.bench.arm import Suite
 from postdate.bench.bank import BALANCE, open_bank
 from postdate.bench.payment_database import Due
 from postdate.bench.testbed import Measure, Testbed, at_most, median, plain, testbed
@@ -206,6 +206,4 @@ async def _vacuum(side: _Side) -> float:
         return (time.monotonic() - began) * 1000
 
 
-async def run(plan: PendingPlan) -> list[Measure]:
-    """Run it on a server of its own."""
-    return await run_arms({ARM: pending}, plan, [])
+SUITE: Final = Suite({ARM: pending}, PendingPlan(), QUICK)

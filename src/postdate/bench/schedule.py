@@ -1,7 +1,7 @@
 """`postdate bench schedules`: the top of the hour, and a million that are not due."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -9,12 +9,12 @@ from uuid import UUID
 import msgspec
 
 from postdate.bench import database as bench
-from postdate.bench.arm import Arm, run_arms
-from postdate.bench.testbed import Measure, Stopwatch, Testbed, at_least, at_most, plain
+from postdate.bench.arm import Arm, Suite
+from postdate.bench.machine import Stopwatch
+from postdate.bench.testbed import Measure, Testbed, admin, at_least, at_most, plain
 from postdate.intake.accept.idempotency import Refused
 from postdate.model.ids import BUCKETS, new_ids
 from postdate.model.schedule.spec import ScheduleSpec
-from postdate.model.tenant.identity import Identity, Scope
 from postdate.node import job as job_parts
 from postdate.node import schedule as schedule_parts
 from postdate.scheduler.expander import Expander
@@ -96,12 +96,9 @@ class Hourly:
     async def begin(cls, at: Testbed) -> "Hourly":
         """Make the first one."""
         tenant_id, name = await at.tenant()
-        actor = Identity(
-            tenant_id=tenant_id, tenant=name, key_id="bench", scopes=frozenset({Scope.ADMIN})
-        )
         services = schedule_parts.services(at.node, job_parts.intake(at.node))
         spec = msgspec.json.decode(_HOURLY, type=ScheduleSpec)
-        answer = await services.change.create(actor, spec, None)
+        answer = await services.change.create(admin(tenant_id, name), spec, None)
         if isinstance(answer, Refused) or answer.subject is None:
             raise RuntimeError(f"refused: {answer}")
         return cls(at, tenant_id, answer.subject)
@@ -143,9 +140,4 @@ class Hourly:
 
 
 ARMS: Final[Mapping[str, Arm[SchedulePlan]]] = {"expand": expand, "stored": stored}
-QUICK: Final = SchedulePlan(due=500, stored=2000, beside=200)
-
-
-async def run(plan: SchedulePlan, only: Sequence[str]) -> list[Measure]:
-    """Run the arms one after another on one server."""
-    return await run_arms(ARMS, plan, only)
+SUITE: Final = Suite(ARMS, SchedulePlan(), SchedulePlan(due=500, stored=2000, beside=200))

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -16,6 +15,7 @@ import psutil
 
 from postdate.bench.bank import Bank
 from postdate.bench.load import LoadRequest, connect
+from postdate.bench.machine import free_port
 from postdate.bench.testbed import Testbed
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.tenant.identity import Scope
@@ -78,7 +78,7 @@ async def serving_alone(data_dir: Path) -> AsyncIterator[Served]:
 
 @asynccontextmanager
 async def _process(own: dict[str, str], *arguments: str) -> AsyncIterator[Served]:
-    port = _free_port()
+    port = free_port()
     where = "POSTDATE_METRICS_PORT" if "worker" in arguments else "POSTDATE_PORT"
     own |= {where: str(port), "POSTDATE_LOG_LEVEL": "error"}
     others = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
@@ -123,10 +123,3 @@ async def _ready(url: str) -> bool:
             client.close()
     except OSError:
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

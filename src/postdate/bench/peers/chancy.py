@@ -5,7 +5,8 @@ from typing import Final
 
 from chancy import Chancy, Queue, Worker, job
 
-from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates, PeerStopwatch
+from postdate.bench.machine import Stopwatch
+from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates
 
 QUEUE: Final = "bench"
 
@@ -34,11 +35,11 @@ async def _measure(order: PeerOrder) -> PeerRates:
         queue = Queue(QUEUE, executor=Chancy.Executor.Async, eager_polling=True)
         await chancy.declare(queue, upsert=True)
         jobs = [noop.job.with_kwargs(order=4711)] * order.count
-        watch = PeerStopwatch()
+        watch = Stopwatch()
         async for _ in chancy.push_many(jobs):
             pass
         accepted = watch.rate(order.count)
-        watch = PeerStopwatch()
+        watch = Stopwatch()
         async with Worker(chancy, register_signal_handlers=False):
             async with asyncio.timeout(END_SECONDS):
                 await _Tally.ended.wait()

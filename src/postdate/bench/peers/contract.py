@@ -1,7 +1,6 @@
 """What a peer's process is told, and what it answers."""
 
 import sys
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -27,17 +26,6 @@ class PeerRates(msgspec.Struct, frozen=True, kw_only=True):
 
     accepted: float
     executed: float
-
-
-class PeerStopwatch:
-    """Seconds since it was made."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-
-    def rate(self, count: int) -> float:
-        """Return how many a second that were."""
-        return count / (time.monotonic() - self._began)
 
 
 def chunks(count: int) -> list[int]:

@@ -5,7 +5,8 @@ import time
 
 from dbos import DBOS
 
-from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates, PeerStopwatch
+from postdate.bench.machine import Stopwatch
+from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates
 
 QUEUE = "bench"
 
@@ -32,11 +33,11 @@ def measure(order: PeerOrder) -> PeerRates:
     DBOS.launch()
     try:
         DBOS.register_queue(QUEUE, polling_interval_sec=0.25)
-        watch = PeerStopwatch()
+        watch = Stopwatch()
         for number in range(order.count):
             DBOS.enqueue_workflow(QUEUE, noop, number)
         accepted = watch.rate(order.count)
-        watch = PeerStopwatch()
+        watch = Stopwatch()
         begin.set()
         if not ended.wait(END_SECONDS):
             raise TimeoutError(f"dbos ran {done} of {order.count}")

@@ -11,12 +11,12 @@ from pgqueuer.db import AsyncpgPoolDriver
 from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
+from postdate.bench.machine import Stopwatch
 from postdate.bench.peers.contract import (
     END_SECONDS,
     PAYLOAD,
     PeerOrder,
     PeerRates,
-    PeerStopwatch,
     chunks,
 )
 
@@ -28,7 +28,7 @@ async def _measure(order: PeerOrder) -> PeerRates:
         driver = AsyncpgPoolDriver(pool)
         queries = Queries(driver)
         await queries.install()
-        watch = PeerStopwatch()
+        watch = Stopwatch()
         for many in chunks(order.count):
             await queries.enqueue(
                 ["noop"] * many, [PAYLOAD.encode()] * many, [0] * many,
@@ -52,7 +52,7 @@ async def _execute(driver: AsyncpgPoolDriver, count: int) -> float:
             ended.set()
 
     queue.entrypoint("noop")(noop)
-    watch = PeerStopwatch()
+    watch = Stopwatch()
     running = asyncio.create_task(
         queue.run(batch_size=DEQUEUE, dequeue_timeout=timedelta(seconds=1))
     )

@@ -5,11 +5,11 @@ from typing import Any
 
 from procrastinate import App, PsycopgConnector
 
+from postdate.bench.machine import Stopwatch
 from postdate.bench.peers.contract import (
     END_SECONDS,
     PeerOrder,
     PeerRates,
-    PeerStopwatch,
     chunks,
 )
 
@@ -28,12 +28,12 @@ async def _measure(order: PeerOrder) -> PeerRates:
     deferrer = app.task(name="noop")(noop).configure()
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
-        watch = PeerStopwatch()
+        watch = Stopwatch()
         for many in chunks(order.count):
             calls: list[dict[str, Any]] = [{"order_number": 4711}] * many
             await deferrer.batch_defer_async(*calls)
         accepted = watch.rate(order.count)
-        watch = PeerStopwatch()
+        watch = Stopwatch()
         running = asyncio.create_task(
             app.run_worker_async(
                 concurrency=30, fetch_job_polling_interval=0.5, delete_jobs="always",

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import shutil
-import socket
 import sys
 from pathlib import Path
 from typing import Final
@@ -13,7 +12,8 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates, PeerStopwatch
+from postdate.bench.machine import Stopwatch, free_port
+from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates
 
 QUEUE: Final = "bench"
 AT_ONCE: Final = 50
@@ -31,9 +31,7 @@ class Noop:
 
 
 async def _measure(order: PeerOrder) -> PeerRates:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     tool = shutil.which("temporal", path=str(Path(sys.executable).parent)) or "temporal"
     server = await asyncio.create_subprocess_exec(
         tool, "server", "start-dev", "--ip", "127.0.0.1", "--port", str(port), "--headless",
@@ -82,10 +80,10 @@ async def _rates(client: Client, count: int) -> PeerRates:
         async with gate:
             await _start(client, number)
 
-    watch = PeerStopwatch()
+    watch = Stopwatch()
     await asyncio.gather(*(start(number) for number in range(count)))
     accepted = watch.rate(count)
-    watch = PeerStopwatch()
+    watch = Stopwatch()
     # Nothing leaves the process of the workflow, so there is nothing to keep out of its sandbox.
     runner = UnsandboxedWorkflowRunner()
     async with Worker(client, task_queue=QUEUE, workflows=[Noop], workflow_runner=runner):

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Quick = Annotated[
+    bool,
+    cyclopts.Parameter(help="Small numbers: shows that everything runs, not how fast."),
+]
+Only = Annotated[
+    tuple[str, ...],
+    cyclopts.Parameter(help="Run only these arms; may be given several times."),
+]
+
 bench_app = cyclopts.App(
     name="bench", help="Measure postdate against its promises, on a PostgreSQL of its own."
 )
@@ -92,102 +101,71 @@ def everything(
 @bench_app.command
 def jobs(
     *,
-    count: int = 40_000,
-    rounds: int = 3,
-    only: list[str] | None = None,
+    count: Annotated[
+        int, cyclopts.Parameter(help="Jobs of each arm that runs them as fast as it can.")
+    ] = 40_000,
+    rounds: Annotated[
+        int,
+        cyclopts.Parameter(help="How often each side of a comparison takes its turn; medians."),
+    ] = 3,
+    only: Only = (),
 ) -> None:
-    """Measure jobs side by side with pgqueuer, procrastinate and other peers, and with bare SQL.
+    """Measure jobs side by side with pgqueuer, procrastinate and other peers, and with bare SQL."""
+    from postdate.bench.job import SUITE, JobPlan
 
-    Parameters
-    ----------
-    count
-        Jobs of each arm that runs them as fast as it can.
-    rounds
-        How often each side of a comparison takes its turn; the figures are medians.
-    only
-        Run only these arms; may be given several times.
-
-    """
-    from postdate.bench.job import JobPlan, run
-
-    _measure(run(JobPlan(count=count, rounds=rounds), only or []))
+    _measure(SUITE.run(JobPlan(count=count, rounds=rounds), only))
 
 
 @bench_app.command
 def payments(
-    *, quick: bool = False, pgledger: Path | None = None, only: list[str] | None = None
+    *,
+    quick: Quick = False,
+    pgledger: Annotated[
+        Path | None, cyclopts.Parameter(help="A checkout of pgledger, to be measured too.")
+    ] = None,
+    only: Only = (),
 ) -> None:
-    """Measure payments side by side with naive transactions, pgledger, and bare SQL.
-
-    Parameters
-    ----------
-    quick
-        Small numbers: shows that everything runs, not how fast.
-    pgledger
-        A checkout of pgledger, to be measured too.
-    only
-        Run only these arms; may be given several times.
-
-    """
+    """Measure payments side by side with naive transactions, pgledger, and bare SQL."""
     from dataclasses import replace
 
-    from postdate.bench.payment import run
-    from postdate.bench.payment_plan import QUICK, PaymentPlan
+    from postdate.bench.payment import SUITE
 
-    plan = replace(QUICK if quick else PaymentPlan(), pgledger=pgledger)
-    _measure(run(plan, only or []))
+    plan = replace(SUITE.quick if quick else SUITE.plan, pgledger=pgledger)
+    _measure(SUITE.run(plan, only))
 
 
 @bench_app.command
-def pending(*, timers: int = 10_000_000, quick: bool = False) -> None:
-    """Measure claims, settling, reads and vacuum beside few and beside many pending timers.
-
-    Parameters
-    ----------
-    timers
-        How many are many. A hundred million take about 25 GB of disk while it runs.
-    quick
-        Small numbers: shows that everything runs, not how fast.
-
-    """
+def pending(
+    *,
+    timers: Annotated[
+        int,
+        cyclopts.Parameter(
+            help="How many are many. A hundred million take about 25 GB of disk while it runs."
+        ),
+    ] = 10_000_000,
+    quick: Quick = False,
+) -> None:
+    """Measure claims, settling, reads and vacuum beside few and beside many pending timers."""
     from dataclasses import replace
 
-    from postdate.bench.pending import FEW, QUICK, PendingPlan, run
+    from postdate.bench.pending import FEW, SUITE
 
     if timers < 2 * FEW:
         raise StartError(f"--timers must be at least {2 * FEW}, to compare with {FEW}")
-    _measure(run(QUICK if quick else replace(PendingPlan(), timers=timers)))
+    _measure(SUITE.run(SUITE.quick if quick else replace(SUITE.plan, timers=timers)))
 
 
 @bench_app.command
-def schedules(*, quick: bool = False, only: list[str] | None = None) -> None:
-    """Measure schedules: many due at one instant, and many that are not due.
+def schedules(*, quick: Quick = False, only: Only = ()) -> None:
+    """Measure schedules: many due at one instant, and many that are not due."""
+    from postdate.bench.schedule import SUITE
 
-    Parameters
-    ----------
-    quick
-        Small numbers: shows that everything runs, not how fast.
-    only
-        Run only these arms; may be given several times.
-
-    """
-    from postdate.bench.schedule import QUICK, SchedulePlan, run
-
-    _measure(run(QUICK if quick else SchedulePlan(), only or []))
+    _measure(SUITE.run(SUITE.quick if quick else SUITE.plan, only))
 
 
 @bench_app.command
-def events(*, quick: bool = False, only: list[str] | None = None) -> None:
-    """Measure events and queues: sealing, delivery to NATS, lag, idle subscriptions.
+def events(*, quick: Quick = False, only: Only = ()) -> None:
+    """Measure events and queues: sealing, delivery to NATS, lag, idle subscriptions."""
+    from postdate.bench.event import SUITE
 
-    Parameters
-    ----------
-    quick
-        Small numbers: shows that everything runs, not how fast.
-    only
-        Run only these arms; may be given several times.
-
-    """
-    from postdate.bench.event import QUICK, EventPlan, run
-
-    _measure(run(QUICK if quick else EventPlan(), only or []))
+    _measure(SUITE.run(SUITE.quick if quick else SUITE.plan, only))
