@@ -3,16 +3,20 @@
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from postdate.delivery.tls import tls_context
-from postdate.model.destination.broker_url import check_broker_url
-from postdate.model.destination.target import Networks
+from postdate.model.destination.broker_url import BrokerUrl, check_broker_url, parse_broker_url
+from postdate.model.destination.target import Malformed, Networks
 from postdate.model.error import Code, Refusal
 
 T = TypeVar("T")
+
+CONNECT_SECONDS: Final = 3
+"""How long a connection of a client library may take to open."""
+
 Text = Annotated[str, msgspec.Meta(max_length=2048)]
 
 
@@ -131,6 +135,14 @@ class BrokerKind(msgspec.Struct, frozen=True):
     def read(self, config: Mapping[str, Any]) -> QueueSettings:
         """Return the settings in their own type; raise msgspec.ValidationError."""
         return msgspec.convert(dict(config), self.settings)
+
+
+def read_url(url: str, ports: Mapping[str, int]) -> BrokerUrl:
+    """Take a broker's URL apart; raise RejectedError for one that cannot be read."""
+    found = parse_broker_url(url, ports)
+    if isinstance(found, Malformed):
+        raise RejectedError("invalid_url", found.reason)
+    return found
 
 
 def refuse_url(

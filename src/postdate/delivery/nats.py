@@ -25,6 +25,7 @@ from nats.errors import (
 from nats.errors import Error as NatsError
 
 from postdate.delivery.broker import (
+    CONNECT_SECONDS,
     Access,
     BrokerKind,
     DeliveryInDoubtError,
@@ -36,15 +37,15 @@ from postdate.delivery.broker import (
     QueueSettings,
     RejectedError,
     Text,
+    read_url,
     refuse_authority,
 )
 from postdate.delivery.guard import TargetRefusedError
 from postdate.delivery.tls import tls_context
-from postdate.model.destination.broker_url import check_broker_url, parse_broker_url
-from postdate.model.destination.target import URL_CHARACTERS, Malformed
+from postdate.model.destination.broker_url import check_broker_url
+from postdate.model.destination.target import URL_CHARACTERS
 from postdate.model.error import Code, Refusal
 
-CONNECT_SECONDS: Final = 3
 PORTS: Final = {"nats": 4222, "tls": 4222}
 MAX_SERVERS: Final = 16
 GATHER_SECONDS: Final = 0.002
@@ -295,9 +296,7 @@ async def _open(settings: NatsSettings, access: Access) -> QueueBroker:
 
 def _url(server: str) -> str:
     """Write a server's address from its parts, as the library wants it."""
-    url = parse_broker_url(_with_scheme(server), PORTS)
-    if isinstance(url, Malformed):
-        raise RejectedError("invalid_url", url.reason)
+    url = read_url(_with_scheme(server), PORTS)
     host = f"[{url.host}]" if isinstance(url.host, IPv6Address) else url.host
     return f"{url.scheme}://{host}:{url.port}"
 
@@ -311,13 +310,8 @@ def _refuse(settings: NatsSettings, permitted: Permitted) -> Refusal | None:
         url = _with_scheme(server)
         if refusal := check_broker_url(url, PORTS, permitted.networks):
             return refusal
-        parsed = parse_broker_url(url, PORTS)
-        if (
-            isinstance(parsed, Malformed)
-            or parsed.path
-            or parsed.user
-            or parsed.password is not None
-        ):
+        parsed = read_url(url, PORTS)
+        if parsed.path or parsed.user or parsed.password is not None:
             return Refusal(
                 Code.INVALID_FIELD,
                 "A server is written nats://host:port; `user`, `password` and `token` are fields.",

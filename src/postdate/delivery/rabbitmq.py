@@ -24,6 +24,7 @@ from aiormq.connection import TransportFactory
 from yarl import URL
 
 from postdate.delivery.broker import (
+    CONNECT_SECONDS,
     Access,
     BrokerKind,
     DeliveryInDoubtError,
@@ -35,14 +36,12 @@ from postdate.delivery.broker import (
     RejectedError,
     Text,
     UrlSettings,
+    read_url,
     refuse_url,
 )
 from postdate.delivery.tls import tls_context
-from postdate.model.destination.broker_url import parse_broker_url
-from postdate.model.destination.target import Malformed
 from postdate.model.error import Refusal
 
-CONNECT_SECONDS: Final = 3
 PORTS: Final = {"amqp": 5672, "amqps": 5671}
 USER: Final = "guest"
 SHORT_BYTES: Final = 255
@@ -120,14 +119,12 @@ async def _open(settings: RabbitSettings, access: Access) -> QueueBroker:
     connection.kwargs["transport_factory"] = _RabbitTransport(access.dial, settings.ca_pem)
     try:
         return await _connect(connection, settings.exchange)
-    except (AuthenticationError, ProbableAuthenticationError) as error:
+    except BaseException as error:
         await connection.close()
-        raise RejectedError("credentials_refused", str(error)) from error
-    except ChannelNotFoundEntity as error:
-        await connection.close()
-        raise RejectedError("exchange_missing", str(error)) from error
-    except BaseException:
-        await connection.close()
+        if isinstance(error, AuthenticationError | ProbableAuthenticationError):
+            raise RejectedError("credentials_refused", str(error)) from error
+        if isinstance(error, ChannelNotFoundEntity):
+            raise RejectedError("exchange_missing", str(error)) from error
         raise
 
 
@@ -139,9 +136,7 @@ async def _connect(connection: aio_pika.Connection, name: str) -> RabbitBroker:
 
 
 def _url(settings: RabbitSettings) -> URL:
-    url = parse_broker_url(settings.url, PORTS)
-    if isinstance(url, Malformed):
-        raise RejectedError("invalid_url", url.reason)
+    url = read_url(settings.url, PORTS)
     virtual_host = "" if url.path == "/" else url.path
     return URL.build(
         scheme=url.scheme,

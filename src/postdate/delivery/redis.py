@@ -25,6 +25,7 @@ from redis.exceptions import (
 from redis.retry import Retry
 
 from postdate.delivery.broker import (
+    CONNECT_SECONDS,
     Access,
     BrokerKind,
     DeliveryInDoubtError,
@@ -35,14 +36,12 @@ from postdate.delivery.broker import (
     QueueBroker,
     RejectedError,
     UrlSettings,
+    read_url,
     refuse_url,
 )
 from postdate.delivery.tls import tls_context
-from postdate.model.destination.broker_url import BrokerUrl, parse_broker_url
-from postdate.model.destination.target import Malformed
 from postdate.model.error import Code, Refusal
 
-CONNECT_SECONDS: Final = 3
 PORTS: Final = {"redis": 6379, "rediss": 6379}
 MAX_DATABASE: Final = 4
 """Most digits of a database's number."""
@@ -116,19 +115,16 @@ async def _open(settings: RedisSettings, access: Access) -> QueueBroker:
     client = _client(settings, access.dial)
     try:
         await client.ping()
-    except (AuthenticationError, NoPermissionError) as error:
+    except BaseException as error:
         await client.aclose()
-        raise RejectedError("credentials_refused", str(error)) from error
-    except BaseException:
-        await client.aclose()
+        if isinstance(error, AuthenticationError | NoPermissionError):
+            raise RejectedError("credentials_refused", str(error)) from error
         raise
     return RedisBroker(client, settings.max_length)
 
 
 def _client(settings: RedisSettings, dial: Dial) -> Client:
-    url = parse_broker_url(settings.url, PORTS)
-    if isinstance(url, Malformed):
-        raise RejectedError("invalid_url", url.reason)
+    url = read_url(settings.url, PORTS)
     pool = ConnectionPool(
         connection_class=_Connection,
         host=str(url.host),
@@ -148,8 +144,7 @@ def _client(settings: RedisSettings, dial: Dial) -> Client:
 def _refuse(settings: RedisSettings, permitted: Permitted) -> Refusal | None:
     if refusal := refuse_url(settings, PORTS, permitted):
         return refusal
-    url = parse_broker_url(settings.url, PORTS)
-    if isinstance(url, BrokerUrl) and not _is_database(url.path):
+    if not _is_database(read_url(settings.url, PORTS).path):
         return Refusal(Code.INVALID_FIELD, "The path is the number of a database.", "config")
     return None
 
