@@ -9,7 +9,7 @@ import msgspec
 
 from postdate.chaos import database as store
 from postdate.chaos.broker import Broker
-from postdate.chaos.evidence import Evidence
+from postdate.chaos.evidence import Evidence, RunFindings
 from postdate.chaos.history import RUN, read
 from postdate.chaos.life import foreign_canaries
 from postdate.chaos.plan import ChaosPlan
@@ -21,19 +21,12 @@ LEFT: Final = "left"
 MESSAGES: Final = "messages.jsonl"
 
 
-class RunFacts(msgspec.Struct, kw_only=True):
+class RunFacts(RunFindings, kw_only=True):
     """What is known of a run beside its history and the rows of its tenants."""
 
     plan: ChaosPlan
     left: int = 0
     """How many were open after the last fault."""
-    drained_seconds: float | None = None
-    probe_seconds: list[float] = []
-    proof: list[str] = []
-    links: int = 0
-    anchored: int = 0
-    chain: list[str] = []
-    leaks: list[str] = []
 
 
 async def collect(
@@ -87,12 +80,10 @@ def evidence_of(home: Path) -> tuple[ChaosPlan, Iterator[Evidence]]:
 
 def _parts(home: Path, facts: RunFacts) -> Iterator[Evidence]:
     run_lines = list(read(home / "history" / f"{RUN}.jsonl"))
+    found = {name: getattr(facts, name) for name in RunFindings.__struct_fields__}
     yield Evidence(
         lines=run_lines, left=store.Snapshot(), open_at_first=facts.left,
-        drain_seconds=facts.plan.calm_seconds(facts.left),
-        drained_seconds=facts.drained_seconds, probe_seconds=facts.probe_seconds,
-        proof=facts.proof, links=facts.links, anchored=facts.anchored, chain=facts.chain,
-        leaks=facts.leaks,
+        drain_seconds=facts.plan.calm_seconds(facts.left), **found,
     )  # fmt: skip
     for directory in sorted((home / LEFT).iterdir()):
         yield Evidence(

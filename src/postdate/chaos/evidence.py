@@ -43,17 +43,9 @@ class AcceptedItem(msgspec.Struct, frozen=True):
     """When it was asked for by the clock of the machine, which is also the database's."""
 
 
-class Evidence(msgspec.Struct, kw_only=True, dict=True):
-    """Everything the checkers look at; they ask nobody else."""
+class RunFindings(msgspec.Struct, kw_only=True):
+    """What is known of a run as a whole: how it calmed down, and what the programs say of it."""
 
-    lines: list[Line]
-    left: Snapshot
-    run_lines: list[Line] = []
-    """What belongs to no tenant, when this is about one."""
-    of_run: bool = True
-    """Whether recovery and chain are told here, too."""
-    open_at_first: int = 0
-    drain_seconds: float = 0.0
     drained_seconds: float | None = None
     """How long it took until nothing was open; None when something still is."""
     probe_seconds: list[float] = []
@@ -64,8 +56,21 @@ class Evidence(msgspec.Struct, kw_only=True, dict=True):
     anchored: int = 0
     chain: list[str] = []
     """What the proof finds wrong with the chains."""
-    messages: list[tuple[str, str, str]] = []
     leaks: list[str] = []
+
+
+class Evidence(RunFindings, kw_only=True, dict=True):
+    """Everything the checkers look at; they ask nobody else."""
+
+    lines: list[Line]
+    left: Snapshot
+    run_lines: list[Line] = []
+    """What belongs to no tenant, when this is about one."""
+    of_run: bool = True
+    """Whether recovery and chain are told here, too."""
+    open_at_first: int = 0
+    drain_seconds: float = 0.0
+    messages: list[tuple[str, str, str]] = []
 
     @cached_property
     def faults(self) -> list[tuple[float, float]]:

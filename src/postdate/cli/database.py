@@ -8,7 +8,7 @@ import uvloop
 from postdate.model.error import Code, refuse
 from postdate.node import database_address, log
 from postdate.node.settings import ProcessSettings, load
-from postdate.store.connection.database import Database
+from postdate.store.connection.database import Connection, Database
 from postdate.store.tenant import tenant as tenant_store
 
 T = TypeVar("T")
@@ -25,6 +25,16 @@ def with_database(act: Callable[[Database], Awaitable[T]]) -> T:
 
     settings = configured()
     return uvloop.run(run())
+
+
+def read_database(read: Callable[[Connection], Awaitable[T]]) -> T:
+    """Open the database that is running, and read from it over one connection."""
+
+    async def run(database: Database) -> T:
+        async with database.connection() as connection:
+            return await read(connection)
+
+    return with_database(run)
 
 
 def configured() -> ProcessSettings:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import cyclopts
 
-from postdate.cli.database import with_database
+from postdate.cli.database import read_database, with_database
 from postdate.cli.output import show
 from postdate.model.error import Code, refuse
 from postdate.store.connection.database import Database
@@ -25,12 +25,7 @@ history_app = cyclopts.App(name="history", help="List, detach, drop and mend wee
 @history_app.command(name="list")
 def history_list() -> None:
     """List every week of every table of facts, with its size."""
-
-    async def run(database: Database) -> list[store.PartitionRow]:
-        async with database.connection() as connection:
-            return await store.page(connection)
-
-    show(with_database(run))
+    show(read_database(store.page))
 
 
 @history_app.command(name="detach")

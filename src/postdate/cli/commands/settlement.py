@@ -1,10 +1,8 @@
 """`postdate settlement`: stop settling payments on every node, and let it go on."""
 
-from typing import Any
-
 import cyclopts
 
-from postdate.cli.database import with_database
+from postdate.cli.database import read_database, with_database
 from postdate.cli.output import show
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.model.error import Code, RefusedError, refuse
@@ -21,13 +19,8 @@ settlement_app = cyclopts.App(
 @settlement_app.command(name="status")
 def status() -> None:
     """Say whether payments are being settled."""
-
-    async def run(database: Database) -> dict[str, Any]:
-        async with database.connection() as connection:
-            reason = await setting_store.find(connection, STOPPED)
-        return {"running": not reason, "reason": reason or None}
-
-    show(with_database(run))
+    reason = read_database(lambda connection: setting_store.find(connection, STOPPED))
+    show({"running": not reason, "reason": reason or None})
 
 
 @settlement_app.command(name="stop")

@@ -7,7 +7,7 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from postdate.cli.database import MAX_ROWS, tenant_number, with_database
+from postdate.cli.database import MAX_ROWS, read_database, tenant_number, with_database
 from postdate.cli.output import show
 from postdate.intake.tenant.client_role import SCOPES, ClientRoles
 from postdate.intake.tenant.halt import FreezeWindow, Halting
@@ -44,12 +44,7 @@ def tenant_create(name: str, *, test: Test = False, clock_at: ClockAt = None) ->
 @tenant_app.command(name="list")
 def tenant_list() -> None:
     """List the tenants."""
-
-    async def run(database: Database) -> list[tenant_store.TenantRow]:
-        async with database.connection() as connection:
-            return await tenant_store.page(connection, "", MAX_ROWS)
-
-    show(with_database(run))
+    show(read_database(lambda connection: tenant_store.page(connection, "", MAX_ROWS)))
 
 
 def _halt(name: str, act: Callable[[Halting, int], Awaitable[list[Halt]]]) -> None:
@@ -110,12 +105,7 @@ def tenant_thaw(name: str) -> None:
 @tenant_app.command(name="halts")
 def tenant_halts() -> None:
     """List the tenants that stand still, or will."""
-
-    async def run(database: Database) -> list[Halt]:
-        async with database.connection() as connection:
-            return await halt_store.load(connection)
-
-    show(with_database(run))
+    show(read_database(halt_store.load))
 
 
 @tenant_app.command(name="bind-role")
@@ -132,13 +122,10 @@ def tenant_bind_role(
     max_amount: int | None = None,
 ) -> None:
     """Let a login role of this PostgreSQL use enqueue, schedule_payment and cancel for a tenant."""
-
-    async def run(database: Database) -> str | None:
-        return await ClientRoles(database).bind(
-            role, tenant, scope, list(account) or None, max_amount
-        )
-
-    left = with_database(run)
+    accounts = list(account) or None
+    left = with_database(
+        lambda database: ClientRoles(database).bind(role, tenant, scope, accounts, max_amount)
+    )
     show({"role": role, "tenant": tenant, "still_to_run": left})
 
 
@@ -152,12 +139,7 @@ def tenant_unbind_role(role: str) -> None:
 @tenant_app.command(name="roles")
 def tenant_roles() -> None:
     """List the login roles that speak for tenants."""
-
-    async def run(database: Database) -> list[role_store.ClientRole]:
-        async with database.connection() as connection:
-            return await role_store.page(connection, MAX_ROWS)
-
-    show(with_database(run))
+    show(read_database(lambda connection: role_store.page(connection, MAX_ROWS)))
 
 
 def _utc(at: datetime) -> datetime:
