@@ -4,6 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from postdate.ledger.prove import attached_range
@@ -18,6 +19,7 @@ from postdate.store.operate import vital
 from postdate.store.proof import proof as proof_store
 from postdate.store.proof import prove as store
 from postdate.store.proof.prove import LedgerFinding
+from postdate.store.shard import commits
 
 log = Log()
 
@@ -71,7 +73,9 @@ class Prover:
         async with self._database.write() as connection:
             await store.remember_accounts(connection, [bucket], where.floor)
         async with self._database.connection() as connection:
-            events, broken = await prove_chains(connection, [bucket], self._walk)
+            events, broken = await prove_chains(
+                connection, [bucket], self._walk, partial(commits.wait_complete, self._database)
+            )
         found += broken
         self._report(bucket, found)
         self._meter.proved(self._clock() - began, events)

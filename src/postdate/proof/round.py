@@ -98,18 +98,29 @@ async def _unsealed(connection: Connection, where: Range) -> list[LedgerFinding]
     return [chain_finding(slipped_in(*each)) for each in found]
 
 
+async def _not_sharded() -> None:
+    """Wait for no other database node: there is none."""
+
+
 async def prove_chains(
-    connection: Connection, buckets: Sequence[int], walk: Callable[[int], int]
+    connection: Connection,
+    buckets: Sequence[int],
+    walk: Callable[[int], int],
+    wait_complete: Callable[[], Awaitable[None]] = _not_sharded,
 ) -> tuple[int, list[LedgerFinding]]:
     """Prove what was sealed since the last time, and go over some of the rest once more.
 
     `walk` says how many of so many proved events that is. Gives how many events were compared.
+    What a chain holds may come from a node whose commit another one does not show yet:
+    `wait_complete` waits for that.
     """
     found: list[LedgerFinding] = []
     events = 0
     floor = await seal.floor(connection, "event")
     starts = await seal.starts(connection)
-    for chain in await proof_store.chains(connection, buckets):
+    chains = await proof_store.chains(connection, buckets)
+    await wait_complete()
+    for chain in chains:
         tenant_id = chain.end.tenant_id
         start = starts.get(tenant_id) or Chain(tenant_id, 0, GENESIS)
         count, broken = await _prove_chain(connection, chain, start, floor, walk)

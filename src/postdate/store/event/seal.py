@@ -13,8 +13,6 @@ from postdate.model.event.event import EventFilter, EventPage, Sealed
 from postdate.model.ids import BUCKETS, MAX_ID, bucket_of, unix_ms_of
 from postdate.store.connection.database import LONG_SECONDS, Connection, lift_time_limits
 from postdate.store.connection.query import Reader, fetch_all, query
-from postdate.store.shard import shard
-from postdate.store.shard.gathered import gathered
 
 MAX_ROWS: Final = 100
 """The most rows of the outbox that one look takes of a bucket, however few events each holds."""
@@ -297,11 +295,7 @@ async def unsealed(connection: Connection, part: FactWindow, limit: int) -> list
     asked = (part.tenant_id, part.buckets, limit, part.since, part.below)
     async with AsyncExitStack() as stack:
         if not connection.is_in_transaction():
-            sharded = await shard.is_spread(connection)
             await stack.enter_async_context(connection.transaction())
-            if sharded:
-                await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                connection = await gathered(connection)
         # This reads every event, which takes as long as it takes.
         await lift_time_limits(connection)
         await connection.execute("SET LOCAL enable_seqscan = on")

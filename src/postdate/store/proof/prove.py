@@ -16,6 +16,7 @@ from postdate.store.connection.error import (
     TransientError,
 )
 from postdate.store.connection.query import query
+from postdate.store.shard.commits import held_up
 from postdate.store.shard.gathered import gathered
 
 CHECKS: Final = (
@@ -212,15 +213,24 @@ class Range(msgspec.Struct, frozen=True):
 async def snapshot(database: Database) -> AsyncIterator[Connection]:
     """Open one view of the whole database, which nothing that happens meanwhile changes."""
     async with database.connection() as connection:
-        begin = "prove_begin_gathered" if database.sharded else "prove_begin"
-        await connection.execute(query(begin))
-        await connection.execute(query("prove_freely"))
-        await lift_time_limits(connection)
         try:
-            yield await gathered(connection) if database.sharded else connection
+            if database.sharded:
+                async with held_up(database):
+                    await _begin(connection, "prove_begin_gathered")
+                    seen: Connection = await gathered(connection)
+            else:
+                await _begin(connection, "prove_begin")
+                seen = connection
+            yield seen
         finally:
             if not connection.is_closed():
                 await connection.execute("ROLLBACK")
+
+
+async def _begin(connection: Connection, begin: str) -> None:
+    await connection.execute(query(begin))
+    await connection.execute(query("prove_freely"))
+    await lift_time_limits(connection)
 
 
 async def guard(connection: Connection) -> None:

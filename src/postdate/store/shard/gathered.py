@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import asyncpg
 
+from postdate.store.connection.database import LONG_SECONDS
 from postdate.store.connection.pooled import PooledConnection
 from postdate.store.connection.query import query
 
@@ -76,8 +77,8 @@ class GatheredConnection(PooledConnection):
                 f"CREATE TEMP TABLE {name} (LIKE postdate.{name} INCLUDING INDEXES) ON COMMIT DROP"
             )
             copied = f"SELECT * FROM postdate.{name}"  # noqa: S608 - our own tables
-            await super().execute(f"INSERT INTO pg_temp.{name} {copied}")
-            await super().execute(f"ANALYZE pg_temp.{name}")
+            await super().execute(f"INSERT INTO pg_temp.{name} {copied}", timeout=LONG_SECONDS)
+            await super().execute(f"ANALYZE pg_temp.{name}", timeout=LONG_SECONDS)
             self._gathered.add(name)
         return _SOURCE.sub(self._read_copy, text)
 

@@ -92,6 +92,7 @@ async def admit_nodes(connection: DatabaseSession) -> None:
                 await connection.execute(
                     f"ALTER ROLE {role} IN DATABASE {database} SET {name} = '{value}'"
                 )
+        await connection.fetch(query("shard_admit_to_commits"))
     except PermissionDeniedError as error:
         raise StartError(
             f"this login may not set the roles up for Citus ({error}): run it as a superuser once"

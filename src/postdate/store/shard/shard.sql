@@ -87,3 +87,21 @@ SELECT bucket::integer, n.groupid, n.nodename, n.nodeport
            BETWEEN s.shardminvalue::integer AND s.shardmaxvalue::integer
   JOIN pg_dist_placement p ON p.shardid = s.shardid
   JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
+
+-- name: shard_admit_to_commits
+-- Let the owner lock the table in which Citus writes commits down (`shard_hold_commits`): Citus
+-- admits to that who may change it.
+SELECT run_command_on_all_nodes(
+       'GRANT UPDATE ON pg_catalog.pg_dist_transaction TO postdate_owner')
+
+-- name: shard_wait_briefly
+-- Others wait behind a lock that is waited for: not for longer than a halt makes them wait.
+SET LOCAL lock_timeout = '1s'
+
+-- name: shard_hold_commits
+SELECT shard_hold_commits()
+
+-- name: shard_hold_commits_there
+-- At each node that holds shards, within the transaction that Citus has there for ours; one that
+-- holds several is asked for each.
+SELECT sum(shard_hold_commits())::bigint FROM outbox_lock
