@@ -75,7 +75,7 @@ async def test_a_problem_has_its_shape(running: Running) -> None:
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json == {
         "type": "/docs/errors#conflict",
-        "title": "It is not in a state that allows this",
+        "title": "The current status does not allow this",
         "status": 409,
         "detail": "It is done.",
         "code": "conflict",

@@ -55,7 +55,7 @@ async def test_jobs_from_the_command_line(api: Api) -> None:
         (["account", "get", "nobody"], 3, "not_found"),
         (["payment", "schedule", "a", "a", "5", "--delay-seconds", "5"], 2, "["),
         (["job", "create", "--payload", "{"], 2, "not JSON"),
-        (["job", "cancel-many"], 2, "say which jobs"),
+        (["job", "cancel-many"], 2, "give a filter"),
         (["job", "reschedule", "x"], 2, "--run-at or --delay-seconds"),
         (["job", "list", "--time", "soon"], 2, "--time takes one of"),
         (["job", "create", "--watch"], 2, "--watch repeats"),
@@ -179,7 +179,7 @@ async def test_many_jobs_are_counted_first_and_changed_only_with_yes(api: Api) -
     dry = await run(api, "job", "cancel-many", *which, "--dry-run")
     assert (dry.code, dry.out["matched"], dry.out["changed"]) == (0, {"PENDING": 3}, 0)
     unasked = await run(api, "job", "cancel-many", *which)
-    assert (unasked.code, "cancel 3 jobs: give --yes" in unasked.err) == (2, True)
+    assert (unasked.code, "cancel 3 jobs: pass --yes" in unasked.err) == (2, True)
     to = ("--run-at", "2035-01-01T00:00:00Z", "--due-before", "2034-01-01T00:00:00Z", "--yes")
     moved = await run(api, "job", "reschedule-many", *which, *to)
     assert (moved.code, moved.out) == (0, {"matched": 3, "changed": 3})

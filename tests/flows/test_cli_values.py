@@ -50,7 +50,7 @@ MISTAKES = [
     (["schedule", "create", "--cron", "@daily", "--roll", "next"], "modified_following"),
     (["job", "resolve", "j", "maybe"], '"completed", "failed", "retry"'),
     (["lane", "change", "mail", "--max-running", "many"], "not a whole number such as 25 or none"),
-    (["lane", "change", "mail"], "say what is to be changed"),
+    (["lane", "change", "mail"], "give at least one option to change"),
     (["job", "create", "--url", "http://x", "--queue", "q"], "one of --url, --destination"),
     (["payment", "schedule", "a", "b", "5"], "give either --scheduled-time or --delay-seconds"),
     (["schedule", "create", "--cron", "@daily", "--amount", "5"], "a payment needs --from-account"),

@@ -52,7 +52,7 @@ async def test_from_a_lane_to_its_effect_to_the_change_and_back(page: Page, api:
     assert (await api.call("GET", "/lanes/mail")).body["rate_per_second"] == 0.5
     await page.get_by_role("link", name="Undo…").click()
     await page.get_by_role("button", name="Undo the changes").click()
-    await expect(page.locator("#progress")).to_contain_text("taken back")
+    await expect(page.locator("#progress")).to_contain_text("undone")
     assert (await api.call("GET", "/lanes/mail")).body["rate_per_second"] is None
 
 

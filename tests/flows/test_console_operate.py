@@ -146,7 +146,7 @@ async def test_a_node_that_fell_silent_is_a_problem(browser: Browser) -> None:
     )
     try:
         await browser.sign_in(await operator_key(api))
-        assert "Node lost-node is silent." in (await browser.get("/nodes")).text
+        assert "Node lost-node has stopped reporting." in (await browser.get("/nodes")).text
         assert "it ended without signing off" in (await browser.get(f"/nodes/{gone}")).text
     finally:
         await api.node.database.writer.execute("DELETE FROM node WHERE node_id = $1", gone)

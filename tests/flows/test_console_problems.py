@@ -155,7 +155,7 @@ async def money_problems(api: Api) -> list[Problem]:
     return [
         (
             "money 1 payment could not be settled",
-            "in a way that does not pass by itself",
+            "for a reason that does not go away by itself",
             "Decide",
             pressed(f"/payments/{parked}", "cancel"),
             True,
@@ -228,8 +228,8 @@ async def work_problems(api: Api) -> list[Problem]:
         ("failing 1 job accepted in the last 24 h failed permanently", "Every attempt failed",
          "Redrive", pressed(f"/jobs/{dead}", "redrive"), False),
         ("note Lane mail is paused", "deploy.", "Resume", pressed(), True),
-        ("stopped was broken off while it was applied", "0 of 1 changes stand", "Go on or undo",
-         pressed(f"/change-sets/{half}", "apply"), True),
+        ("stopped was interrupted while it was applied", "0 of 1 changes are applied",
+         "Continue or undo", pressed(f"/change-sets/{half}", "apply"), True),
         ("stopped 1 schedule set aside because of an error", "the error that ended its last run",
          "See the errors", pressed(f"/schedules/{aside}", "resume"), True),
     ]  # fmt: skip
@@ -349,7 +349,10 @@ async def cluster_troubles(api: Api) -> list[Problem]:
             f"lost-{number:02}",
         )
     api.node.overdue._meter.now([Overdue("event", (3, -1), "an event", 25.0, None)])
-    other_hands, role = "changed by other hands", "all of them have ended or are cut off"
+    other_hands, role = (
+        "Somebody else changed rows",
+        "all have stopped or cannot reach the database",
+    )
     again = "Run it again for details"
     return [
         ("money round of proofs reported 2 findings", other_hands, again, shows("Accounts"), False),
@@ -359,7 +362,7 @@ async def cluster_troubles(api: Api) -> list[Problem]:
         ("stopped No node with the role worker", role, "See the nodes", shows("lost-00"), False),
         ("money No node with the role settlement", role, "See the nodes", shows("Nodes"), False),
         ("stopped No node with the role publisher", role, "See the nodes", shows("Nodes"), False),
-        ("failing Node lost-00 is silent", "without signing off", "See its last calls",
+        ("failing Node lost-00 has stopped reporting", "without signing off", "See its last calls",
          shows("lost-00"), False),
         ("failing 1 more node silent", "", "See them", shows("lost-10"), False),
         ("stopped Overdue: unsealed events", "No stage has touched it", "See what is alive",

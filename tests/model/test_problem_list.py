@@ -150,7 +150,7 @@ def test_the_operator_is_told_of_books_roles_and_silent_nodes_money_first() -> N
         (Severity.MONEY, "No node with the role settlement is alive."),
         (Severity.STOPPED, "Overdue: due jobs: nobody has touched 3 of them for 90 s."),
         (Severity.STOPPED, "No node with the role publisher is alive."),
-        (Severity.FAILING, "Node gone is silent."),
+        (Severity.FAILING, "Node gone has stopped reporting."),
     ]
     assert found[-1].since == ago(300)
     assert all((RUNBOOKS / f"{each.runbook}.md").is_file() for each in found)

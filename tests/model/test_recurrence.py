@@ -165,7 +165,7 @@ def test_an_end_at_the_start_leaves_one_run() -> None:
     _check(Rule(cron="0 9 * * *", start_at=both, end_at=both), EARLY)
     with pytest.raises(RefusedError, match=r"No occurrence runs between now and 2026-01-01"):
         _check(Rule(cron="0 8 * * *", start_at=both, end_at=both), EARLY)
-    with pytest.raises(RefusedError, match="The end lies before the start"):
+    with pytest.raises(RefusedError, match="The end is before the start"):
         _check(Rule(cron="0 9 * * *", start_at=both, end_at=both - SECOND), EARLY)
 
 

@@ -39,7 +39,7 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     more: bool | None
     changed: int | None
     restored: int | None
-    """How many cancelled payments undoing has made anew; the items name them."""
+    """How many cancelled payments the undo has created again; the items name them."""
     left: list[str]
     """What undoing has left as it is, and why, the first 20."""
     left_count: int | None

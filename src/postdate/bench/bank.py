@@ -81,12 +81,12 @@ class Bank:
                 raise RuntimeError("a payment was refused")
 
     async def count_endings(self) -> PaymentLateness:
-        """Sum up what became of the payments."""
+        """Sum up the results of the payments."""
         async with self.testbed.superuser() as connection:
             return await store.lateness(connection, self.tenant_id)
 
     async def drained(self, count: int) -> PaymentLateness:
-        """Wait until so many have ended, at most for a while; sum up what became of them."""
+        """Wait for a while until a number of payments have ended; sum up their results."""
         deadline = time.monotonic() + DRAIN_SECONDS
         while True:
             ended = await self.count_endings()

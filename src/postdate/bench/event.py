@@ -158,7 +158,7 @@ class Source:
         return cls(at, tenant_id)
 
     async def record(self, count: int) -> None:
-        """Commit so many events of as many subjects, a thousand at a time."""
+        """Commit a number of events of as many subjects, a thousand at a time."""
         for first in range(0, count, BATCH):
             buckets = [n % BUCKETS for n in range(min(BATCH, count - first))]
             subjects = new_ids(buckets, self._database.unix_ms())

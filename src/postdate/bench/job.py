@@ -35,7 +35,7 @@ LIMIT: Final = "limit: bare claim + delete"
 MAX_PINNED: Final = 400_000
 LOADED_SECONDS: Final = 10
 WHOLE_IDLE: Final = 8000
-"""From so many jobs of a plan on, an idle server is watched for the whole time."""
+"""From this many jobs of a plan on, an idle server is watched for the whole time."""
 
 EXECUTE_MICROSECONDS: Final = (20, 36)
 """The most that executing a job may take of Python and of PostgreSQL."""
@@ -104,7 +104,7 @@ class _Ours(NamedTuple):
 
 
 async def _ours(at: Testbed, count: int) -> _Ours:
-    """Accept and run so many jobs; return both rates, and the WAL bytes of each job."""
+    """Accept and run a number of jobs; return both rates, and the WAL bytes of each job."""
     lane, adding, worker = await at.lane(), Accepting(at), Bench(at, "worker")
     before, watch = await at.wal(), Stopwatch()
     await adding.add(lane, [None] * count)

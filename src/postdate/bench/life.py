@@ -32,7 +32,7 @@ PAYMENT_GOAL: Final = LifeGoal(2800, 1500)
 
 
 async def job(at: Testbed, count: int) -> list[Measure]:
-    """Accept, seal, run and seal so many jobs."""
+    """Accept, seal, run and seal a number of jobs."""
     lane, adding, worker = await at.lane(), Accepting(at), Bench(at, "worker")
 
     async def accept() -> None:

@@ -23,7 +23,7 @@ Columns = Sequence[Sequence[Any]]
 
 
 class PaymentLateness(NamedTuple):
-    """What became of a tenant's payments; times in milliseconds from due to written."""
+    """The results of a tenant's payments; times in milliseconds from due to written."""
 
     ended: int
     early: int

@@ -23,7 +23,7 @@ _numbers: Final[Iterator[int]] = itertools.count(1)
 
 
 class Peer(NamedTuple):
-    """A peer: the package that must be there, and how many jobs it is given at the most."""
+    """A peer: its package, and the maximum number of jobs it is given."""
 
     package: str
     max_jobs: int

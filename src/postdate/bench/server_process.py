@@ -49,7 +49,7 @@ async def serving(testbed: Testbed, *arguments: str, processes: int = 1) -> Asyn
 
 @asynccontextmanager
 async def working(testbed: Testbed, window: int) -> AsyncIterator[Served]:
-    """Run a process of the worker role that has so many jobs under way at most."""
+    """Run a process of the worker role with a limit on its running jobs."""
     own = _settings(testbed) | {
         "POSTDATE_WORKER_WINDOW": str(window),
         "POSTDATE_ALLOW_PRIVATE_TARGETS": "127.0.0.0/8",

@@ -243,7 +243,7 @@ def _home() -> Iterator[Path]:
 
 
 async def _rest_proofs(database: Database) -> None:
-    """Keep the rounds of proofs away: ledgers filled by the set are told of by no event."""
+    """Postpone the rounds of proofs: ledgers filled in bulk have no events."""
     rest = Stored(0, "proof.round_seconds", PROOF_ROUND_SECONDS)
     async with database.write() as connection:
         await setting_store.put(connection, rest, "bench")

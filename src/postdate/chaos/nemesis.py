@@ -66,7 +66,7 @@ class Nemesis:
         return process.name if process.send(signal.SIGKILL) else f"{MISSED}was down"
 
     async def _zombie(self, fault: Fault) -> str:
-        """Stop a process for longer than its leases last, then let it go on."""
+        """Stop a process for longer than its leases last, then resume it."""
         process = self._one(fault)
         if not process.send(signal.SIGSTOP):
             return f"{MISSED}was down"

@@ -42,7 +42,7 @@ _TITLES: Final = {
 
 
 class ChaosReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a run."""
+    """The result of a run."""
 
     plan: ChaosPlan
     verdict: str

@@ -1,1 +1,1 @@
-"""Read settings, wire the stages, speak to the operator."""
+"""The command `postdate`: parse the command line, call the server or the database, print."""

@@ -1,4 +1,4 @@
-"""The words that options take; `--help` lists them, and another one is refused with the list."""
+"""The values that options take; `--help` lists them, and any other value is refused."""
 
 from typing import Annotated, Literal, TypeAlias
 

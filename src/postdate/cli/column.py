@@ -1,4 +1,4 @@
-"""What a person sees of each thing in a list; a program gets all of it."""
+"""The columns of each list in a table; JSON output has all fields."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What commands share that go straight to the database."""
+"""Helpers of commands that connect directly to the database."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -17,7 +17,7 @@ MAX_ROWS: Final = 1000
 
 
 def with_database(act: Callable[[Database], Awaitable[T]]) -> T:
-    """Open the database that is running, act, close it."""
+    """Connect to the running database, act, and close the connection."""
 
     async def run() -> T:
         async with database_address.opened(settings) as database:
@@ -38,7 +38,7 @@ def read_database(read: Callable[[Connection], Awaitable[T]]) -> T:
 
 
 def configured() -> ProcessSettings:
-    """Load the settings, and log only what may need somebody."""
+    """Load the settings, and log warnings and errors only."""
     settings = load()
     log.configure("warning", settings.log_format)
     return settings

@@ -1,4 +1,4 @@
-"""Believable life for a tenant: people who pay each other, work that is done, work that fails."""
+"""Realistic demo data for a tenant: payments between people, jobs that complete or fail."""
 
 import secrets
 from collections.abc import Iterator

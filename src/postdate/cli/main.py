@@ -121,7 +121,7 @@ def serve(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; a refusal is one sentence on standard error and an exit code."""
+    """Run a command; print an error as one sentence on standard error and return an exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         # What a shell asks about is still being written: none of its words is for us.
@@ -145,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def load_all() -> None:
-    """Load every command: the list of them shows what each is for."""
+    """Load every command, because the list of commands shows what each one does."""
     for name in COMMANDS:
         app[name]
 

@@ -1,4 +1,4 @@
-"""The commands of one kind of thing: those that are a single call of the API are described here."""
+"""Declare the commands of one noun that are a single call of the API."""
 
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
@@ -14,7 +14,7 @@ REASON = Parameter("reason", Parameter.KEYWORD_ONLY, default=None, annotation=Re
 
 
 class Noun:
-    """A group of commands about things below one path, each named by `key` on the command line."""
+    """A group of commands about the items under one path; `key` names the item."""
 
     def __init__(self, app: cyclopts.App, path: str, key: str, kind: Any = str) -> None:
         self._app = app
@@ -23,12 +23,12 @@ class Noun:
         self._one = Parameter(key, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind)
 
     def list_all(self, text: str, noun: str | None = None) -> None:
-        """Add `list`: one page of all things."""
+        """Add `list`: print one page."""
         name = noun or self._path.strip("/")
         self._add("list", text, [LIMIT], lambda **words: print_page(self._path, name, **words))
 
     def list_of_one(self, name: str, text: str, *, paged: bool = True) -> None:
-        """Add a list of what belongs to one thing, called as the API calls it."""
+        """Add a command that lists a sub-resource, named as in the API."""
 
         def act(**words: Any) -> None:
             print_page(item_path(self._path, words.pop(self._key), name), name, **words)
@@ -36,7 +36,7 @@ class Noun:
         self._add(name, text, [self._one, *([LIMIT] if paged else [])], act)
 
     def get(self, text: str) -> None:
-        """Add `get`: show one thing."""
+        """Add `get`: show one item."""
         self._add("get", text, [self._one], lambda **words: show(call("GET", self._of(words))))
 
     def act(
@@ -48,7 +48,7 @@ class Noun:
         reason: str | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add a verb: call it on one thing. `reason` is the field that takes why."""
+        """Add a verb that acts on one item; `reason` names the field that takes the reason."""
 
         def act(**words: Any) -> None:
             why = {reason: words["reason"]} if reason else {}
@@ -58,7 +58,7 @@ class Noun:
         self._add(verb, text, [self._one, *([REASON] if reason else [])], act)
 
     def change(self, verb: str, text: str, body: Mapping[str, Any], reason: str | None) -> None:
-        """Add a verb that the API knows as a change of the thing itself."""
+        """Add a verb that is a PATCH of the item in the API."""
 
         def act(**words: Any) -> None:
             why = {reason: words["reason"]} if reason else {}
@@ -67,7 +67,7 @@ class Noun:
         self._add(verb, text, [self._one, *([REASON] if reason else [])], act)
 
     def delete(self, text: str, verb: str = "delete", done: str = "deleted") -> None:
-        """Add a verb that removes one thing, and says so."""
+        """Add a verb that removes one item and prints that."""
 
         def act(**words: Any) -> None:
             call("DELETE", self._of(words))

@@ -1,4 +1,4 @@
-"""How words of a command line become values: a number is one, or the command is refused."""
+"""Convert words of the command line to values, and refuse malformed numbers."""
 
 import re
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,19}(\.[0-9]+)?")
 
 
 def convert(wanted: Any, tokens: Sequence[Token]) -> Any:
-    """Read one parameter: numbers strictly, everything else as cyclopts does.
+    """Convert one parameter: numbers strictly, everything else as cyclopts does.
 
-    By itself it would round `25.50` to 26, and take `0x10` for 16.
+    cyclopts itself would round `25.50` to 26, and read `0x10` as 16.
     """
     kinds = _kinds(wanted)
     words = [token.value for token in tokens]
@@ -33,7 +33,7 @@ def convert(wanted: Any, tokens: Sequence[Token]) -> Any:
 
 
 def _kinds(wanted: Any) -> set[Any]:
-    """Take a type apart: the members of a union, and the words of a literal."""
+    """Split a type into the members of its union and the words of its literal."""
     if get_origin(wanted) is None:
         return {wanted}
     if wanted in {*get_args(wanted)} or get_origin(wanted) in {list, tuple, dict, set}:

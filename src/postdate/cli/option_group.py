@@ -1,4 +1,4 @@
-"""Groups of options that several commands share: where a job goes, how it is tried, a rule."""
+"""Groups of options that several commands share: destination, retry, content, rule."""
 
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from postdate.cli.remote import DestinationName, parse, without_none
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class TargetOptions:
-    """Where a job goes: a URL, a destination by its name, else the workers of its lane."""
+    """Where a job goes: a URL, a named destination, or else the workers of its lane."""
 
     url: Annotated[str | None, Parameter(help="Call this webhook.")] = None
     destination: Annotated[
@@ -41,15 +41,15 @@ class TargetOptions:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RetryOptions:
-    """How often and how soon a job is tried again; what is absent follows the settings."""
+    """How often and how soon a job is retried; absent values come from the settings."""
 
-    max_attempts: Annotated[int | None, Parameter(help="The first one counts.")] = None
-    backoff: Annotated[Backoff | None, Parameter(help="How the waits grow.")] = None
-    initial_seconds: Annotated[float | None, Parameter(help="The first wait.")] = None
-    max_seconds: Annotated[float | None, Parameter(help="The longest wait.")] = None
-    jitter: Annotated[float | None, Parameter(help="Part of the wait, 0 to 1.")] = None
-    max_age_seconds: Annotated[float | None, Parameter(help="Give up after so long.")] = None
-    on_unknown: Annotated[OnUnknown | None, Parameter(help="When in doubt.")] = None
+    max_attempts: Annotated[int | None, Parameter(help="Including the first.")] = None
+    backoff: Annotated[Backoff | None, Parameter(help="How the delays grow.")] = None
+    initial_seconds: Annotated[float | None, Parameter(help="The first delay.")] = None
+    max_seconds: Annotated[float | None, Parameter(help="The longest delay.")] = None
+    jitter: Annotated[float | None, Parameter(help="Random part of a delay, 0 to 1.")] = None
+    max_age_seconds: Annotated[float | None, Parameter(help="Give up after this long.")] = None
+    on_unknown: Annotated[OnUnknown | None, Parameter(help="If the outcome is unknown.")] = None
 
     def body(self) -> dict[str, Any] | None:
         """Return the fields of the request."""
@@ -63,9 +63,9 @@ class ContentOptions:
 
     payload: Annotated[str | None, Parameter(help="What is delivered, as JSON.")] = None
     payload_base64: Annotated[str | None, Parameter(help="The payload as opaque bytes.")] = None
-    content_type: Annotated[str | None, Parameter(help="Of opaque bytes.")] = None
+    content_type: Annotated[str | None, Parameter(help="Content type of opaque bytes.")] = None
     payload_ref: Annotated[str | None, Parameter(help="Where the payload is kept.")] = None
-    metadata: Annotated[str | None, Parameter(help="Yours, as a JSON object.")] = None
+    metadata: Annotated[str | None, Parameter(help="Your own data, as a JSON object.")] = None
     description: Annotated[str | None, Parameter(help="What it is for.")] = None
 
     def body(self) -> dict[str, Any]:
@@ -82,13 +82,13 @@ class RuleOptions:
     cron: Annotated[str | None, Parameter(help='Such as "30 2 * * *".')] = None
     rrule: Annotated[str | None, Parameter(help="A rule of RFC 5545.")] = None
     every_seconds: Annotated[int | None, Parameter(help="An interval.")] = None
-    timezone: Annotated[str | None, Parameter(help="Whose wall clock the rule means.")] = None
+    timezone: Annotated[str | None, Parameter(help="Time zone of the rule.")] = None
     start_at: Annotated[str | None, Parameter(help="Such as 2030-01-01T00:00:00Z.")] = None
     end_at: Annotated[str | None, Parameter(help="Such as 2031-01-01T00:00:00Z.")] = None
-    max_runs: Annotated[int | None, Parameter(help="End after so many.")] = None
+    max_runs: Annotated[int | None, Parameter(help="End after this many runs.")] = None
     calendar: Annotated[str | None, Parameter(help="The name of a business calendar.")] = None
     roll: Annotated[Roll | None, Parameter(help="What happens on a closed day.")] = None
-    overlap: Annotated[Overlap | None, Parameter(help="While the one before still runs.")] = None
+    overlap: Annotated[Overlap | None, Parameter(help="If the previous run is still open.")] = None
     jitter_seconds: Annotated[int | None, Parameter(help="Spread the occurrences.")] = None
 
     def body(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""How commands print: tables for people; JSON, JSON lines or CSV for programs; bars while it lasts.
+"""How commands print: tables for people; JSON, JSON lines or CSV for programs; progress bars.
 
-Data goes to standard output, everything else to standard error. Only what touches many things asks,
-and only a person at a terminal.
+Data goes to standard output, everything else to standard error. Only commands that change many
+items ask for confirmation, and only at a terminal.
 """
 
 import csv
@@ -35,8 +35,8 @@ Step = Callable[[str], None]
 
 EVERYWHERE: Final = (
     "With every command: `-o`, `--output` table|json|jsonl|csv (`--json` is short for `-o json`); "
-    "`--time` iso|relative shows instants in tables as a person says them; `--no-input` never "
-    "asks; `--watch` repeats what only reads."
+    "`--time` iso|relative shows instants in tables relative to now; `--no-input` never "
+    "asks; `--watch` repeats a read-only command."
 )
 """The options that are taken out of a command line wherever they stand."""
 
@@ -47,7 +47,7 @@ class UsageError(Exception):
 
 @dataclass(slots=True)
 class OutputOptions:
-    """What the command line asked for: the form, how times look, not to be asked, to repeat."""
+    """The common options of a command line: output format, time format, no input, watch."""
 
     form: str = "table"
     time: str = "iso"
@@ -59,7 +59,7 @@ _OPTIONS: Final[ContextVar[OutputOptions]] = ContextVar("output_options")
 
 
 def options() -> OutputOptions:
-    """Return what this command line asked for."""
+    """Return the common options of this command line."""
     found = _OPTIONS.get(None)
     if found is None:
         _OPTIONS.set(found := OutputOptions())
@@ -67,12 +67,12 @@ def options() -> OutputOptions:
 
 
 def wants_json() -> bool:
-    """Return whether the whole output is to be one JSON document."""
+    """Return whether the output must be one JSON document."""
     return options().form == "json"
 
 
 def show(value: Any, columns: Sequence[str] = ()) -> None:
-    """Print a struct, a list of them, or a mapping, in the form that was asked for.
+    """Print a struct, a list of structs, or a mapping, in the chosen format.
 
     A table shows `columns` only, if there are any, as far as they fit.
     """
@@ -92,7 +92,7 @@ def show(value: Any, columns: Sequence[str] = ()) -> None:
 
 
 def show_line(row: dict[str, Any], names: Sequence[str]) -> None:
-    """Print one of many that come one by one: a few words for a person, JSON for a program."""
+    """Print one item of a stream: a short line for a person, JSON for a program."""
     if options().form != "table" or not sys.stdout.isatty():
         sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
     else:
@@ -149,7 +149,7 @@ def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
 
 
 def _fitting(console: "Console", rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
-    """Leave out what matters least until the rest fits; all of it for another program."""
+    """Drop the least important columns until the rest fits; keep all for another program."""
     widths = [max(len(n), *(len(_shown(row.get(n))) for row in rows)) + 3 for n in names]
     count = len(names)
     while console.is_terminal and count > FEWEST and sum(widths[:count]) + 1 > console.width:
@@ -158,9 +158,9 @@ def _fitting(console: "Console", rows: Sequence[dict[str, Any]], names: Sequence
 
 
 def print_table(console: "Console", names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; where it is too wide for the terminal, one thing below the other instead.
+    """Print a table; if it is too wide for the terminal, print the fields below each other.
 
-    What is read by another program has no width.
+    Output to another program has no width limit.
     """
     from rich.measure import Measurement
     from rich.table import Column, Table
@@ -200,7 +200,7 @@ VALUES: Final = {
 
 
 def take(arguments: Sequence[str]) -> list[str]:
-    """Take the options of every command out of a command line; return the words that are left."""
+    """Remove the common options from a command line; return the remaining words."""
     left: list[str] = []
     chosen: dict[str, Any] = {}
     given = iter(arguments)
@@ -220,17 +220,17 @@ def take(arguments: Sequence[str]) -> list[str]:
 
 
 def asks() -> bool:
-    """Return whether a person sits there to be asked."""
+    """Return whether a person can be asked for confirmation."""
     plain = options().form == "table" and not options().no_input
     return plain and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def confirm(what: str, *, yes: bool) -> None:
-    """Ask before something that touches many things; a program must have said --yes."""
+    """Ask for confirmation of a change of many items; a program must pass --yes."""
     if yes:
         return
     if not asks():
-        raise UsageError(f"this would {what}: give --yes to do it, --dry-run to see it")
+        raise UsageError(f"this would {what}: pass --yes to do it, --dry-run to preview it")
     print(f"{what}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise StartError("nothing was done")
@@ -238,7 +238,7 @@ def confirm(what: str, *, yes: bool) -> None:
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Step]:
-    """Show how far long work has come; on a terminal only, and on standard error."""
+    """Show the progress of long work, on standard error and on a terminal only."""
     from rich.console import Console
     from rich.live import Live
 
@@ -258,7 +258,7 @@ def progress(label: str, total: int | None) -> Iterator[Step]:
 
 
 def _bar(label: str, done: int, total: int | None) -> "RenderableType":
-    """Draw how far it is; without a total only that it goes on."""
+    """Draw a progress bar; without a total, only that work goes on."""
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 

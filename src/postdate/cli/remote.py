@@ -1,4 +1,4 @@
-"""What the everyday commands share: they call the server over HTTP, with the key at hand."""
+"""Helpers of commands that call the server over HTTP."""
 
 import sys
 import time
@@ -72,7 +72,7 @@ def print_page(path: str, noun: str, **query: Any) -> None:
 
 
 def parse(text: str | None) -> Any:
-    """Read a JSON value from the command line."""
+    """Parse a JSON value from the command line."""
     if text is None:
         return None
     try:
@@ -82,30 +82,30 @@ def parse(text: str | None) -> Any:
 
 
 def without_none(**fields: Any) -> dict[str, Any]:
-    """Keep the fields that were given."""
+    """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def limit_of(value: float | Nothing | None) -> Any:
-    """Read a limit: absent stays absent, `none` takes it away."""
+    """Parse a limit: absent stays absent, `none` removes the limit."""
     return UNSET if value is None else None if value == "none" else value
 
 
 def changed(**fields: Any) -> dict[str, Any]:
-    """Keep what is to be changed; a change of nothing is a mistake."""
+    """Return the fields to change; refuse an empty change."""
     found = {name: value for name, value in fields.items() if value is not UNSET}
     if not found:
-        raise UsageError("say what is to be changed; --help lists it")
+        raise UsageError("give at least one option to change; see --help")
     return found
 
 
 def item_path(path: str, name: str, *more: str) -> str:
-    """Return the path of one thing, its name escaped."""
+    """Return the path of one item, with its name escaped."""
     return "/".join([path, quote(name, safe=""), *more])
 
 
 def wait(path: str, until: str, seconds: float) -> None:
-    """Wait until something has a status; end the command otherwise if it ends otherwise."""
+    """Wait until a job or payment has a status; exit with an error if it ends with another."""
     deadline = time.monotonic() + seconds
     while True:
         found: dict[str, Any] = call("GET", path)
@@ -131,12 +131,12 @@ def _completions(path: str, noun: str, names: tuple[str, str]) -> Iterable[tuple
     return [(each[name], str(each.get(about) or "")) for each in found]
 
 
-Limit = Annotated[int, Parameter(help="How many at most, up to 100.")]
-Key = Annotated[str | None, Parameter(help="Makes repeating the command harmless.")]
+Limit = Annotated[int, Parameter(help="Maximum number, up to 100.")]
+Key = Annotated[str | None, Parameter(help="Idempotency key: makes repeating the command safe.")]
 Reason = Annotated[str | None, Parameter(help="Why: the next person on call reads it.")]
-Yes = Annotated[bool, Parameter(negative=(), help="Do it without being asked.")]
-DryRun = Annotated[bool, Parameter(negative=(), help="Only say what would be done.")]
-Seconds = Annotated[float, Parameter(help="How long to wait at most.")]
+Yes = Annotated[bool, Parameter(negative=(), help="Do not ask for confirmation.")]
+DryRun = Annotated[bool, Parameter(negative=(), help="Only show what would be done.")]
+Seconds = Annotated[float, Parameter(help="Maximum time to wait.")]
 Lane = Annotated[
     str,
     Parameter(

@@ -27,7 +27,7 @@ _VERBS: Final = {"P": "pause", "R": "resume"}
 
 @dataclass(frozen=True)
 class LaneAction:
-    """Something to be changed, confirmed."""
+    """A confirmed change of a lane."""
 
     verb: str
     lane: str
@@ -35,7 +35,7 @@ class LaneAction:
 
 @dataclass
 class Screen:
-    """Pages come in, keys come in; the cursor stays with its lane, never with its row."""
+    """The state of the screen; the cursor follows its lane, not its row."""
 
     read_only: bool = False
     page: VitalsPage | None = None
@@ -50,14 +50,14 @@ class Screen:
     learned_at: float = field(default_factory=time.monotonic)
 
     def learn(self, page: VitalsPage) -> None:
-        """Take a new page over, unless the screen is frozen."""
+        """Show a new page, unless the screen is frozen."""
         self.learned_at = time.monotonic()
         self.message = "" if self.message.startswith("stale") else self.message
         if not self.frozen:
             self.page = page
 
     def mark_stale(self, reason: str) -> None:
-        """Keep what is shown, and say that it is old."""
+        """Mark the shown page as stale."""
         self.message = f"stale: {reason}"
 
     def show_line(self, text: str) -> None:
@@ -65,7 +65,7 @@ class Screen:
         self.message = text
 
     def handle_key(self, key: str | None) -> LaneAction | None:
-        """Do what a key says; give what is to be changed when it was confirmed."""
+        """Handle a key; return the lane action if it was confirmed."""
         if key is None:
             return None
         if self.asked is not None:
@@ -187,7 +187,7 @@ Pressed = Callable[[float], Awaitable[str | None]]
 
 @contextlib.contextmanager
 def keys() -> Iterator[Pressed]:
-    """Read single keys from the terminal; give its mode back afterwards."""
+    """Read single keys from the terminal, and restore its mode afterwards."""
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
     queue: asyncio.Queue[str] = asyncio.Queue()

@@ -1,4 +1,4 @@
-"""What `postdate top` knows: two readings of /metrics made into rates, percentiles and rows."""
+"""Turn two readings of /metrics into the rates, percentiles and rows of `postdate top`."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ class VitalsPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(texts: Sequence[str]) -> Samples:
-    """Read the metrics of one or several processes; counters add up, gauges of all agree."""
+    """Parse the metrics of several processes: add counters, take any gauge."""
     found: dict[str, dict[Labels, float]] = defaultdict(dict)
     for text in texts:
         for family in text_string_to_metric_families(text):
@@ -60,7 +60,7 @@ def parse(texts: Sequence[str]) -> Samples:
 def page(
     url: str, before: Samples, after: Samples, seconds: float, lanes: list[dict[str, Any]]
 ) -> VitalsPage:
-    """Make a page of two readings so many seconds apart."""
+    """Build a page from two readings that are this many seconds apart."""
     grown = _grown(before, after)
     return VitalsPage(
         url=url,
@@ -151,10 +151,10 @@ def _failures(grown: Samples, seconds: float) -> dict[str, float]:
 
 
 def _warnings(after: Samples) -> list[str]:
-    """Return in words what an operator should see first."""
+    """Return the warnings that an operator should see first."""
     warnings = []
     if _of(after, "postdate_loop_blocked", loop="settlement"):
-        warnings.append("settlement stands still: postdate settlement status")
+        warnings.append("settlement is stopped: see `postdate settlement status`")
     warnings += [
         f"{value:.0f} of kind {dict(labels)['kind']} overdue: nobody has touched them"
         for labels, value in after.get("postdate_overdue", {}).items()

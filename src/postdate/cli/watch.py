@@ -1,4 +1,4 @@
-"""`--watch`: run a command that only reads again and again, until it is stopped."""
+"""`--watch`: repeat a read-only command until it is interrupted."""
 
 import sys
 import time
@@ -20,7 +20,7 @@ CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 def run(app: cyclopts.App, words: Sequence[str]) -> None:
-    """Run a command, once or for ever: redrawn on a terminal, as JSON lines elsewhere."""
+    """Run a command once or repeatedly: redrawn on a terminal, as JSON lines elsewhere."""
     asked = options()
     if not asked.watch:
         app(words)

@@ -121,7 +121,7 @@ class ListMethod(Generic[P, I]):
     async def _pages(self, client: Sender, asked: dict[str, Any]) -> AsyncIterator[list[I]]:
         """Ask for page after page.
 
-        Events and the audit go on for ever: theirs has ended when `more` denies it or nothing came.
+        Events and the audit never end: a page is the last if `more` is false or nothing came.
         """
         endless = self._operation.takes("after")
         while True:

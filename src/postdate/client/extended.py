@@ -75,7 +75,7 @@ class Events(events.Events[K]):
         types: str | None = None,
         subject: UUID | str | None = None,
     ) -> "EventStream[K]":
-        """Follow events as they happen, for ever; it goes on after the server was away."""
+        """Follow events as they happen, forever; it reconnects after the server was unavailable."""
         return EventStream(self, after, types, subject)
 
 

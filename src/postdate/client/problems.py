@@ -15,11 +15,11 @@ class InvalidFieldError(ProblemError, code=Code.INVALID_FIELD):
 
 
 class UnknownFieldError(ProblemError, code=Code.UNKNOWN_FIELD):
-    """A field is not known here."""
+    """A field is not known."""
 
 
 class BodyIncompleteError(ProblemError, code=Code.BODY_INCOMPLETE):
-    """The body broke off."""
+    """The body is incomplete."""
 
 
 class BodyTooLargeError(ProblemError, code=Code.BODY_TOO_LARGE):
@@ -35,11 +35,11 @@ class ReceiveTimeoutError(ProblemError, code=Code.RECEIVE_TIMEOUT):
 
 
 class UnsupportedMediaTypeError(ProblemError, code=Code.UNSUPPORTED_MEDIA_TYPE):
-    """The content type is not understood."""
+    """The content type is not supported."""
 
 
 class InvalidCursorError(ProblemError, code=Code.INVALID_CURSOR):
-    """The cursor is not one of ours."""
+    """The cursor is not valid."""
 
 
 class BatchTooLargeError(ProblemError, code=Code.BATCH_TOO_LARGE):
@@ -51,31 +51,31 @@ class TargetNotAllowedError(ProblemError, code=Code.TARGET_NOT_ALLOWED):
 
 
 class HeadTooLargeError(ProblemError, code=Code.HEAD_TOO_LARGE):
-    """The head of the request is too large."""
+    """The request head is too large."""
 
 
 class AmbiguousRequestError(ProblemError, code=Code.AMBIGUOUS_REQUEST):
-    """The request can be read in two ways."""
+    """The request is ambiguous."""
 
 
 class UnauthenticatedError(ProblemError, code=Code.UNAUTHENTICATED):
-    """No valid key was given."""
+    """No valid key was sent."""
 
 
 class ForbiddenError(ProblemError, code=Code.FORBIDDEN):
-    """The key may not do this."""
+    """The key is not allowed to do this."""
 
 
 class NotFoundError(ProblemError, code=Code.NOT_FOUND):
-    """There is no such thing."""
+    """Not found."""
 
 
 class MethodNotAllowedError(ProblemError, code=Code.METHOD_NOT_ALLOWED):
-    """The route does not know this method."""
+    """The route does not support this method."""
 
 
 class ConflictError(ProblemError, code=Code.CONFLICT):
-    """It is not in a state that allows this."""
+    """The current status does not allow this."""
 
 
 class UnknownSettingError(ProblemError, code=Code.UNKNOWN_SETTING):
@@ -91,7 +91,7 @@ class UnknownScopeError(ProblemError, code=Code.UNKNOWN_SCOPE):
 
 
 class TenantHaltedError(ProblemError, code=Code.TENANT_HALTED):
-    """The tenant stands still."""
+    """The tenant is halted."""
 
 
 class NotInTestModeError(ProblemError, code=Code.NOT_IN_TEST_MODE):
@@ -107,7 +107,7 @@ class AdvanceUnfinishedError(ProblemError, code=Code.ADVANCE_UNFINISHED):
 
 
 class QuotaExceededError(ProblemError, code=Code.QUOTA_EXCEEDED):
-    """The tenant has as much as it may."""
+    """The tenant has reached a quota."""
 
 
 class UnknownAccountError(ProblemError, code=Code.UNKNOWN_ACCOUNT):
@@ -115,11 +115,11 @@ class UnknownAccountError(ProblemError, code=Code.UNKNOWN_ACCOUNT):
 
 
 class AccountExistsError(ProblemError, code=Code.ACCOUNT_EXISTS):
-    """There is an account with this id."""
+    """An account with this id exists."""
 
 
 class AccountReservedError(ProblemError, code=Code.ACCOUNT_RESERVED):
-    """This account is the ledger's own."""
+    """This account is reserved for the ledger."""
 
 
 class AccountFrozenError(ProblemError, code=Code.ACCOUNT_FROZEN):
@@ -147,11 +147,11 @@ class AmountAboveLimitError(ProblemError, code=Code.AMOUNT_ABOVE_LIMIT):
 
 
 class BalanceAboveLimitError(ProblemError, code=Code.BALANCE_ABOVE_LIMIT):
-    """The balance would leave its range."""
+    """The balance would be out of range."""
 
 
 class InsufficientFundsError(ProblemError, code=Code.INSUFFICIENT_FUNDS):
-    """The payer has too little available."""
+    """The payer does not have enough available."""
 
 
 class TimeOutOfRangeError(ProblemError, code=Code.TIME_OUT_OF_RANGE):
@@ -167,7 +167,7 @@ class NotDueError(ProblemError, code=Code.NOT_DUE):
 
 
 class ApprovalMissingError(ProblemError, code=Code.APPROVAL_MISSING):
-    """The payment waits for a second person."""
+    """The payment needs a second person's approval."""
 
 
 class ApprovalByRequesterError(ProblemError, code=Code.APPROVAL_BY_REQUESTER):
@@ -175,11 +175,11 @@ class ApprovalByRequesterError(ProblemError, code=Code.APPROVAL_BY_REQUESTER):
 
 
 class DueInPastError(ProblemError, code=Code.DUE_IN_PAST):
-    """The time lies too far in the past."""
+    """The time is too far in the past."""
 
 
 class BeyondHorizonError(ProblemError, code=Code.BEYOND_HORIZON):
-    """The time lies too far ahead."""
+    """The time is too far in the future."""
 
 
 class PayloadTooLargeError(ProblemError, code=Code.PAYLOAD_TOO_LARGE):
@@ -187,7 +187,7 @@ class PayloadTooLargeError(ProblemError, code=Code.PAYLOAD_TOO_LARGE):
 
 
 class UnknownDestinationError(ProblemError, code=Code.UNKNOWN_DESTINATION):
-    """There is no destination of this name."""
+    """There is no destination with this name."""
 
 
 class TooManyLanesError(ProblemError, code=Code.TOO_MANY_LANES):
@@ -199,7 +199,7 @@ class LeaseLostError(ProblemError, code=Code.LEASE_LOST):
 
 
 class DestinationUnreachableError(ProblemError, code=Code.DESTINATION_UNREACHABLE):
-    """The broker cannot be reached or refuses us."""
+    """The broker is unreachable or refused the login."""
 
 
 class IdempotencyKeyMissingError(ProblemError, code=Code.IDEMPOTENCY_KEY_MISSING):
@@ -207,15 +207,15 @@ class IdempotencyKeyMissingError(ProblemError, code=Code.IDEMPOTENCY_KEY_MISSING
 
 
 class IdempotencyKeyInvalidError(ProblemError, code=Code.IDEMPOTENCY_KEY_INVALID):
-    """The Idempotency-Key is not usable."""
+    """The Idempotency-Key is not valid."""
 
 
 class IdempotencyKeyReusedError(ProblemError, code=Code.IDEMPOTENCY_KEY_REUSED):
-    """This key was used for another request."""
+    """This key was used for a different request."""
 
 
 class IdempotencyInFlightError(ProblemError, code=Code.IDEMPOTENCY_IN_FLIGHT):
-    """A request with this key is still being answered."""
+    """A request with this key is still in progress."""
 
 
 class RateLimitedError(ProblemError, code=Code.RATE_LIMITED):
@@ -223,19 +223,19 @@ class RateLimitedError(ProblemError, code=Code.RATE_LIMITED):
 
 
 class TooManyOpenError(ProblemError, code=Code.TOO_MANY_OPEN):
-    """Too many requests are open at once."""
+    """Too many requests are open."""
 
 
 class OverloadedError(ProblemError, code=Code.OVERLOADED):
-    """The server has more than it can take."""
+    """The server is overloaded."""
 
 
 class UnavailableError(ProblemError, code=Code.UNAVAILABLE):
-    """The database cannot be written now."""
+    """The database cannot be written to."""
 
 
 class SettlementStoppedError(ProblemError, code=Code.SETTLEMENT_STOPPED):
-    """No payment is settled at present."""
+    """Settlement is stopped."""
 
 
 class OutcomeUnknownError(ProblemError, code=Code.OUTCOME_UNKNOWN):
@@ -243,15 +243,15 @@ class OutcomeUnknownError(ProblemError, code=Code.OUTCOME_UNKNOWN):
 
 
 class CommitsNotDurableError(ProblemError, code=Code.COMMITS_NOT_DURABLE):
-    """The database may lose what it confirms."""
+    """The database may lose confirmed commits."""
 
 
 class SecretKeyMissingError(ProblemError, code=Code.SECRET_KEY_MISSING):
-    """This node cannot read or keep secrets."""
+    """This node cannot read or store secrets."""
 
 
 class InternalError(ProblemError, code=Code.INTERNAL):
-    """Something went wrong on our side."""
+    """Internal server error."""
 
 
 BY_CODE: Final = {each.own_code: each for each in ProblemError.__subclasses__()}

@@ -31,7 +31,7 @@ from postdate.model.error import EXPLANATIONS, Code, Refusal, refuse
 from postdate.model.tenant import test_clock
 
 Handler = Callable[[PageRequest], Awaitable[Response]]
-_FAILED: Final = "The page could not be made."
+_FAILED: Final = "The page could not be rendered."
 METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
@@ -84,7 +84,7 @@ class Console:
         ]
 
     async def missing_page(self, request: Request) -> Response:
-        """Show a page to a person who asks for a page that does not exist."""
+        """Show an error page for a path that does not exist."""
         if request.method != "GET" or "text/html" not in request.headers.get("accept", ""):
             raise HTTPException(404)
         return await self._guard(_no_page, "missing_page")(request)

@@ -81,7 +81,7 @@ JOB_EDIT: Final = EndpointForm(
     method_name="jobs.change",
     title="Edit job",
     button="Save",
-    means="The next attempt uses what is saved here; a job that runs or has ended is refused.",
+    means="The next attempt uses the new values. A running or finished job cannot be changed.",
     stored="show_job",
     fields=(
         FormField(name="payload", label="Payload", kind="json", hint="JSON"),
@@ -125,7 +125,7 @@ ACCOUNT: Final = EndpointForm(
     method_name="accounts.create",
     title="New account",
     button="Create account",
-    means="It begins at zero; an adjustment or a payment brings money.",
+    means="It starts at zero; adjustments and payments add money.",
     fields=(
         FormField(name="account_id", label="Account", hint="one is assigned if empty"),
         FormField(name="floor", label="Floor", kind="whole", hint=_FLOOR),
@@ -142,7 +142,7 @@ ACCOUNT_EDIT: Final = EndpointForm(
     method_name="accounts.change",
     title="Edit account",
     button="Save",
-    means="A lower floor or limit counts for payments that are scheduled from now on.",
+    means="A new floor or limit applies to payments that are scheduled from now on.",
     stored="get_account",
     fields=(
         FormField(name="floor", label="Floor", kind="whole", required=True, hint=_FLOOR),
@@ -165,7 +165,7 @@ DESTINATION: Final = EndpointForm(
     method_name="destinations.create",
     title="New destination",
     button="Create destination",
-    means="A named place for jobs and events: limited, signed, and disabled by one switch.",
+    means="A named target of jobs and events, with limits, a signature and an off switch.",
     fields=(
         FormField(name="name", label="Name", required=True),
         FormField(
@@ -176,7 +176,7 @@ DESTINATION: Final = EndpointForm(
         FormField(name="config", label="Settings of the queue", kind="json", hint="JSON"),
         *(replace(one, nullable=False) for one in _LIMITS),
         FormField(
-            name="force", label="Create though the broker cannot be reached", kind="checkbox"
+            name="force", label="Create even if the broker cannot be reached", kind="checkbox"
         ),
     ),
     done=_made_destination,
@@ -188,7 +188,7 @@ DESTINATION_EDIT: Final = EndpointForm(
     method_name="destinations.change",
     title="Edit destination",
     button="Save",
-    means="Limits count for what starts from now on; an empty limit is none.",
+    means="Limits apply to calls that start from now on; an empty field means no limit.",
     stored="get_destination",
     fields=(FormField(name="url", label="URL", hint="of a webhook"), *_LIMITS),
     done=("Destination {name} was changed.", "/destinations/{name}"),
@@ -225,7 +225,7 @@ LANE_EDIT: Final = EndpointForm(
     method_name="lanes.change",
     title="Edit lane",
     button="Save",
-    means="Limits hold across all nodes; an empty limit is none. The width only grows.",
+    means="Limits apply across all nodes; an empty field means no limit. The width can only grow.",
     stored="show_lane",
     fields=(
         FormField(
@@ -279,7 +279,7 @@ SCHEDULE: Final = EndpointForm(
     method_name="schedules.create",
     title="New schedule",
     button="Create schedule",
-    means="Each occurrence makes a job or a payment: fill in one of the two.",
+    means="Each occurrence creates a job or a payment: fill in one of the two.",
     fields=(
         *_RULE,
         FormField(
@@ -306,7 +306,7 @@ SCHEDULE_EDIT: Final = EndpointForm(
     method_name="schedules.change",
     title="Edit schedule",
     button="Save as a new version",
-    means="The new version counts for every occurrence that is not due yet.",
+    means="The new version applies to every occurrence that is not due yet.",
     stored="show_schedule",
     fields=tuple(
         FormField(
@@ -329,7 +329,7 @@ KEY: Final = EndpointForm(
     method_name="keys.create",
     title="New key",
     button="Create key",
-    means="The key is shown once. It may do what its scopes say and nothing else.",
+    means="The key is shown once. It may do only what its scopes allow.",
     fields=(
         FormField(
             name="scopes",

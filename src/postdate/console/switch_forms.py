@@ -15,7 +15,7 @@ PURGE: Final = EndpointForm(
     method_name="dead_letters.purge",
     title="Purge failed job",
     button="Purge",
-    means="The failed job and its attempts are removed for good; the events keep that it was.",
+    means="The failed job and its attempts are removed permanently; its events stay.",
     fields=(),
     danger=True,
     done=("Job {job_id} was purged.", "/dead-letters"),
@@ -39,7 +39,7 @@ DESTINATION_ROTATE: Final = EndpointForm(
     method_name="destinations.rotate_secret",
     title="Rotate secret of destination",
     button="Rotate",
-    means="Calls carry two signatures, by the old and by the new secret, until the overlap ends.",
+    means="Until the overlap ends, calls carry two signatures: by the old and by the new secret.",
     fields=(
         FormField(
             name="overlap_seconds",
@@ -93,7 +93,7 @@ FREEZE: Final = EndpointForm(
     method_name="halts.freeze",
     title="Freeze window",
     button="Freeze",
-    means="The tenant stands still in the window: `hold` starts nothing, `drain` accepts nothing.",
+    means="The tenant is halted during the window: `hold` starts nothing, `drain` accepts nothing.",
     fields=(
         instant_field("until", "Until", required=True),
         instant_field("from", "From", "in UTC; now if empty"),

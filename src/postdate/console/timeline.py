@@ -1,4 +1,4 @@
-"""What became of a job or a payment, in order: when it was due, who had it, how long it waited."""
+"""The timeline of a job or payment: when it was due, who had it, how long it waited."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -56,7 +56,7 @@ def job_timeline(
     if not attempts or job.effective_at < attempts[0].due_at:
         entries += _due(job.effective_at, now, ended=job.finished_at is not None)
     if first_due is not None and (attempts or not job.attempt):
-        entries += _wait(job.effective_at, first_due, "put off by {}")
+        entries += _wait(job.effective_at, first_due, "postponed by {}")
     return sorted(entries, key=lambda entry: entry.at)
 
 
@@ -147,7 +147,7 @@ def _wait(since: datetime, until: datetime, what: str) -> Iterator[TimelineEntry
 
 
 def _open_job(job: JobView, now: datetime) -> Iterator[TimelineEntry]:
-    """Tell of the attempt that runs, or of the one that comes next."""
+    """Return the running attempt, or the next one."""
     if job.status is JobStatus.RUNNING:
         number = f"Attempt {job.attempt}"
         if job.claimed_at is not None:

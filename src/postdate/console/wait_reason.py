@@ -43,7 +43,7 @@ def _halted(facts: WaitFacts) -> str | None:
     for halt in facts.halts:
         if halt.mode == "hold" and halt.from_at <= facts.now:
             kind = "kill switch" if halt.kind == "kill" else "freeze"
-            return f"The tenant stands still by a {kind} of {facts.who(halt.set_by)}: {halt.note}."
+            return f"The tenant is halted by a {kind} of {facts.who(halt.set_by)}: {halt.note}."
     return None
 
 

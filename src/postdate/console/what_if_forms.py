@@ -98,7 +98,7 @@ WHAT_IF: Final = (
     ),
     _form(
         "change_policy",
-        "What if a schedule were spread, or tried again without funds?",
+        "What if a schedule were spread, or retried without funds?",
         "Its occurrences would be spread over the seconds given, or its payments keep trying.",
         Scope.SCHEDULES_WRITE,
         _SCHEDULE,
@@ -112,8 +112,8 @@ WHAT_IF: Final = (
     ),
     _form(
         "freeze",
-        "What if everything stood still for a while?",
-        "What is due in the window would wait for its end.",
+        "What if everything were frozen for a while?",
+        "Work that is due in the window would wait until its end.",
         Scope.ADMIN,
         instant_field(f"{CHANGE}from_at", "From", "in UTC; now if empty"),
         instant_field(f"{CHANGE}until_at", "Until", required=True),
@@ -158,7 +158,7 @@ WHAT_IF: Final = (
     ),
     _form(
         "put_setting",
-        "What if a setting were another?",
+        "What if a setting were changed?",
         "The setting would apply to this tenant, within what the operator allows.",
         Scope.ADMIN,
         FormField(

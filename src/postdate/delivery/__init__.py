@@ -1,1 +1,1 @@
-"""Handlers that leave the building: payload in, outcome out, no database."""
+"""Handlers that call other systems: payload in, outcome out, no database."""

@@ -1,15 +1,17 @@
-"""The circuit breaker of one destination: pure, its time is given to it.
+"""The circuit breaker of one destination: pure, with time as an argument.
 
-Closed, everything passes. After some failures in a row it opens and nothing passes for a while.
-Then one call probes; while probes succeed the number that may run at once doubles until it is
-closed again, and a failure opens it for twice as long. So a destination that is down sees a probe
-now and then instead of every retry, and one that comes back is not buried by all that waited.
+While it is closed, all calls pass. After some failures in a row it opens, and no call passes for a
+while. Then one call probes; while probes succeed, the number of concurrent calls doubles until the
+breaker is closed again, and a failure opens it for twice as long. So a destination that is down
+sees an occasional probe instead of every retry, and one that recovers is not overwhelmed by waiting
+jobs.
 
-A destination that serves some calls and fails others is not down: it is left alone for seconds and
-probed by several, or what waits for it would wait for as many minutes as there are jobs that fail.
+A destination that serves some calls and fails others is not down: its breaker opens for seconds
+only and probes with several calls. Otherwise waiting jobs would wait a minute for each failing one.
 
-Whoever is turned away gets a position in a line. All of them at once would keep a process busy with
-asking; or, told to wait as long as the breaker has been open, come back long after the destination.
+A call that is held back gets a position in a queue. If all retried at once, they would keep the
+process busy; if all waited as long as the breaker has been open, they would return long after the
+destination has.
 """
 
 from collections import deque
@@ -40,13 +42,13 @@ LEARN_SECONDS: Final = 3.0
 """How long it takes at most until the others know what one process has learned."""
 
 CALLS: Final = 100
-"""How many of its latest calls tell of a destination in trouble."""
+"""How many of its latest calls describe a failing destination."""
 
 ANSWERS: Final = 5
 
 
 class Health(StrEnum):
-    """What a call says about its destination, whatever it says about the job."""
+    """What a call says about its destination, independent of the job's outcome."""
 
     UP = "up"
     DOWN = "down"
@@ -55,7 +57,7 @@ class Health(StrEnum):
 
 
 class Breaker:
-    """Counts what comes back from a destination and says who may call it next."""
+    """Counts the results of a destination's calls and decides which calls may go."""
 
     __slots__ = (
         "_allowance",
@@ -88,36 +90,36 @@ class Breaker:
 
     @property
     def closed(self) -> bool:
-        """Return whether everything passes."""
+        """Return whether all calls pass."""
         return self._open_until is None
 
     @property
     def is_pristine(self) -> bool:
-        """Return whether it knows nothing that a new one would not know."""
+        """Return whether it is in its initial state."""
         return self.closed and not self._failures
 
     @property
     def is_hearsay(self) -> bool:
-        """Return whether it is open only because another process has said so."""
+        """Return whether it is open only because another process has reported so."""
         return not self.closed and self._hearsay
 
     def hold(self, now: float, seconds: float) -> None:
-        """Open for so long, because another process has found it in trouble.
+        """Open for some time, because another process has found the destination failing.
 
-        Only what a probe finds is told to others, not how calls end that were under way: processes
-        would go on telling each other of a trouble that is over.
+        Only the results of probes are reported to others, not those of calls that were already
+        running: otherwise processes would keep reporting trouble that is over to each other.
         """
         self._hearsay = True
         self._open(now, seconds)
 
     def state(self, now: float) -> str:
-        """Return how a destination in trouble stands."""
+        """Return the state of the breaker."""
         if self._open_until is None:
             return "failing"
         return "open" if now < self._open_until else "probing"
 
     def report(self, now: float) -> TroubleReport | None:
-        """Tell of a destination that calls are held back from; None if none are."""
+        """Return the report of an open breaker; None if it is closed."""
         if self._open_until is None or self.is_hearsay:
             return None
         seconds = sorted(seconds for seconds, _ in self._calls)
@@ -132,7 +134,7 @@ class Breaker:
         )
 
     def admit(self, now: float) -> float:
-        """Return 0 for a call that may go, else after how many seconds to ask again.
+        """Return 0 for a call that may go, otherwise after how many seconds to try again.
 
         Each admitted call must be recorded once, with the instant at which it was admitted.
         """
@@ -146,7 +148,7 @@ class Breaker:
         return 0.0
 
     def _position(self, now: float, earliest: float) -> float:
-        """Return in how many seconds the next position in the line is."""
+        """Return the delay of the next position in the queue."""
         self._line_until = max(self._line_until + LINE_SECONDS, earliest)
         return min(self._line_until - now, MAX_OPEN_SECONDS)
 
@@ -158,7 +160,7 @@ class Breaker:
         seconds: float = 0.0,
         answer: str = "",
     ) -> None:
-        """Take in how a call ended; BUSY may say for how long it wants to be left alone."""
+        """Record the result of a call; BUSY may carry how long to hold calls back."""
         if health is not Health.SILENT:
             self._recorded += 1
             self._calls.append((now - admitted_at, health is Health.UP))
@@ -205,12 +207,12 @@ class Breaker:
         self._probes = 0
 
     def _serves_some(self) -> bool:
-        """Return whether one of its latest calls, since it is in trouble, has succeeded."""
+        """Return whether one of its latest calls since the trouble began has succeeded."""
         return any(served for _, served in self._calls)
 
 
 class Breakers:
-    """The breakers of a process, and its log of calls. Only destinations in trouble have one."""
+    """The breakers of a process, and its log of calls. Only failing destinations have a breaker."""
 
     def __init__(self, max_open_seconds: float = MAX_OPEN_SECONDS) -> None:
         self._max_open_seconds = max_open_seconds
@@ -218,7 +220,7 @@ class Breakers:
         self.calls = CallLog()
 
     def admit(self, key: DestinationKey, now: float) -> float:
-        """Return 0 for a call that may go, else after how many seconds to ask again."""
+        """Return 0 for a call that may go, otherwise after how many seconds to try again."""
         breaker = self._breakers.get(key)
         return 0.0 if breaker is None else breaker.admit(now)
 
@@ -231,7 +233,7 @@ class Breakers:
         seconds: float = 0.0,
         answer: str = "",
     ) -> None:
-        """Take in how a call ended."""
+        """Record the result of a call."""
         if health is not Health.SILENT:
             up = health is Health.UP
             self.calls.record(key, now, now - admitted_at, succeeded=up, answer=answer)
@@ -245,10 +247,10 @@ class Breakers:
             del self._breakers[key]
 
     def adopt(self, held: Mapping[DestinationKey, float], now: float) -> None:
-        """Hold calls back, too, where another process does; `held` says for how many seconds more.
+        """Hold calls back where other processes do; `held` has the remaining seconds.
 
-        That process goes on probing. The others let everything pass when it has closed its breaker,
-        or probe themselves when it is no longer heard.
+        The reporting process keeps probing. The others let calls pass when it has closed its
+        breaker, or probe themselves if it stops reporting.
         """
         hearsay = [key for key, breaker in self._breakers.items() if breaker.is_hearsay]
         for key in set(hearsay) - set(held):
@@ -265,16 +267,16 @@ class Breakers:
         return self._breakers[key]
 
     def reports(self, now: float) -> dict[DestinationKey, TroubleReport]:
-        """Tell of the destinations that calls are held back from."""
+        """Return the destinations whose breaker is open."""
         reports = ((key, breaker.report(now)) for key, breaker in self._breakers.items())
         return {key: report for key, report in reports if report is not None}
 
     def forget(self, key: DestinationKey) -> None:
-        """Let everything pass again: a call beside the breaker has shown that it works."""
+        """Remove a breaker, because a call outside of it has succeeded."""
         self._breakers.pop(key, None)
 
     def states(self, now: float) -> dict[str, int]:
-        """Count the destinations in trouble: failing, open, or being probed again."""
+        """Count the failing destinations by state: failing, open, or being probed."""
         found = {"failing": 0, "open": 0, "probing": 0}
         for breaker in self._breakers.values():
             found[breaker.state(now)] += 1

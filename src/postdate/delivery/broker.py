@@ -1,4 +1,4 @@
-"""Brokers: what an adapter does for one kind of queue, and every way in which it can fail."""
+"""The interface of adapters for queue brokers, and the errors they raise."""
 
 import asyncio
 import ssl
@@ -21,9 +21,9 @@ Text = Annotated[str, msgspec.Meta(max_length=2048)]
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What is published. `id` is that of the job: the same over all attempts.
+    """A message to publish. `id` is the job's id, the same for all attempts.
 
-    Messages with the same `key` must stay in order where a broker divides what it keeps.
+    A partitioned broker must keep messages with the same `key` in order.
     """
 
     id: str
@@ -47,11 +47,11 @@ class UrlSettings(QueueSettings, frozen=True, kw_only=True):
 
 
 class NotSentError(Exception):
-    """The message has certainly not reached the broker; it may be tried again."""
+    """The message has certainly not reached the broker; it may be retried."""
 
 
 class RejectedError(Exception):
-    """The broker refused the message for good: too large, or a subject that cannot be."""
+    """The broker refused the message permanently: it is too large, or the subject is invalid."""
 
     def __init__(self, code: str, reason: str) -> None:
         super().__init__(reason)
@@ -59,7 +59,7 @@ class RejectedError(Exception):
 
 
 class DeliveryInDoubtError(Exception):
-    """The message was sent and no confirmation came: it may be there or not."""
+    """The message was sent and no confirmation came: it may or may not have been stored."""
 
 
 class QueueBroker(Protocol):
@@ -70,13 +70,13 @@ class QueueBroker(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Return whether nothing can be published by it any more."""
+        """Return whether the connection can no longer publish."""
 
     async def publish(self, message: Message, timeout_seconds: float) -> None:
         """Publish and wait for the confirmation; raise one of the three errors above."""
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
 
 
 class Dial(Protocol):
@@ -96,7 +96,7 @@ class RunInThread(Protocol):
 
 
 class Access(msgspec.Struct, frozen=True):
-    """All that an adapter may use to leave the building.
+    """Everything that an adapter may use to reach the network.
 
     `finish_in_thread` is for what gives something back: it needs no share and is not waited for.
     """
@@ -125,7 +125,7 @@ class BrokerKind(msgspec.Struct, frozen=True):
     open: Callable[[Any, Access], Awaitable[QueueBroker]]
 
     def check(self, config: Mapping[str, Any], permitted: Permitted) -> Refusal | None:
-        """Judge a destination's settings without asking the network; unknown names are refused."""
+        """Check a destination's settings without using the network; refuse unknown names."""
         try:
             settings = self.read(config)
         except msgspec.ValidationError as error:
@@ -148,7 +148,7 @@ def read_url(url: str, ports: Mapping[str, int]) -> BrokerUrl:
 def refuse_url(
     settings: UrlSettings, ports: Mapping[str, int], permitted: Permitted
 ) -> Refusal | None:
-    """Judge a broker's URL, and the authority that its certificate is checked with."""
+    """Check a broker's URL and its certificate authority."""
     refusal = check_broker_url(settings.url, ports, permitted.networks)
     return refusal or refuse_authority(settings.ca_pem)
 

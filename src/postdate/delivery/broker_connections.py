@@ -1,4 +1,4 @@
-"""Connections to brokers: opened once for a destination, by the guard, kept while they are used."""
+"""Connections to brokers: one for each destination, opened by the guard, kept while in use."""
 
 import asyncio
 import importlib
@@ -80,7 +80,7 @@ class Installed(Mapping[str, BrokerKind]):
 
 
 class _Held:
-    """A broker's connection, opened once however many deliveries ask for it."""
+    """A broker's connection, opened once for all deliveries that need it."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -112,12 +112,12 @@ class BrokerConnections:
         self._threads = TenantThreads("broker", THREADS, THREADS_TENANT)
 
     async def check(self, kind: str, config: Mapping[str, Any]) -> Refusal | None:
-        """Judge a destination's settings without asking the network."""
+        """Check a destination's settings without using the network."""
         found = await self._kind(kind)
         return found.check(config, self._permitted)
 
     async def try_out(self, tenant_id: int, kind: str, config: Mapping[str, Any]) -> str | None:
-        """Connect once with new settings; return the reason when that fails."""
+        """Connect once with new settings; return the reason if that fails."""
         try:
             broker = await self._connect(tenant_id, kind, config)
         except OPEN_ERRORS as error:
@@ -143,15 +143,14 @@ class BrokerConnections:
             return broker
 
     def confirm(self, found: Destination) -> None:
-        """Note that the destination's broker has confirmed something."""
+        """Record that the destination's broker has confirmed a message."""
         if (held := self._held.get(_key(found))) is not None:
             held.confirmed_at = time.monotonic()
 
     async def give_up(self, found: Destination, since: float) -> None:
-        """Let go of a connection that has confirmed nothing since an instant, though asked.
+        """Drop a connection that has confirmed nothing since an instant.
 
-        Whatever it says of itself, nothing comes through it any more: the next delivery opens
-        another.
+        It is broken even if it reports to be open: the next delivery opens another.
         """
         held = self._held.get(_key(found))
         if held is not None and held.confirmed_at < since and not held.lock.locked():
@@ -175,7 +174,7 @@ class BrokerConnections:
         self._loading.shutdown(wait=False, cancel_futures=True)
 
     async def _kind(self, name: str) -> BrokerKind:
-        """Return the adapter; loading it must not hold up what else is due."""
+        """Return the adapter; load it in a thread, so that nothing else waits."""
         kind = self._loaded.get(name)
         if kind is None:
             loop = asyncio.get_running_loop()
@@ -184,7 +183,7 @@ class BrokerConnections:
         return kind
 
     async def _connect(self, tenant_id: int, name: str, config: Mapping[str, Any]) -> QueueBroker:
-        """Connect by the guard; what was stored before a rule existed is judged by it now."""
+        """Connect through the guard; check stored settings against today's rules."""
         kind = await self._kind(name)
         if refusal := kind.check(config, self._permitted):
             raise TargetRefusedError(refusal.detail)
@@ -213,7 +212,7 @@ async def _close(broker: QueueBroker | None) -> None:
     try:
         async with asyncio.timeout(CLOSE_SECONDS):
             await broker.close()
-    except Exception as error:  # noqa: BLE001 - a library's farewell must not fail a delivery
+    except Exception as error:  # noqa: BLE001 - an error while closing must not fail a delivery
         log.debug("broker.close_failed", error=str(error))
 
 

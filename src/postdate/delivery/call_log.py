@@ -1,4 +1,4 @@
-"""What the latest calls of each destination brought, in this process: a few words for each."""
+"""The results of the latest calls to each destination, in this process."""
 
 from collections import deque
 from typing import Final, NamedTuple
@@ -7,11 +7,11 @@ from postdate.model.destination.call import CallAnswer, CallReport, CallReports
 from postdate.model.destination.trouble import DestinationKey
 
 CALLS: Final = 100
-"""How many of its latest calls tell of a destination."""
+"""How many of its latest calls describe a destination."""
 
 ANSWERS: Final = 10
 REMEMBERED: Final = 500
-"""Most destinations that a process tells of; the one called longest ago is forgotten first."""
+"""Maximum number of destinations in a report; the least recently called is dropped first."""
 
 
 class _Call(NamedTuple):
@@ -32,7 +32,7 @@ class _RecentCalls:
 
 
 class CallLog:
-    """Remembers the latest calls; written with every call, so it does next to nothing."""
+    """Remembers the latest calls; it is written on every call, so it must be cheap."""
 
     def __init__(self) -> None:
         self._calls: dict[DestinationKey, _RecentCalls] = {}
@@ -50,7 +50,7 @@ class CallLog:
         found.recorded += 1
 
     def reports(self, now: float) -> CallReports:
-        """Tell of every destination that was called."""
+        """Return a report for every destination that was called."""
         return {key: _report(calls, now) for key, calls in self._calls.items()}
 
     def _forget_oldest(self) -> None:

@@ -1,8 +1,8 @@
-"""The one way out: every outgoing connection is resolved and opened through this guard.
+"""The only way out: every outgoing connection is resolved and opened through this guard.
 
-An address is judged three times, because each step could be deceived alone: when a name is
-resolved (all its addresses), when a socket is made for one of them, and when the connection stands
-(the peer it really has). A name is resolved once; what was judged is what is connected to.
+An address is checked three times, because each step alone could be deceived: when a name is
+resolved (all its addresses), when a socket is created for one of them, and when the connection is
+established (its real peer). A name is resolved once, and only a checked address is connected to.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class LookupBusyError(Exception):
 
 
 class Passage:
-    """One call on its way out: whose it is, and whether any of it can have arrived."""
+    """One outgoing call: its tenant, and whether any of it can have arrived."""
 
     __slots__ = ("sent", "tenant_id")
 
@@ -56,7 +56,7 @@ PASSAGE: Final[ContextVar[Passage]] = ContextVar("passage")
 
 
 class Judge:
-    """Says which addresses calls may reach, and remembers what it said."""
+    """Decides which addresses calls may reach, and caches its decisions."""
 
     def __init__(self, allowed: Networks) -> None:
         self._allowed = allowed
@@ -81,7 +81,7 @@ class Judge:
 
 
 def system_lookup(threads: TenantThreads) -> Lookup:
-    """Ask the system's resolver, in threads of our own: a slow name must not block other work."""
+    """Resolve a name with the system's resolver, in separate threads."""
 
     async def lookup(tenant_id: int, host: str, port: int) -> list[str]:
         def ask() -> list[Any]:
@@ -99,7 +99,7 @@ def system_lookup(threads: TenantThreads) -> Lookup:
 
 
 class Guard:
-    """Resolves names and opens connections; nothing leaves by any other way."""
+    """Resolves names and opens connections; all outgoing connections use it."""
 
     def __init__(self, allowed: Networks, lookup: Lookup | None = None) -> None:
         self.judge = Judge(allowed)
@@ -121,7 +121,7 @@ class Guard:
         tls: ssl.SSLContext | None = None,
         buffer_bytes: int = STREAM_BYTES,
     ) -> Streams:
-        """Connect to a host for a tenant's broker: the adapters know no other way out.
+        """Connect to a host for a tenant's broker; adapters have no other way to connect.
 
         A broker may name further hosts; those come through here too. Raise TargetRefusedError,
         LookupBusyError or OSError.
@@ -140,7 +140,7 @@ class Guard:
     async def _connect(
         self, address: str, port: int, tls: ssl.SSLContext | None, host: str, buffer_bytes: int
     ) -> Streams:
-        """Connect to a judged address; the certificate must be that of the host's name."""
+        """Connect to a checked address; the certificate must match the host's name."""
         reader, writer = await asyncio.open_connection(
             address,
             port,
@@ -163,11 +163,11 @@ class Guard:
         self.judge(peer[0])
 
     def close(self) -> None:
-        """Let go of the threads; a lookup under way is not waited for."""
+        """Shut the threads down without waiting for running lookups."""
         self._threads.close()
 
     def open_socket(self, info: tuple[Any, ...]) -> socket.socket:
-        """Make a socket for an address that calls may reach."""
+        """Create a socket for an address that calls may reach."""
         family, kind, proto, _, address = info
         self.judge(str(address[0]))
         made = socket.socket(family=family, type=kind, proto=proto)

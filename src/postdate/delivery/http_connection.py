@@ -92,7 +92,7 @@ def connect_code(error: Exception) -> str:
 
 
 class HttpConnection:
-    """Connects, sends and receives; the deadline is its caller's."""
+    """Connects, sends and receives; the caller enforces the deadline."""
 
     def __init__(self, guard: Guard) -> None:
         self._connector = connector(guard)
@@ -116,9 +116,9 @@ class HttpConnection:
         headers: Mapping[str, str],
         body: bytes | None,
     ) -> None:
-        """Hand a whole request to the kernel; what it does not take now, it takes when it can.
+        """Write a whole request to the socket; the kernel sends the rest when it can.
 
-        Without a body it asks (GET), with one it tells (POST).
+        Without a body it is a GET, with one a POST.
         """
         protocol, transport = connection.protocol, connection.transport
         if protocol is None or transport is None:
@@ -150,7 +150,7 @@ class HttpConnection:
 
 
 def head(target: Target, headers: Mapping[str, str], length: int | None) -> bytes:
-    """Write a request's first line and headers; a value that could end its line is a mistake."""
+    """Build a request's first line and headers; raise for a value with a line break."""
     method = "GET" if length is None else "POST"
     lines = [f"{method} {target.path} HTTP/1.1", f"host: {target.authority}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]

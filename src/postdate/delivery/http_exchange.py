@@ -1,4 +1,4 @@
-"""One HTTP exchange under one deadline: what came back, or how sure we are that nothing arrived."""
+"""One HTTP exchange under one deadline: the answer, or whether the request can have arrived."""
 
 import asyncio
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class ReceiverAnswer(msgspec.Struct, frozen=True):
 
 
 class NotSent(msgspec.Struct, frozen=True):
-    """Certainly nothing arrived: there was no connection to send it on."""
+    """Certainly nothing arrived: there was no connection."""
 
     code: str
     error: str
@@ -64,7 +64,7 @@ class Arrived:
         self.body = b""
 
     def answer(self, broken: str | None) -> ReceiverAnswer:
-        """Close the account."""
+        """Return the final answer."""
         return ReceiverAnswer(self.status, self.headers, self.body[:ANSWER_BYTES], broken)
 
 
@@ -76,7 +76,7 @@ class HttpExchange:
         self._wire: HttpConnection | None = None
 
     async def get(self, target: Target, *, timeout_seconds: float) -> Result:
-        """Ask for something on behalf of the operator."""
+        """Send a GET request on behalf of the operator."""
         headers = {"accept": "application/json"}
         return await self.post(0, target, headers, None, timeout_seconds=timeout_seconds)
 
@@ -120,7 +120,7 @@ class HttpExchange:
         body: bytes | None,
         arrived: Arrived,
     ) -> None:
-        """Leave what has arrived where a deadline finds it."""
+        """Run the exchange, storing what has arrived so far for the case of a deadline."""
         if target.address is not None:
             self._guard.judge(target.host)
         wire = self._wire or await self._open()
@@ -145,7 +145,7 @@ class HttpExchange:
             connection.close()
 
     async def _open(self) -> "HttpConnection":
-        """Make the pool when something is first sent."""
+        """Create the pool on first use."""
         await load()
         from postdate.delivery.http_connection import HttpConnection
 
@@ -160,7 +160,7 @@ class HttpExchange:
 
 
 async def load() -> None:
-    """Load the HTTP library off the event loop: it takes as long as half of the other imports."""
+    """Import the HTTP library off the event loop, because that is slow."""
     await asyncio.to_thread(import_module, "postdate.delivery.http_connection")
 
 

@@ -1,7 +1,8 @@
 """NATS JetStream: a message is done when its stream has stored it.
 
-Servers tell of others, and the client may go there when its own is lost: by the guard, like the
-first. Websockets are not offered: their library opens connections and follows redirects itself.
+Servers announce other servers, and the client may connect there if its own is lost: through the
+guard, like the first. Websockets are not supported: their library opens connections and follows
+redirects itself.
 """
 
 import asyncio
@@ -94,7 +95,7 @@ class _NatsTransport(TcpTransport):
         self._tls_wanted = False
 
     def write(self, payload: bytes) -> None:
-        """Send nothing in the clear to a server that was asked for by `tls://`."""
+        """Send nothing unencrypted to a `tls://` server."""
         if self._tls_wanted:
             raise ConnectionError("the server does not offer TLS")
         super().write(payload)  # type: ignore[no-untyped-call]
@@ -117,7 +118,7 @@ class _Client(Client):
         self.broker: NatsBroker | None = None
 
     def stay_lost(self) -> None:
-        """End with the connection: the library's way back ends in limbo where it is disturbed."""
+        """Close the client when the connection is lost: the library's reconnect can get stuck."""
         self.options["allow_reconnect"] = False
 
     async def _close(self, status: int, do_cbs: bool = True) -> None:  # noqa: FBT001, FBT002
@@ -205,7 +206,7 @@ class NatsBroker:
         return self._client.is_closed
 
     async def listen(self) -> None:
-        """Begin to take confirmations."""
+        """Subscribe to confirmations."""
         await self._client.subscribe(f"{self._inbox}.*", cb=self._confirmed)
 
     async def _confirmed(self, answer: Msg) -> None:
@@ -214,7 +215,7 @@ class NatsBroker:
             waiting.set_result(answer)
 
     def lose(self) -> None:
-        """Leave in doubt what nobody can confirm any more, at once."""
+        """Mark unconfirmed messages as in doubt immediately."""
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(ConnectionResetError("the connection was lost"))
@@ -242,7 +243,7 @@ class NatsBroker:
         _check(answer, message.subject)
 
     async def _exchange(self, message: Message) -> Msg:
-        """Send a message and wait for what its stream says."""
+        """Send a message and wait for the stream's answer."""
         number = str(next(self._numbers))
         waiting: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
         self._waiting[number] = waiting

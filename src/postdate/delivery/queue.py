@@ -1,4 +1,4 @@
-"""The queue handler: find the destination, publish by its broker's connection, judge."""
+"""The queue handler: find the destination, publish through its broker, return the outcome."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Threads for blocking calls that tenants cause: apart from the process's own, and in shares.
+"""Threads for blocking calls on behalf of tenants: separate from the process's own, with shares.
 
 The event loop's default threads serve the process itself (files, loading of code). What waits for
 a tenant's broker or name server must never wait there.
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class ThreadsBusyError(Exception):
-    """The tenant has all of its share of the threads in use."""
+    """The tenant's share of the threads is in use."""
 
 
 class TenantThreads:
@@ -33,7 +33,7 @@ class TenantThreads:
     ) -> T:
         """Run a call in a thread; raise ThreadsBusyError when the tenant's share is used up.
 
-        A result that nobody waits for any more is given to `discard`, in the thread.
+        If the caller has stopped waiting, the result is passed to `discard`, in the thread.
         """
         if self._busy[tenant_id] >= self._share:
             raise ThreadsBusyError(f"{self._share} such calls of this tenant are under way")
@@ -50,7 +50,7 @@ class TenantThreads:
             raise
 
     def finish(self, call: Callable[[], None]) -> None:
-        """Run what gives something back, beyond all shares, without waiting for it."""
+        """Run a cleanup outside all shares, without waiting for it."""
         self._executor.submit(call)
 
     def _ended(self, loop: asyncio.AbstractEventLoop, tenant_id: int) -> None:
@@ -63,7 +63,7 @@ class TenantThreads:
             del self._busy[tenant_id]
 
     def close(self) -> None:
-        """Let go of the threads; a call under way is not waited for."""
+        """Shut the threads down without waiting for running calls."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 

@@ -91,7 +91,7 @@ def _failed(answer: ReceiverAnswer, kept: bytes | None) -> DeliveryVerdict:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read Retry-After, in seconds or as a date; what makes no sense is not there."""
+    """Parse Retry-After, in seconds or as a date; ignore invalid values."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:12]), MAX_RETRY_AFTER_SECONDS)

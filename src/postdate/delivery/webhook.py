@@ -1,4 +1,4 @@
-"""The webhook handler: look the destination up, sign, call, judge."""
+"""The webhook handler: find the destination, sign, call, return the outcome."""
 
 import time
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Accounts: what may become of one, decided over locked rows."""
+"""Accounts: decide changes of locked accounts."""
 
 from uuid import UUID
 
@@ -13,7 +13,7 @@ def adjust(
 ) -> Account | Refusal:
     """Move an amount between the issuer and an account; negative amounts go back.
 
-    A frozen account can be adjusted: corrections are how one clears up what it was frozen for.
+    A frozen account can be adjusted, because corrections may be the reason to freeze it.
     """
     if account_id == ISSUER:
         return Refusal(Code.ACCOUNT_RESERVED, f"{ISSUER} cannot be adjusted itself.")
@@ -38,7 +38,7 @@ def adjust(
 
 
 def adjustment(account: Account, transfer_id: UUID, amount: int, reason: str) -> NewEntry:
-    """Make the leg of an adjustment from an account that it has just changed."""
+    """Return the entry of an adjustment, from the account after the change."""
     return NewEntry(
         account.bucket,
         account.tenant_id,
@@ -53,7 +53,7 @@ def adjustment(account: Account, transfer_id: UUID, amount: int, reason: str) ->
 
 
 def change(account: Account, before: AccountTerms, after: AccountTerms) -> Refusal | None:
-    """Decide whether an account may take these terms: limits, freezing, closing."""
+    """Refuse terms that an account may not have: limits, freezing, closing."""
     if account.account_id == ISSUER:
         return Refusal(Code.ACCOUNT_RESERVED, f"The terms of {ISSUER} cannot be changed.")
     if before.closed and after != before:

@@ -102,7 +102,7 @@ async def _settle_held(
     settling: Settling,
     execution: SettlementBatch,
 ) -> list[Decision]:
-    """Do what asks for no account first: the less is done while accounts are held, the better."""
+    """Do everything that needs no account first, to keep account locks short."""
     made = ids(dues, settling.unix_ms)
     await store.delete_timers(connection, leaving_payments(dues))
     added = changes(dues)
@@ -127,7 +127,7 @@ async def _settle_with_locks(
     settling: Settling,
     execution: SettlementBatch,
 ) -> list[Decision]:
-    # What looks for its money only now may spend what the batch before has paid.
+    # A payment without a hold may spend what the batch before has paid.
     await settling.order.wait_for_previous()
     accounts = await account_store.lock(connection, [k for d in dues for k in (d.payer, d.payee)])
     # Read after the accounts are locked: whoever settled earlier payments of these accounts has
@@ -143,13 +143,13 @@ async def _settle_with_locks(
 
 
 def due_of(payment: LockedPayment) -> DuePayment:
-    """Name the accounts of a locked payment; a timer without its payment is a surprise."""
+    """Return the accounts of a locked payment; raise for a timer without a payment."""
     if payment.from_account is None:
         raise LookupError(f"the timer {payment.subject} has no payment")
     return DuePayment(
         payment.due_at,
         payment.subject,
-        # A payment lives in its payer's bucket.
+        # A payment is in its payer's bucket.
         AccountKey(payment.bucket, payment.tenant_id, payment.from_account),
         key_of(payment.tenant_id, payment.to_account),
         payment.amount,
@@ -214,7 +214,7 @@ async def _write(
 
 
 def ids(dues: Sequence[DuePayment], unix_ms: int) -> list[UUID]:
-    """Make the ids of the transfers that are about to be; their events have the same.
+    """Generate the ids of the transfers; their events have the same ids.
 
     They carry the payee's bucket: the payer's is that of the payment, so both legs are found.
     """
@@ -222,14 +222,14 @@ def ids(dues: Sequence[DuePayment], unix_ms: int) -> list[UUID]:
 
 
 def leaving_payments(dues: Sequence[DuePayment]) -> list[UUID]:
-    """Name the payments that leave the queue."""
+    """Return the payments that leave the queue."""
     return [due.payment_id for due in dues]
 
 
 def transfers(
     dues: Sequence[DuePayment], done: Sequence[TransferCompleted], made: Sequence[UUID]
 ) -> list[TransferRow]:
-    """Make the rows of completed payments."""
+    """Return the rows of completed payments."""
     return [
         TransferRow(
             due.payer.tenant_id,

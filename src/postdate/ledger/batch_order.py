@@ -1,14 +1,14 @@
-"""Batches under way at once: each changes its accounts after the one before has committed."""
+"""Order overlapping batches: each changes its accounts after the one before has committed."""
 
 import asyncio
 
 
 class BeginAgainError(Exception):
-    """The batch before begins again: roll back, for it may need what this one holds."""
+    """The batch before starts over: roll back, it may need rows that this one has locked."""
 
 
 class BatchOrder:
-    """The place of a batch behind another.
+    """The position of a batch behind another.
 
     A batch may find, lock and prepare what it likes meanwhile, but touches an account only after
     the one before has ended: what both share is changed in order, and what the one before paid can
@@ -39,14 +39,14 @@ class BatchOrder:
         self._begun = True
 
     async def wait_for_previous(self) -> None:
-        """Wait within a transaction until the batch before has ended."""
+        """Wait inside a transaction until the batch before has ended."""
         if self._before is not None:
             await self._before.known.wait()
             if not self._before.ended.is_set():
                 raise BeginAgainError
 
     def end(self) -> None:
-        """Let the next batch go on, however this one ended."""
+        """Let the next batch continue, however this one ended."""
         self._before = None
         self.ended.set()
         self.known.set()

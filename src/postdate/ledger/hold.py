@@ -1,4 +1,4 @@
-"""Holds: decide over accounts in memory, item by item, whatever the size of the batch."""
+"""Holds: decide on accounts in memory, item by item, independent of the batch size."""
 
 from postdate.model.error import Code, Refusal
 from postdate.model.payment.money import ISSUER
@@ -9,7 +9,7 @@ from postdate.store.account.account import Account
 def admit(
     order: PaymentOrder, payer: Account | None, payee: Account | None, limits: AmountLimits
 ) -> Refusal | None:
-    """Decide whether a payment may be scheduled, and reserve its amount where it asks for that."""
+    """Refuse a payment that may not be scheduled; reserve its amount if it asks for a hold."""
     refusal = check_usable(payer, order.from_account_id, "from_account_id") or check_usable(
         payee, order.to_account_id, "to_account_id"
     )

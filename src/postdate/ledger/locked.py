@@ -1,4 +1,4 @@
-"""Accounts that a stranger holds: left alone, and looked at again ever later."""
+"""Accounts locked by other sessions: left alone, and checked again at growing intervals."""
 
 import time
 from collections.abc import Collection
@@ -20,11 +20,12 @@ DOUBLINGS: Final = 5
 
 
 class LockedAccounts:
-    """Remembers which accounts were held when somebody waited for them in vain.
+    """Remembers which accounts were locked when a transaction waited for them in vain.
 
-    A transaction that changes many accounts waits half a second for one that a stranger holds,
-    then rolls back; this finds out which one it was, so that the next goes on without it. Whether
-    it is free is then asked without waiting (`SKIP LOCKED`), once for all that are due to be asked.
+    A transaction that changes many accounts waits half a second for a locked one, then rolls back.
+    This class finds out which account it was, so that the next transaction continues without it.
+    Whether it is free is then checked without waiting (`SKIP LOCKED`), in one statement for all
+    accounts whose check is due.
     """
 
     def __init__(self, database: Database) -> None:
@@ -38,7 +39,7 @@ class LockedAccounts:
         return key in self._looks
 
     async def find(self, keys: Collection[AccountKey]) -> bool:
-        """Remember those of the accounts that are held now; return whether any is."""
+        """Remember which of the accounts are locked now; return whether any is."""
         held = await self._find_locked(keys)
         for key in held - self._looks.keys():
             log.warning("account.locked", tenant_id=key.tenant_id, account_id=key.account_id)
@@ -46,7 +47,7 @@ class LockedAccounts:
         return bool(held)
 
     async def look_again(self) -> None:
-        """Forget the accounts that are free by now, among those whose wait is over."""
+        """Forget the accounts that are free now, among those whose check is due."""
         now = time.monotonic()
         due = [key for key, (at, _) in self._looks.items() if at <= now]
         if not due:

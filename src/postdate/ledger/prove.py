@@ -18,7 +18,7 @@ OVERDUE_SECONDS: Final = 60.0
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """What was proved, what contradicts it, and which accounts were put right by a repair."""
+    """What was proved, what contradicts it, and which accounts a repair corrected."""
 
     proved: list[str]
     findings: list[LedgerFinding]
@@ -44,7 +44,7 @@ async def attached_range(
 async def prove(
     database: Database, tenant_id: int | None = None, step: Step = lambda _: None
 ) -> Proof:
-    """Make every proof over one snapshot."""
+    """Run every proof over one snapshot."""
     found: dict[str, list[LedgerFinding]] = {}
     async with store.snapshot(database) as connection:
         where = await attached_range(connection, tenant_id)
@@ -60,7 +60,7 @@ async def prove(
 async def reconcile(
     database: Database, bucket: int, tenant_id: int | None = None, since: UUID | None = None
 ) -> list[LedgerFinding]:
-    """Look for what should not be in one bucket; with `since` only among payments that new."""
+    """Find inconsistencies in one bucket; with `since` only among newer payments."""
     async with store.snapshot(database) as connection:
         where = await attached_range(connection, tenant_id, [bucket])
         newer = msgspec.structs.replace(where, floor=max(where.floor, since or where.floor))

@@ -1,4 +1,4 @@
-"""Decide what an account's numbers must be: what its entries and its open payments say."""
+"""Decide what an account's numbers must be, from its entries and its open payments."""
 
 from collections.abc import Sequence
 
@@ -19,12 +19,12 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_needed(self) -> bool:
-        """Return whether anything is wrong: a stored number, or a jump that nothing explains."""
+        """Return whether anything is wrong: a stored number, or an unexplained jump."""
         return self.before != self.after or bool(self.jumps)
 
     @property
     def difference(self) -> Numbers:
-        """Return what the repair adds to the account; payments under way do not change that."""
+        """Return what the repair adds to the account, independent of running payments."""
         return Numbers(
             self.after.balance - self.before.balance,
             self.after.held - self.before.held,
@@ -35,7 +35,7 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
 def decide(
     account: Account, said: Witness, jumps: Sequence[Jump], explained: Sequence[Jump]
 ) -> Repair | Refusal:
-    """Compare a locked account with its entries; refuse where these are not whole themselves."""
+    """Compare a locked account with its entries; refuse if the entries are incomplete."""
     if said.entries and said.version - said.first_version + 1 != said.entries:
         return Refusal(
             Code.CONFLICT,
@@ -59,7 +59,7 @@ def decide(
 
 
 def check_terms(account: Account, after: Numbers) -> Refusal | None:
-    """Refuse numbers that the account's own terms do not admit."""
+    """Refuse numbers that the account's own terms do not allow."""
     if account.floor is not None and after.balance - after.held < account.floor:
         return Refusal(
             Code.CONFLICT,

@@ -1,4 +1,4 @@
-"""Decide what becomes of due payments: pure, one after the other, in one order."""
+"""Decide the outcomes of due payments: a pure function, one payment after the other."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -39,7 +39,7 @@ class DuePayment(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def order(self) -> Order:
-        """Return the place in the one order of settling."""
+        """Return the position in the order of settlement."""
         return (self.due_at, self.payment_id)
 
 
@@ -53,14 +53,14 @@ class TransferCompleted(msgspec.Struct, frozen=True, gc=False):
 
 
 class TransferFailed(msgspec.Struct, frozen=True, gc=False):
-    """It did not and will not; a hold has been released."""
+    """The money did not move and will not; a hold has been released."""
 
     reason: Reason
     error: str
 
 
 class RetryLater(msgspec.Struct, frozen=True, gc=False):
-    """The money is not there yet, and the payment asked to wait for it."""
+    """The payer does not have enough yet, and the payment asked to retry."""
 
     at: datetime
     reason: Reason
@@ -68,7 +68,7 @@ class RetryLater(msgspec.Struct, frozen=True, gc=False):
 
 
 class Waits(msgspec.Struct, frozen=True, gc=False):
-    """Something due earlier at its accounts is still open; this one must not overtake it."""
+    """An earlier payment of its accounts is still open; this one must not overtake it."""
 
 
 Decision: TypeAlias = TransferCompleted | TransferFailed | RetryLater | Waits
@@ -114,7 +114,7 @@ def _overtakes(due: DuePayment, open_orders: Mapping[AccountKey, Order]) -> bool
 
 
 def changes(dues: Iterable[DuePayment]) -> dict[AccountKey, BalanceChange]:
-    """Sum up what payments change when every one of them completes."""
+    """Sum up the balance changes if every payment completes."""
     sums: dict[AccountKey, list[int]] = defaultdict(lambda: [0, 0, 0])
     for due in dues:
         payer, payee = sums[due.payer], sums[due.payee]

@@ -1,4 +1,4 @@
-"""Activity: what is counted in slots of ten seconds, and how lateness is told from counts."""
+"""Activity: counts in slots of ten seconds, and lateness derived from them."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,15 +63,15 @@ class Lateness:
         self._late: dict[int, Late] = {}
 
     def jobs(self, tenant_id: int, late: Sequence[int]) -> None:
-        """Count jobs that began so late."""
+        """Count the lateness of started jobs."""
         add_counts(self._of(tenant_id)[0], late)
 
     def payments(self, tenant_id: int, late: Sequence[int]) -> None:
-        """Count payments that were settled so late."""
+        """Count the lateness of settled payments."""
         add_counts(self._of(tenant_id)[1], late)
 
     def take(self) -> dict[int, Late]:
-        """Return what was counted and begin anew."""
+        """Return the counts and reset them."""
         taken, self._late = self._late, {}
         return taken
 

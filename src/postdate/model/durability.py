@@ -59,6 +59,6 @@ class CommitSafety:
             return None
         return Refusal(
             Code.COMMITS_NOT_DURABLE,
-            f"The database does not keep what it confirms: {weakness}.",
+            f"The database may lose confirmed commits: {weakness}.",
             extra={"retry_after_seconds": 30},
         )

@@ -27,7 +27,7 @@ class Code(OpenEnum):
     TARGET_NOT_ALLOWED = "target_not_allowed"
     HEAD_TOO_LARGE = "head_too_large"
     AMBIGUOUS_REQUEST = "ambiguous_request"
-    # Who asks
+    # The caller
     UNAUTHENTICATED = "unauthenticated"
     FORBIDDEN = "forbidden"
     # What is asked for
@@ -99,16 +99,20 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
     Code.INVALID_FIELD: Explanation(
         422,
         "A field has a value that is not allowed",
-        "`field` names it, `detail` says why; `problems` lists all that is wrong with the body.",
+        "`field` names it, `detail` says why; `problems` lists every error in the body.",
     ),
     Code.UNKNOWN_FIELD: Explanation(
-        422, "A field is not known here", "Remove it, or check its spelling against `/schema`."
+        422, "A field is not known", "Remove it, or check its spelling against `/schema`."
     ),
     Code.BODY_INCOMPLETE: Explanation(
-        400, "The body broke off", "Send as many bytes as the headers announce, chunks well formed."
+        400,
+        "The body is incomplete",
+        "Send as many bytes as the headers announce, in valid chunks.",
     ),
     Code.BODY_TOO_LARGE: Explanation(
-        413, "The body is too large", "Send less, or store it elsewhere and send a `payload_ref`."
+        413,
+        "The body is too large",
+        "Send less, or store the data elsewhere and send a `payload_ref`.",
     ),
     Code.BODY_TOO_DEEP: Explanation(
         422, "The JSON is nested too deeply", "Flatten it to at most 32 levels."
@@ -117,10 +121,10 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
         408, "The request did not arrive in time", "Send the whole request without pauses."
     ),
     Code.UNSUPPORTED_MEDIA_TYPE: Explanation(
-        415, "The content type is not understood", "Send `Content-Type: application/json`."
+        415, "The content type is not supported", "Send `Content-Type: application/json`."
     ),
     Code.INVALID_CURSOR: Explanation(
-        422, "The cursor is not one of ours", "Pass `next_cursor` back exactly as it came."
+        422, "The cursor is not valid", "Pass `next_cursor` back unchanged."
     ),
     Code.BATCH_TOO_LARGE: Explanation(
         422, "The batch has too many items", "Split it; the limit is in `detail`."
@@ -132,77 +136,83 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
         "POSTDATE_ALLOW_PRIVATE_TARGETS, or the broker in POSTDATE_KAFKA_BROKERS.",
     ),
     Code.HEAD_TOO_LARGE: Explanation(
-        431, "The head of the request is too large", "Send fewer or shorter headers."
+        431, "The request head is too large", "Send fewer or shorter headers."
     ),
     Code.AMBIGUOUS_REQUEST: Explanation(
         400,
-        "The request can be read in two ways",
-        "Send the header that `detail` names once; a `Transfer-Encoding` is `chunked` alone.",
+        "The request is ambiguous",
+        "Send the header that `detail` names only once; `Transfer-Encoding` may only be `chunked`.",
     ),
     Code.UNAUTHENTICATED: Explanation(
-        401, "No valid key was given", "Send `Authorization: Bearer <key>`."
+        401, "No valid key was sent", "Send `Authorization: Bearer <key>`."
     ),
     Code.FORBIDDEN: Explanation(
-        403, "The key may not do this", "Use a key whose scopes include the one in `detail`."
+        403,
+        "The key is not allowed to do this",
+        "Use a key whose scopes include the one in `detail`.",
     ),
     Code.NOT_FOUND: Explanation(
-        404, "There is no such thing", "Check the id; things of other tenants look missing too."
+        404, "Not found", "Check the id; another tenant's objects look missing too."
     ),
     Code.METHOD_NOT_ALLOWED: Explanation(
-        405, "The route does not know this method", "The `Allow` header lists those it knows."
+        405, "The route does not support this method", "The `Allow` header lists the methods."
     ),
     Code.CONFLICT: Explanation(
-        409, "It is not in a state that allows this", "`current_status` says where it stands now."
+        409, "The current status does not allow this", "`current_status` is the status now."
     ),
     Code.UNKNOWN_SETTING: Explanation(
-        422, "There is no such setting", "`postdate setting list` names them all."
+        422, "There is no such setting", "`postdate setting list` lists all settings."
     ),
     Code.UNKNOWN_TENANT: Explanation(
-        404, "There is no such tenant", "`postdate tenant list` names them all."
+        404, "There is no such tenant", "`postdate tenant list` lists all tenants."
     ),
     Code.UNKNOWN_SCOPE: Explanation(
         422, "There is no such scope", "Use one of the scopes in `detail`."
     ),
     Code.TENANT_HALTED: Explanation(
         409,
-        "The tenant stands still",
-        "Its kill switch is on, or a freeze window accepts nothing new: `GET /halts` says why, by "
-        "whom and until when.",
+        "The tenant is halted",
+        "Its kill switch is on, or a freeze window refuses new work. `GET /halts` says why, who "
+        "set it, and until when.",
     ),
     Code.NOT_IN_TEST_MODE: Explanation(
         409,
         "The tenant is not in test mode",
-        "Only a tenant that was created with `test` has a clock that can be advanced; nothing "
-        "switches a tenant between the two.",
+        "Only a tenant that was created with `test` has a clock that can be advanced. The mode of "
+        "a tenant cannot be changed.",
     ),
     Code.CLOCK_ADVANCING: Explanation(
         409,
         "The test clock is being advanced",
-        "One advance runs at a time. `retry_after_seconds` says when to ask again.",
+        "One advance runs at a time. `retry_after_seconds` says when to try again.",
     ),
     Code.ADVANCE_UNFINISHED: Explanation(
         409,
         "An advance of the test clock is not finished",
-        "It was broken off, or took longer than one request may: send an empty body to continue "
-        "it to its `target`.",
+        "It was interrupted, or took longer than one request may. Send an empty body to continue "
+        "to its `target`.",
     ),
     Code.QUOTA_EXCEEDED: Explanation(
-        409, "The tenant has as much as it may", "Wait, remove some, or have the quota raised."
+        409, "The tenant has reached a quota", "Wait, remove some, or ask the operator to raise it."
     ),
     Code.UNKNOWN_ACCOUNT: Explanation(
-        422, "There is no such account", "Create it first; accounts of other tenants look missing."
+        422,
+        "There is no such account",
+        "Create it first; other tenants' accounts look missing too.",
     ),
     Code.ACCOUNT_EXISTS: Explanation(
-        409, "There is an account with this id", "Use it, or choose another id."
+        409, "An account with this id exists", "Use it, or choose another id."
     ),
     Code.ACCOUNT_RESERVED: Explanation(
-        422, "This account is the ledger's own", "Use adjustments; they are its only movements."
+        422, "This account is reserved for the ledger", "Use adjustments to move its money."
     ),
     Code.ACCOUNT_FROZEN: Explanation(
-        409, "The account is frozen", "Unfreeze it first; `field` says which of the two it is."
+        409,
+        "The account is frozen",
+        "Unfreeze it first; `field` says whether it is payer or payee.",
     ),
     Code.ACCOUNT_CLOSED: Explanation(
-        409, "The account is closed", "Use another account; a closed one stays closed."
+        409, "The account is closed", "Use another account; a closed account cannot be reopened."
     ),
     Code.ACCOUNT_NOT_EMPTY: Explanation(
         409, "The account has money or open holds", "Bring balance and held to 0 first."
@@ -216,51 +226,51 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
         "Pay between accounts of one currency; `currencies` names both. Nothing is converted.",
     ),
     Code.AMOUNT_ABOVE_LIMIT: Explanation(
-        422, "The amount is above the limit", "`limit` says the most that is allowed now."
+        422, "The amount is above the limit", "`limit` is the largest amount allowed now."
     ),
     Code.BALANCE_ABOVE_LIMIT: Explanation(
-        422, "The balance would leave its range", "Spread the money over several accounts."
+        422, "The balance would be out of range", "Spread the money over several accounts."
     ),
     Code.INSUFFICIENT_FUNDS: Explanation(
         422,
-        "The payer has too little available",
+        "The payer does not have enough available",
         "Credit the account and send the payment under a new key, or use `at_execution`.",
     ),
     Code.TIME_OUT_OF_RANGE: Explanation(
-        422, "The time is too early or too late", "`earliest` and `latest` give the range."
+        422, "The time is too early or too late", "`earliest` and `latest` are the allowed range."
     ),
     Code.PAYMENT_NOT_PENDING: Explanation(
         409,
         "The payment has ended already",
-        "`payment_status` says how. What has been paid is paid back by another payment.",
+        "`payment_status` says how. To return money that was paid, schedule another payment.",
     ),
     Code.NOT_DUE: Explanation(
-        409, "The payment is not due yet", "`scheduled_time` says when it will be."
+        409, "The payment is not due yet", "`scheduled_time` says when it is due."
     ),
     Code.APPROVAL_MISSING: Explanation(
         409,
-        "The payment waits for a second person",
-        "Have another key with the scope `payments:approve` approve it.",
+        "The payment needs a second person's approval",
+        "Approve it with another person's key that has the scope `payments:approve`.",
     ),
     Code.APPROVAL_BY_REQUESTER: Explanation(
         403,
         "You cannot approve a payment you requested",
-        "Use a second person's key, issued by the operator, or a token: keys that one key has made "
-        "or rotated count as one person, and so does whoever wrote or ran the schedule.",
+        "Use a second person's key, issued by the operator, or a token. Keys that one key has "
+        "created or rotated count as one person, and so does whoever wrote or ran the schedule.",
     ),
     Code.DUE_IN_PAST: Explanation(
         422,
-        "The time lies too far in the past",
-        "Leave `run_at` out to run now; `job.past_tolerance_seconds` says what is still accepted.",
+        "The time is too far in the past",
+        "Omit `run_at` to run now; `job.past_tolerance_seconds` is the limit.",
     ),
     Code.BEYOND_HORIZON: Explanation(
-        422, "The time lies too far ahead", "The setting `job.horizon_seconds` is the limit."
+        422, "The time is too far in the future", "The setting `job.horizon_seconds` is the limit."
     ),
     Code.PAYLOAD_TOO_LARGE: Explanation(
         413, "The payload is too large", "Store it elsewhere and send a `payload_ref`."
     ),
     Code.UNKNOWN_DESTINATION: Explanation(
-        422, "There is no destination of this name", "Create it with `POST /destinations` first."
+        422, "There is no destination with this name", "Create it with `POST /destinations` first."
     ),
     Code.TOO_MANY_LANES: Explanation(
         422, "The tenant has too many lanes", "Use fewer names, or raise `job.max_lanes`."
@@ -271,56 +281,56 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
         "Nothing was changed. Drop this job: it runs elsewhere, was cancelled, or has ended.",
     ),
     Code.DESTINATION_UNREACHABLE: Explanation(
-        422, "The broker cannot be reached or refuses us", "Correct `config`, or send `force`."
+        422, "The broker is unreachable or refused the login", "Correct `config`, or send `force`."
     ),
     Code.IDEMPOTENCY_KEY_MISSING: Explanation(
-        400, "The Idempotency-Key header is missing", "Send one of your own for each new thing."
+        400, "The Idempotency-Key header is missing", "Send a new key for each new request."
     ),
     Code.IDEMPOTENCY_KEY_INVALID: Explanation(
-        422, "The Idempotency-Key is not usable", "Use 1 to 255 printable ASCII characters."
+        422, "The Idempotency-Key is not valid", "Use 1 to 255 printable ASCII characters."
     ),
     Code.IDEMPOTENCY_KEY_REUSED: Explanation(
-        422, "This key was used for another request", "`differs` names the fields that changed."
+        422, "This key was used for a different request", "`differs` names the fields that differ."
     ),
     Code.IDEMPOTENCY_IN_FLIGHT: Explanation(
-        409, "A request with this key is still being answered", "Repeat it after `Retry-After`."
+        409, "A request with this key is still in progress", "Repeat it after `Retry-After`."
     ),
     Code.RATE_LIMITED: Explanation(429, "Too many requests", "Wait for `Retry-After` seconds."),
     Code.TOO_MANY_OPEN: Explanation(
         429,
-        "Too many requests are open at once",
-        "Share one stream or long poll between readers, or close some; `limited_by` says whose "
-        "number is reached.",
+        "Too many requests are open",
+        "Share one stream or long poll between readers, or close some; `limited_by` says which "
+        "limit is reached.",
     ),
     Code.OVERLOADED: Explanation(
-        503, "The server has more than it can take", "Wait for `Retry-After` seconds."
+        503, "The server is overloaded", "Wait for `Retry-After` seconds."
     ),
     Code.UNAVAILABLE: Explanation(
-        503, "The database cannot be written now", "Nothing was saved; repeat after `Retry-After`."
+        503, "The database cannot be written to", "Nothing was saved; repeat after `Retry-After`."
     ),
     Code.SETTLEMENT_STOPPED: Explanation(
         503,
-        "No payment is settled at present",
+        "Settlement is stopped",
         "An operator or the clock guard has stopped settlement: `postdate settlement status` "
         "says why. Nothing was changed; repeat after `Retry-After`.",
     ),
     Code.OUTCOME_UNKNOWN: Explanation(
         503,
         "It is not known whether this was saved",
-        "Repeat the request with the same Idempotency-Key: the answer will be the true one.",
+        "Repeat the request with the same Idempotency-Key to get the real answer.",
     ),
     Code.COMMITS_NOT_DURABLE: Explanation(
         503,
-        "The database may lose what it confirms",
-        "The operator mends its settings, or accepts the risk: `payment.unsafe_commits`.",
+        "The database may lose confirmed commits",
+        "The operator must correct its settings, or accept the risk with `payment.unsafe_commits`.",
     ),
     Code.SECRET_KEY_MISSING: Explanation(
         503,
-        "This node cannot read or keep secrets",
-        "The operator gives every node the same POSTDATE_SECRET_KEY.",
+        "This node cannot read or store secrets",
+        "The operator must give every node the same POSTDATE_SECRET_KEY.",
     ),
     Code.INTERNAL: Explanation(
-        500, "Something went wrong on our side", "Report the request id; the log has the rest."
+        500, "Internal server error", "Report the request id; the server's log has the details."
     ),
 }
 
@@ -340,7 +350,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class RefusedError(Exception):
-    """A refusal on its way to the edge."""
+    """Carries a refusal up to the code that answers the request."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(f"{refusal.code}: {refusal.detail}")
@@ -348,7 +358,7 @@ class RefusedError(Exception):
 
 
 class StartError(Exception):
-    """The server cannot start or go on: one clear sentence that says what to do."""
+    """The server cannot start or continue; the message is one sentence that says what to do."""
 
 
 def refuse(code: Code, detail: str, field: str | None = None, **extra: Any) -> RefusedError:

@@ -85,7 +85,7 @@ def floor_id(unix_ms: int) -> UUID:
 
 
 def hash_bucket(tenant_id: int, text: str) -> int:
-    """Spread a tenant's names, of accounts for example, over the buckets, for ever the same."""
+    """Map a tenant's name, for example of an account, to a bucket; the result never changes."""
     digest = blake2b(text.encode(), digest_size=8, key=tenant_id.to_bytes(8, "big")).digest()
     return int.from_bytes(digest, "big") % BUCKETS
 

@@ -24,7 +24,7 @@ def kind_of(destination_type: str) -> Kind:
 
 
 def buckets(lane_id: int, width: int) -> list[int]:
-    """Choose `width` buckets for a lane: for ever the same, and widening only adds some.
+    """Choose `width` buckets for a lane: the choice never changes, and widening only adds some.
 
     Few buckets make a lane with little work cheap to watch; many spread a busy one. SQL chooses
     the same: `client_lane` in store/functions/client_job.sql.

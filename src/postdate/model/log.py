@@ -21,19 +21,19 @@ class Log:
         return self._logger.isEnabledFor(logging.DEBUG)
 
     def debug(self, event: str, **fields: Any) -> None:
-        """Write what helps to find a mistake."""
+        """Write a line for debugging."""
         self._write(logging.DEBUG, event, fields)
 
     def info(self, event: str, **fields: Any) -> None:
-        """Write what an operator may want to know."""
+        """Write a line that an operator may want to see."""
         self._write(logging.INFO, event, fields)
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Write what may need somebody."""
+        """Write a line that may need attention."""
         self._write(logging.WARNING, event, fields)
 
     def error(self, event: str, **fields: Any) -> None:
-        """Write what needs somebody."""
+        """Write a line that needs attention."""
         self._write(logging.ERROR, event, fields)
 
     def exception(self, event: str, **fields: Any) -> None:

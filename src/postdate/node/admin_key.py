@@ -1,4 +1,4 @@
-"""The file in which the first start keeps the admin key."""
+"""The file in which the first start stores the admin key."""
 
 import os
 from contextlib import suppress
@@ -11,7 +11,7 @@ KEY_FILE: Final = "admin.key"
 
 
 def read_key(file: Path) -> str:
-    """Read the admin key that the first start left."""
+    """Read the admin key that the first start stored."""
     try:
         return file.read_text().strip()
     except FileNotFoundError:
@@ -24,7 +24,7 @@ def read_key(file: Path) -> str:
 
 
 def write_key(file: Path, key: str) -> None:
-    """Keep a new admin key, for its owner alone."""
+    """Store a new admin key, readable by its owner only."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-"""Several processes that answer the API on one port, started and kept by the first of them.
+"""Several API processes on one port, started and supervised by the first of them.
 
 The kernel spreads connections over all sockets that listen on the port (SO_REUSEPORT). The others
 are `postdate serve --role api` with the settings of the first, each with its part of the budget.
@@ -36,7 +36,7 @@ RUN: Final = "from postdate.cli.main import main; main()"
 
 
 def share(settings: ProcessSettings) -> ProcessSettings:
-    """Return the settings of one process: all of them together keep within what was set."""
+    """Return the settings of one process; all together stay within the configured limits."""
     count = settings.api_processes
     return replace(
         settings,
@@ -81,7 +81,7 @@ class ApiProcesses:
             self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Let each finish what it has begun, and end."""
+        """Let each finish its requests, and end."""
         self._stopped.set()
         self._signal(signal.SIGTERM)
 
@@ -111,7 +111,7 @@ class ApiProcesses:
 
 
 async def _until_silent(process: asyncio.subprocess.Process) -> None:
-    """Return when a process has ended; end one that says no more that it is alive."""
+    """Wait until a process has ended; kill one that no longer reports that it is alive."""
     if process.stdout is None:
         raise TypeError("the process was started without a pipe")
     silences, seconds = 0, START_SECONDS
@@ -131,7 +131,7 @@ async def _until_silent(process: asyncio.subprocess.Process) -> None:
 
 
 async def end_with(parent: int, stop: asyncio.Event) -> None:
-    """Say again and again that this process is alive; stop it when the one that hears is gone."""
+    """Keep reporting that this process is alive; stop it when its parent is gone."""
     pipe = sys.stdout.fileno()
     os.set_blocking(pipe, False)
     while os.getppid() == parent:

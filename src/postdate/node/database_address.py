@@ -24,7 +24,7 @@ class Address(NamedTuple):
 
 
 def external(settings: ProcessSettings) -> Address | None:
-    """Return the address of a database that somebody else runs."""
+    """Return the address of an external database."""
     if not settings.database_url:
         return None
     owner = writable(settings.owner_database_url or settings.database_url)
@@ -32,7 +32,7 @@ def external(settings: ProcessSettings) -> Address | None:
 
 
 async def running(settings: ProcessSettings) -> Address | None:
-    """Return the address of a database that runs already: for commands beside the server."""
+    """Return the address of a running database, for commands."""
     if address := external(settings):
         return address
     login = await find(settings.data_dir)
@@ -79,7 +79,7 @@ async def opened(settings: ProcessSettings) -> AsyncIterator[Database]:
 async def open_database(
     address: Address, settings: ProcessSettings, *, writers: int, readers: int
 ) -> Database:
-    """Open the pools; an unreachable database is one clear sentence."""
+    """Open the pools; report an unreachable database in one clear sentence."""
     try:
         return await opening.connect(
             address.app,

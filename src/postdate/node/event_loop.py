@@ -1,4 +1,4 @@
-"""Measure how long something holds the event loop: meanwhile nothing is served or renewed."""
+"""Measure how long something blocks the event loop: meanwhile nothing is served or renewed."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ REPORT_SECONDS: Final = 1.0
 
 
 class LoopWatch:
-    """Sleeps again and again; a sleep that takes too long means that something held the loop."""
+    """Sleeps repeatedly; a sleep that takes too long means that something blocked the loop."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -26,7 +26,7 @@ class LoopWatch:
 
     @property
     def longest_seconds(self) -> float:
-        """Return the longest time that something held the event loop of late."""
+        """Return the longest recent time that something blocked the event loop."""
         return max(self._before, self._now)
 
     def record(self, held_seconds: float, at: float) -> None:

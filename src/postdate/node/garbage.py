@@ -9,14 +9,14 @@ of the time of a busy server went into it."""
 
 
 def postpone() -> None:
-    """Collect nothing while modules are loaded and objects are wired: nearly all of it stays."""
+    """Disable collection while the program is loaded and wired: nearly everything stays."""
     gc.disable()
 
 
 def settle() -> None:
-    """Set apart what lives as long as the process, once everything is wired, and collect the rest.
+    """Freeze the objects that live as long as the process, and enable collection of the rest.
 
-    What was garbage already is set apart too: finding it would take longer than it is worth.
+    Existing garbage is frozen too: finding it would cost more than it saves.
     """
     gc.freeze()
     gc.set_threshold(*GARBAGE_AFTER)

@@ -1,4 +1,4 @@
-"""Detach the weeks of history that the retention lets go."""
+"""Detach the weeks of history that are past their retention."""
 
 from typing import Final
 
@@ -23,14 +23,14 @@ async def _detach(database: Database, name: str) -> None:
         async with database.write() as connection:
             await store.detach(connection, name, money=False)
     except PartitionRefusedError as error:
-        # Something in it is still open; the next week may go all the same.
+        # Something in it is still open; the next week may be detached anyway.
         log.info("history.kept", partition=name, reason=str(error))
     else:
         log.info("history.detached", partition=name)
 
 
 def loops(node: Node) -> list[Loop]:
-    """Make the loop that detaches what the retention lets go."""
+    """Return the loop that detaches weeks past their retention."""
 
     async def run_once(_: int) -> int:
         async with node.database.connection() as connection:

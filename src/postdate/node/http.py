@@ -82,13 +82,13 @@ from postdate.views.test_clock import TestClockViews
 
 
 def _warming(node: Node, books: RuleBooks) -> Loop:
-    """Make the loop that reads rules ahead of whoever asks: without it they wait, and no more."""
+    """Return the loop that loads rules in advance, so that the first requests do not wait."""
     step = RuleWarming(node.database, books).run_once
     return Loop("rules", step, limit=MAX_TENANTS, poll_seconds=POLL_SECONDS, vital=False)
 
 
 def services(node: Node, identities: Identities) -> Services:
-    """Make what the endpoints and the pages call."""
+    """Build the services that the endpoints and the pages call."""
     database, runtime, outgoing = node.database, node.runtime, node.outgoing
     accepting = job.intake(node)
     books = RuleBooks()
@@ -179,7 +179,7 @@ def _destination_tests(node: Node) -> DestinationTests:
 
 
 def gate(node: Node, identities: Identities) -> Gate:
-    """Make the checks that every request passes."""
+    """Build the checks that every request passes."""
     return Gate(
         authenticate=identities.authenticate,
         internal_token=node.settings.internal_token or None,
@@ -211,7 +211,7 @@ def build(node: Node, identities: Identities) -> Shell:
 
 
 def proxies(settings: ProcessSettings) -> TrustedProxies:
-    """Know the operator's proxies."""
+    """Parse the operator's trusted proxies."""
     return TrustedProxies(networks(settings.trusted_proxies))
 
 
@@ -226,7 +226,7 @@ def _open_limits(settings: ProcessSettings) -> OpenLimits:
 
 
 def health_app(node: Node, identities: Identities) -> Shell:
-    """Make the app of a process without the API: how it is, and how it fares."""
+    """Build the app of a process without the API: health and metrics."""
     return create_app(
         endpoints=(),
         services=None,
@@ -238,7 +238,7 @@ def health_app(node: Node, identities: Identities) -> Shell:
 
 
 async def not_ready(node: Node) -> list[NotReady]:
-    """List what keeps this node from serving at all, or (degraded) from doing all it should.
+    """Return what keeps this node from serving at all, or (degraded) from serving everything.
 
     It stays in rotation for what it can do: reads while the database cannot be written, everything
     but settling while settlement is stopped, everything but payments while commits are not durable,
@@ -253,7 +253,7 @@ async def not_ready(node: Node) -> list[NotReady]:
     if "api" in node.roles and (weakness := node.safety.weakness()):
         found.append(Degraded("payments", weakness))
     unwritten = any(each.name in {"database", health.HALTS} for each in amiss)
-    # Whoever has to write stands still where nothing can be written.
+    # Stages that write stop while nothing can be written.
     return found + [
         _shortcoming(loop.name, why, stays=bool(loop.blocked) or unwritten or not loop.vital)
         for loop in node.loops

@@ -39,7 +39,7 @@ async def ensure_tenant(tenants: Tenants) -> None:
 
 
 async def ensure_key(tenants: Tenants, settings: ProcessSettings) -> str | None:
-    """Make sure that there is an admin key; return it when it was made just now."""
+    """Make sure that there is an admin key; return it if it is new."""
     await ensure_tenant(tenants)
     if settings.admin_key:
         await _store_admin_key(tenants, settings.admin_key)

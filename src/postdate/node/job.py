@@ -18,12 +18,12 @@ RETENTION_SECONDS: Final = 60.0
 
 
 def lanes(node: Node) -> Lanes:
-    """Make what changes lanes."""
+    """Build the service that changes lanes."""
     return Lanes(node.database, node.lanes, node.runtime)
 
 
 def intake(node: Node) -> JobIntake:
-    """Make what accepts jobs; its hints reach the loops of this process and of all others."""
+    """Build the intake of jobs; its hints reach the loops of all processes."""
     return JobIntake(
         node.database,
         lanes(node),
@@ -38,7 +38,7 @@ def intake(node: Node) -> JobIntake:
 
 
 def leases(node: Node) -> LeaseClaims:
-    """Make what leases jobs to workers over HTTP; hints from any process wake it."""
+    """Build the service that leases jobs to workers over HTTP; hints from any process wake it."""
     tally, cipher = node.tallies["pull"], node.outgoing.cipher
     claims = LeaseClaims(node.database, node.lanes, node.runtime, tally, cipher)
     node.on_accept.append(lambda lane_id, _: claims.hint(lane_id))
@@ -47,7 +47,7 @@ def leases(node: Node) -> LeaseClaims:
 
 
 def names(directory: DestinationDirectory) -> CheckNames:
-    """Make what knows the destinations that jobs and subscriptions name."""
+    """Build the directory of the destinations that jobs and subscriptions name."""
 
     async def check(names: Collection[Named]) -> Mapping[Named, Refusal]:
         found = {named: await directory.find(named[0], named[2]) for named in names}
@@ -73,6 +73,6 @@ def _refusal(named: Named, found: Resolved) -> Refusal | None:
 
 
 def retention(node: Node) -> Loop:
-    """Make the loop that removes what ended long ago."""
+    """Return the loop that removes jobs past their retention."""
     walk = Retention(node.database, node.lanes, node.runtime)
     return Loop("retention", walk.run_once, limit=RETENTION_STEPS, poll_seconds=RETENTION_SECONDS)

@@ -17,7 +17,7 @@ FILE: Final = "secret.key"
 
 
 def load(settings: ProcessSettings) -> Keyring:
-    """Return the keys of this node; a node that cannot keep one serves all that needs none."""
+    """Return the keys of this node; a node that cannot store one serves what needs no key."""
     if settings.secret_key and settings.secret_key_file:
         raise StartError("give POSTDATE_SECRET_KEY or POSTDATE_SECRET_KEY_FILE, not both")
     if settings.secret_key:
@@ -52,7 +52,7 @@ def _read(file: Path) -> Keyring:
 
 
 def _make(file: Path) -> None:
-    """Make a key unless there is one. The name appears with its content, whoever is first."""
+    """Create a key file unless there is one, atomically."""
     if file.exists():
         return
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,7 @@ Step: TypeAlias = Callable[[Line], None]
 
 
 def add_origin(line: Line) -> None:
-    """Return on whose behalf a line was written, where there is a request."""
+    """Add the request and tenant of a line, if there is a request."""
     if (came := origin.current()) is not None:
         line.setdefault("request_id", came.request_id)
         if came.tenant is not None:
@@ -57,7 +57,7 @@ def _clean(name: str, value: Any) -> Any:
 
 
 def configure(level: str, form: str, *more: Step) -> None:
-    """Send every line to standard error, in one form; of libraries only what may need somebody."""
+    """Send every line to standard error in one format; of libraries only warnings and errors."""
     console = form == "console" or (form == "auto" and sys.stderr.isatty())
     handler = LineHandler(sys.stderr, as_text if console else as_json, more)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

@@ -26,7 +26,7 @@ def tallies(
 
 
 class _Node(Protocol):
-    """What a process knows of itself."""
+    """The parts of a node that its metrics describe."""
 
     @property
     def loops(self) -> Sequence[Loop]: ...
@@ -70,7 +70,9 @@ class NodeMeter:
 
     def _loops(self) -> Iterator[Metric]:
         silent = GaugeMetricFamily(
-            "postdate_loop_silent_seconds", "Time since a loop's step ended well.", labels=["loop"]
+            "postdate_loop_silent_seconds",
+            "Time since a loop's step last succeeded.",
+            labels=["loop"],
         )
         failures = GaugeMetricFamily(
             "postdate_loop_failures", "Steps of a loop that failed in a row.", labels=["loop"]

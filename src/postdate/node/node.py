@@ -79,13 +79,13 @@ class Node:
     troubles: Troubles = field(default_factory=Troubles)
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     loops: list[Loop] = field(default_factory=list)
-    # Told in which lane something was accepted, and in how many seconds it is due.
+    # Called with the lane of accepted work, and in how many seconds it is due.
     on_accept: list[Callable[[int, float], None]] = field(default_factory=list)
-    # What has a stage look again at a bucket and lane in which something is overdue, by kind.
+    # By kind: makes a stage look again at a bucket and lane with overdue work.
     reexamine: defaultdict[str, list[Reexamine]] = field(default_factory=lambda: defaultdict(list))
     # Sent when a subscription may have something to receive.
     deliverable: Signal = field(default_factory=Signal)
-    # How late things began since the last heartbeat, for each tenant.
+    # Lateness since the last heartbeat, by tenant.
     lateness: Lateness = field(default_factory=Lateness)
     shares: TenantShares = field(default_factory=TenantShares)
     loop_watch: LoopWatch = field(default_factory=LoopWatch)
@@ -95,14 +95,14 @@ class Node:
     overdue: OverdueWatch = field(init=False)
     quotas: Quotas = field(init=False)
     safety: CommitSafety = field(init=False)
-    # What the loops of this process ask at the same instant.
+    # Combines the simultaneous reads of this process's loops.
     reads: SharedReads = field(init=False)
     lanes: LaneDirectory = field(init=False)
     wakeup: Wakeup = field(init=False)
     _outgoing: Outgoing | None = None
 
     def __post_init__(self) -> None:
-        """Make what needs the database."""
+        """Build the parts that need the database."""
         self.quotas = Quotas(self.runtime)
         self.safety = CommitSafety(self.runtime)
         self.reads = SharedReads(self.database)
@@ -131,14 +131,14 @@ class Node:
 
     @property
     def outgoing(self) -> Outgoing:
-        """Return what delivers webhooks and messages, made when a role first asks for it."""
+        """Return the parts that deliver webhooks and messages, built on first use."""
         if self._outgoing is None:
             self._outgoing = outgoing.build(self.settings, self.database, self.runtime)
         return self._outgoing
 
     @property
     def breakers(self) -> list[Breakers]:
-        """Return what knows the destinations in trouble."""
+        """Return the breakers of this process."""
         if self._outgoing is None:
             return []
         return [self._outgoing.webhook.breakers, self._outgoing.queue.breakers]
@@ -167,7 +167,7 @@ class Node:
         return self.tracing.publishing(kind, deliver) if self.tracing else deliver
 
     async def close(self) -> None:
-        """Close what was opened on behalf of this node; the database is its owner's."""
+        """Close what this node has opened, except the database."""
         if self._outgoing is not None:
             await self._outgoing.close()
 
@@ -189,7 +189,7 @@ class Node:
         return 0
 
     def _hold_back(self, troubles: Sequence[Trouble]) -> None:
-        """Spare the destinations, too, that other processes have found in trouble."""
+        """Hold back destinations that other processes have found failing."""
         now = self.database.unix_ms() / 1000
         held = {(one.tenant_id, one.label): one.held_until.timestamp() - now for one in troubles}
         for breakers in self.breakers:
@@ -213,7 +213,7 @@ class Node:
         return 0
 
     async def _attach(self) -> None:
-        """Do what is hot at the database node whose turn is ours, by where the shards are now."""
+        """Attach hot statements to the database node assigned to this process."""
         owners, live = await asyncio.gather(
             attachment.owners(self.reads), node.list_live(self.reads)
         )
@@ -230,12 +230,12 @@ class Node:
         return 0
 
     async def leave(self) -> None:
-        """Remove this node, so that others take its buckets over at once."""
+        """Remove this node, so that others take its buckets over immediately."""
         async with self.database.connection() as connection:
             await node.sign_off(connection, self.node_id)
 
     async def make_partitions(self, _: int = 1) -> int:
-        """Keep history's partitions made ahead."""
+        """Create the partitions of history ahead of time."""
         async with self.database.connection() as connection:
             done = await partition.create_ahead(connection, migrate.PARTITION_WEEKS)
         if done.made:
@@ -269,7 +269,7 @@ class BackgroundTasks:
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def start(self, name: str, work: Coroutine[Any, Any, None], *, endless: bool = False) -> None:
-        """Run something that ends when it is told to, or is endless; a failure ends the process."""
+        """Run a task that ends when told to, or never; a failure ends the process."""
         kind = self._endless if endless else self._ending
         running = asyncio.create_task(work, name=name)
         kind.add(running)
@@ -281,7 +281,7 @@ class BackgroundTasks:
             self.failed.set_exception(error)
 
     async def stop(self, seconds: float) -> None:
-        """Wait for what was told to end, then cancel the rest, the endless last."""
+        """Wait for tasks that were told to end, then cancel the rest, endless ones last."""
         if self._ending:
             await asyncio.wait(self._ending, timeout=seconds)
         for left in (*self._ending, *self._endless):

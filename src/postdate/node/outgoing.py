@@ -1,4 +1,4 @@
-"""What delivers webhooks and messages: one guard, one pool, one directory for all roles."""
+"""The parts that deliver webhooks and messages: one guard, pool and directory for all roles."""
 
 from dataclasses import dataclass
 from functools import partial

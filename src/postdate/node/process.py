@@ -1,4 +1,4 @@
-"""A process with its database open: wire its roles, run their loops, stop in good order."""
+"""A process with its database open: wire its roles, run their loops, shut down."""
 
 import asyncio
 import socket
@@ -116,7 +116,7 @@ def _server_limits(settings: ProcessSettings) -> ServerLimits:
 def _announce(url: str, new_key: str | None, settings: ProcessSettings) -> None:
     log.info("server.ready", url=url)
     if new_key:
-        # The key itself is for a person: what is no terminal may be kept as a log.
+        # The key itself is for a person: output that is not a terminal may end up in a log.
         shown = new_key if sys.stdout.isatty() else None
         print(initial_key.welcome_message(url, shown, settings), flush=True)
     elif sys.stdout.isatty():

@@ -1,4 +1,4 @@
-"""The publisher: its loops, and what changes subscriptions."""
+"""Wire the publisher's loops and the intake of subscriptions."""
 
 from postdate.intake.subscription.subscription import Subscriptions
 from postdate.node import job
@@ -12,7 +12,7 @@ from postdate.runtime.loop import Loop
 
 
 def intake(node: Node) -> Subscriptions:
-    """Make what changes subscriptions; it wakes the loop that delivers."""
+    """Build the intake of subscriptions; it wakes the loop that delivers."""
     return Subscriptions(
         node.database,
         node.runtime,

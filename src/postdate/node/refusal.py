@@ -21,7 +21,7 @@ log = Log()
 RETRY_SECONDS = 2
 
 _PASSING: tuple[tuple[tuple[type[Exception], ...], Code, str], ...] = (
-    # The first that fits is told.
+    # The first match is used.
     (
         (CommitUnknownError,),
         Code.OUTCOME_UNKNOWN,
@@ -40,11 +40,12 @@ _PASSING: tuple[tuple[tuple[type[Exception], ...], Code, str], ...] = (
 
 
 def translate(error: Exception) -> Refusal | None:
-    """Turn a refusal or failure of the database into words; None when it is a surprise."""
+    """Return the refusal for an error of the database; None if it is unexpected."""
     if isinstance(error, TenantHaltedError):
-        return Refusal(Code.TENANT_HALTED, "The tenant was stopped, or accepts nothing new.")
+        return Refusal(Code.TENANT_HALTED, "The tenant is stopped, or accepts no new work.")
     if isinstance(error, InvalidValueError):
-        # The shapes let a value pass that PostgreSQL has no room for, an instant before Christ say.
+        # The shapes accept values that PostgreSQL cannot store, such as an instant out of its
+        # range.
         log.warning("value.refused", error=str(error))
         return Refusal(Code.INVALID_FIELD, "A value lies outside of what can be stored.")
     return _failure(error)

@@ -1,4 +1,4 @@
-"""What each role of a process runs beside the HTTP server."""
+"""The loops that each role of a process runs."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

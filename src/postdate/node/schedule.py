@@ -20,7 +20,7 @@ from postdate.views.schedule import ScheduleViews
 
 
 def occurrences(node: Node, accepting: JobIntake | None = None) -> OccurrenceIntake:
-    """Make what turns occurrences into jobs and payments."""
+    """Build the intake of occurrences."""
     return OccurrenceIntake(
         JobOccurrences(accepting or job.intake(node), job.lanes(node), node.outgoing.allowed),
         PaymentOccurrences(PaymentIntake(node.database, node.runtime), node.runtime),
@@ -29,7 +29,7 @@ def occurrences(node: Node, accepting: JobIntake | None = None) -> OccurrenceInt
 
 
 def services(node: Node, accepting: JobIntake) -> ScheduleServices:
-    """Make what the endpoints and pages of schedules call."""
+    """Build the services for the endpoints and pages of schedules."""
     check = ScheduleCheck(node.runtime, accepting)
     schedules = Schedules(node.database, check, accepting.encryption)
     runs = ScheduleRuns(node.database, occurrences(node, accepting))

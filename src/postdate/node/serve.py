@@ -1,4 +1,4 @@
-"""`postdate serve`: take the port, start the database, and meanwhile load what will run on it."""
+"""`postdate serve`: bind the port, start the database, and load the program meanwhile."""
 
 import asyncio
 import signal
@@ -27,7 +27,7 @@ async def serve(
     """Run the given role, or all of them, until a signal ends it, or `parent` is gone."""
     roles = [role] if role else list(ROLES)
     stop = _stop_on_signal()
-    # Before anything else: a taken port must not leave a database behind.
+    # Before anything else: if the port is taken, no database must be left running.
     listeners = _listeners(settings, roles, beside_parent=parent is not None)
     # Loading the program takes as long as the database needs to start: both at once.
     loading = asyncio.create_task(asyncio.to_thread(import_module, "postdate.node.process"))
@@ -61,7 +61,7 @@ def _listeners(
         return [bind_beside(settings.host, settings.port), *own]
     if settings.api_processes == 1:
         return [bind(settings.host, settings.port)]
-    # A port that somebody has must be refused: shared, it would be taken beside him.
+    # A port in use must be refused: a shared socket would be bound beside the other process.
     with bind(settings.host, settings.port) as free:
         port = free.getsockname()[1]
     return [bind(settings.host, port, shared=True), *own]

@@ -264,5 +264,5 @@ def _validate_networks(settings: ProcessSettings) -> None:
 
 
 def split_list(value: str) -> list[str]:
-    """Take a comma-separated setting apart."""
+    """Split a comma-separated setting."""
     return [each.strip() for each in value.split(",") if each.strip()]

@@ -1,4 +1,4 @@
-"""Wire what advances test clocks: the stages of live tenants, driven one step at a time."""
+"""Wire the advance of test clocks: the stages of live tenants, run one step at a time."""
 
 import asyncio
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ MAX_SEALINGS: Final = 400
 
 
 class TenantStages:
-    """The stages, made anew for each advance: nothing is remembered of other clocks."""
+    """The stages, created for each advance, so that nothing of other clocks is remembered."""
 
     def __init__(self, node: Node, accepting: JobIntake, tenant_id: int) -> None:
         database, runtime, outgoing = node.database, node.runtime, node.outgoing
-        # Counted apart: what a test does at its own time says nothing about this server's.
+        # Counted separately: test clocks say nothing about this server's performance.
         meter = PublisherMeter(CollectorRegistry())
         # Breakers count the failures of seconds; here a year may pass in one.
         handlers = {"webhook": outgoing.webhook.attempt, "queue": outgoing.queue.attempt}
@@ -84,7 +84,7 @@ class TenantStages:
         await self._deliverer.drain()
 
     async def seal(self) -> None:
-        """Seal until nothing of the tenant waits; another sealer may be at some of it."""
+        """Seal until no event of the tenant waits; another sealer may be working on some."""
         for _ in range(MAX_SEALINGS):
             async with self._database.connection() as connection:
                 if not await store.unsealed(connection, self._tenant_id):
@@ -99,5 +99,5 @@ class TenantStages:
 
 
 def clocks(node: Node, accepting: JobIntake) -> TestClocks:
-    """Make what advances test clocks."""
+    """Build the service that advances test clocks."""
     return TestClocks(node.database, lambda tenant_id: TenantStages(node, accepting, tenant_id))

@@ -1,4 +1,4 @@
-"""Tracing by OpenTelemetry, from a request to its delivery or settlement; off unless asked for."""
+"""Tracing by OpenTelemetry, from a request to its delivery or settlement; off by default."""
 
 import os
 import threading
@@ -194,7 +194,7 @@ def add_trace(line: dict[str, Any]) -> None:
 
 
 def requested_exporter(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Return which exporter the standard variables ask for, or None."""
+    """Return the exporter that the standard variables select, or None."""
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     named = environ.get(EXPORTER, "").strip().lower()
@@ -204,7 +204,7 @@ def requested_exporter(environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def configure(environ: Mapping[str, str] = os.environ) -> Tracing | None:
-    """Return the tracing that the environment asks for; only then is the SDK loaded."""
+    """Return the tracing that the environment selects; only then is the SDK loaded."""
     exporter = requested_exporter(environ)
     if exporter is None:
         return None

@@ -1,4 +1,4 @@
-"""The worker role: the loops that claim jobs, keep their leases, and end in good order."""
+"""The worker role: the loops that claim jobs, renew their leases, and shut down."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -81,7 +81,7 @@ def claim_loops(worker: JobWorker, step: Callable[[int], Awaitable[int]]) -> lis
 
 
 def care_loops(worker: JobWorker, drain_seconds: float) -> list[Loop]:
-    """Make the loops that follow the lanes and keep what was claimed."""
+    """Return the loops that refresh the lanes and renew leases."""
 
     async def refresh(limit: int) -> int:
         before = len(worker.claimer.lane_buckets)

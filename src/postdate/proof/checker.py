@@ -1,4 +1,4 @@
-"""The one checker: every proof over one view of the database."""
+"""The checker: every proof over one snapshot of the database."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -67,7 +67,7 @@ async def prove(
     anchors: Mapping[int, Anchors] | None = None,
     step: Step = lambda _: None,
 ) -> Proof:
-    """Make every proof over one snapshot."""
+    """Run every proof over one snapshot."""
     async with store.snapshot(database) as connection:
         return await prove_on(connection, tenant_id, anchors, step)
 
@@ -78,7 +78,7 @@ async def prove_on(
     anchors: Mapping[int, Anchors] | None = None,
     step: Step = lambda _: None,
 ) -> Proof:
-    """Make every proof over a connection of the caller, which sees one state of the database."""
+    """Run every proof over the caller's connection, which sees one snapshot."""
     where = await attached_range(connection, tenant_id)
     await store.guard(connection)
     proved, found = [], []
@@ -115,7 +115,7 @@ async def _chain(
 
 
 def chain_finding(found: ChainFinding) -> LedgerFinding:
-    """Name what is wrong with a chain as all findings are named."""
+    """Convert a finding about a chain to the common form."""
     return LedgerFinding(
         f"chain_{found.kind}",
         found.tenant_id,

@@ -1,4 +1,4 @@
-"""Prove that what was asked for under a client's key is kept under it: else it is done twice."""
+"""Prove that idempotency keys still point to what they created, so that nothing is done twice."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -23,7 +23,7 @@ PAGE: Final = 20_000
 
 
 def finding_of(scope: str) -> str:
-    """Name the finding that a key is lost."""
+    """Return the finding of a lost key."""
     return f"{scope}_has_idempotency_key"
 
 

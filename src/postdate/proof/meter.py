@@ -1,4 +1,4 @@
-"""What proving tells about itself."""
+"""Metrics of proofs."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -41,7 +41,7 @@ class ProofMeter:
         self._events.inc(events)
 
     def show_findings(self, findings: Mapping[str, int]) -> None:
-        """Show what the last looks have found; what is over falls to 0."""
+        """Set the findings of the last rounds; resolved kinds drop to 0."""
         self._known |= set(findings)
         for name in self._known:
             self._findings.labels(name).set(findings.get(name, 0))

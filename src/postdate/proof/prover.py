@@ -1,4 +1,4 @@
-"""Prove in the background, a bucket at a time, round after round: alert, never repair."""
+"""Prove continuously in the background, one bucket at a time: alert, never repair."""
 
 import math
 import time
@@ -24,11 +24,11 @@ from postdate.store.shard import commits
 log = Log()
 
 LOOK_SECONDS: Final = 15.0
-"""How often a node asks whose turn it is, at the most."""
+"""How often a node may ask for the next bucket."""
 
 
 class Prover:
-    """Takes its turn among all nodes; each round goes over every bucket."""
+    """Shares the rounds with all nodes; each round covers every bucket."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Prover:
         return self._settings.number("proof.round_seconds") / BUCKETS
 
     async def run_once(self, _: int = 1) -> int:
-        """Prove the next bucket if it is time; 0, because the pause after it is meant."""
+        """Prove the next bucket if it is time; return 0, so that the loop pauses."""
         if self._clock() < self._ask_at:
             return 0
         self._ask_at = self._clock() + min(self._pause, LOOK_SECONDS)
@@ -62,7 +62,7 @@ class Prover:
         return 0
 
     async def prove_bucket(self, bucket: int, number: int = 0) -> list[LedgerFinding]:
-        """Make the proofs of one bucket in the round of this number, and go on with its chains."""
+        """Run the proofs of one bucket in this round, and continue with its chains."""
         began = self._clock()
         share = Share(number, self._rounds)
         async with store.snapshot(self._database) as connection:
@@ -95,12 +95,12 @@ class Prover:
 
     @property
     def _rounds(self) -> int:
-        """Return in how many rounds everything is gone over once more."""
+        """Return in how many rounds everything is proved again."""
         full = self._settings.number("proof.full_seconds")
         return max(1, math.floor(full / self._settings.number("proof.round_seconds")))
 
     def _walk(self, events: int) -> int:
-        """Return how many of a chain's events a round goes over again, to be through in time."""
+        """Return how many of a chain's events a round proves again, to finish in time."""
         return math.ceil(events / self._rounds)
 
     async def _end_round(self, seconds: float) -> None:

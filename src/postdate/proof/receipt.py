@@ -1,4 +1,4 @@
-"""Check a receipt without the server: its values, its place in the chain, its signature."""
+"""Check a receipt without the server: its values, its position in the chain, its signature."""
 
 import json
 from collections.abc import Collection
@@ -19,7 +19,7 @@ from postdate.model.event.receipt import (
 
 
 class ReceiptCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """What checking a receipt has found, and what it says."""
+    """The findings about a receipt, and its content."""
 
     ok: bool
     key_known: bool

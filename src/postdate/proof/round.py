@@ -1,4 +1,4 @@
-"""What a round proves of some buckets: their tables over one snapshot, and their chains."""
+"""The proofs of a round: tables of some buckets over one snapshot, and their chains."""
 
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -24,14 +24,14 @@ RECENT_MS: Final = 8 * 24 * 3600 * 1000
 """How far back every round looks at facts one by one; older ones are looked at in shares."""
 
 MAX_EVENTS: Final = 50_000
-"""How many sealed events of one tenant a step compares at the most."""
+"""Maximum number of sealed events of one tenant that a step compares."""
 
 MIN_WALK: Final = 500
 """How many a step goes over once more at the least."""
 
 
 class Share(NamedTuple):
-    """Which part of the old facts a round goes over once more: one of so many."""
+    """Which part of the old facts a round proves again: one of a number of parts."""
 
     number: int
     of: int
@@ -60,7 +60,7 @@ def windows(oldest_ms: int, now_ms: int, share: Share) -> list[IdWindow]:
 async def prove_tables(
     connection: Connection, where: Range, looked_at: Sequence[IdWindow]
 ) -> list[LedgerFinding]:
-    """Compare what is open in some buckets, and facts in some windows, with what is sealed."""
+    """Compare open items of some buckets, and facts in some windows, with what is sealed."""
     await store.guard(connection)
     found: list[LedgerFinding] = []
     for name, proof in _proofs(connection, where, looked_at):
@@ -108,7 +108,7 @@ async def prove_chains(
     walk: Callable[[int], int],
     wait_complete: Callable[[], Awaitable[None]] = _not_sharded,
 ) -> tuple[int, list[LedgerFinding]]:
-    """Prove what was sealed since the last time, and go over some of the rest once more.
+    """Prove what was sealed since the last time, and prove some of the rest again.
 
     `walk` says how many of so many proved events that is. Gives how many events were compared.
     What a chain holds may come from a node whose commit another one does not show yet:
@@ -155,5 +155,5 @@ async def _prove_chain(
 
 
 def _later(known: Chain | None, start: Chain) -> Chain:
-    """Go on from what is known, unless that part was detached since."""
+    """Continue from the proved position, unless that part was detached since."""
     return start if known is None or known.position < start.position else known

@@ -66,7 +66,7 @@ async def _page(
 async def _timer(
     row: ScheduleRow, segments: Sequence[Segment], due_at: datetime | None, now: datetime
 ) -> str | None:
-    """Compare a timer that is still to come; one that is due is somebody's work at this moment."""
+    """Compare a timer in the future; a due one may be in progress."""
     if due_at is None or due_at <= now or row.buffered_for is not None:
         return None
     progress: ExpansionProgress = progress_of(row)

@@ -1,4 +1,4 @@
-"""The anchor: the heads of all chains, written down where the database cannot reach."""
+"""The anchor: the heads of all chains, written to a file outside the database."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ class AnchorLine(msgspec.Struct, frozen=True):
 
 
 class AnchorError(Exception):
-    """The anchor file cannot be read or says what it cannot say."""
+    """The anchor file cannot be read or is invalid."""
 
 
 class AnchorFile:
@@ -42,12 +42,12 @@ class AnchorFile:
         self.path = path
 
     def append(self, line: AnchorLine) -> None:
-        """Write a line and see it onto the disk."""
+        """Append a line and sync it to disk."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             size = os.fstat(descriptor).st_size
-            # A line that a crash has torn must not spoil the next one.
+            # A line torn by a crash must not damage the next one.
             torn = size and os.pread(descriptor, 1, size - 1) != b"\n"
             os.write(descriptor, (b"\n" if torn else b"") + msgspec.json.encode(line) + b"\n")
             os.fsync(descriptor)
@@ -55,7 +55,7 @@ class AnchorFile:
             os.close(descriptor)
 
     def lines(self) -> Iterator[AnchorLine]:
-        """Read every line; one that was torn by a crash is passed over."""
+        """Read every line; skip lines torn by a crash."""
         try:
             with self.path.open("rb") as file:
                 for text in file:
@@ -73,14 +73,14 @@ def _decode(text: bytes) -> AnchorLine | None:
 
 
 class Anchors:
-    """What was anchored for one tenant: enough of it to say where a chain went astray."""
+    """The anchors of one tenant: enough of them to locate where a chain was changed."""
 
     def __init__(self) -> None:
         self.last: tuple[int, str, datetime] | None = None
         self._known: dict[int, str] = {}
 
     def add(self, position: int, digest: str, time: datetime) -> None:
-        """Note an anchor; they come in the order in which they were written."""
+        """Add an anchor; call this in the order of the file."""
         if self.last is None or position > self.last[0]:
             self.last = position, digest, time
         self._known.setdefault(position, digest)
@@ -104,7 +104,7 @@ def collect(lines: Iterator[AnchorLine]) -> dict[int, Anchors]:
 
 
 class Anchorer:
-    """Writes the heads down whenever they have moved, and notices when they went back."""
+    """Appends the heads to the file when they have moved, and notices if one went back."""
 
     def __init__(self, database: Database, file: AnchorFile) -> None:
         self._database = database
@@ -112,7 +112,7 @@ class Anchorer:
         self._last: dict[int, tuple[int, str]] | None = None
 
     async def run_once(self, _: int = 1) -> int:
-        """Write one line if there is anything new; sealing goes on without it."""
+        """Write one line if there is anything new; a failure does not stop sealing."""
         try:
             await self._anchor()
         except OSError as error:
@@ -120,7 +120,7 @@ class Anchorer:
         return 0
 
     async def finish(self) -> None:
-        """Write the heads down once more when the process ends."""
+        """Write the heads once more when the process ends."""
         try:
             await self.run_once()
         except DatabaseError as error:
@@ -151,7 +151,7 @@ class Anchorer:
         return {each: known.last[:2] for each, known in found.items() if known.last}
 
     def _warn(self, moved: Mapping[int, tuple[int, str]]) -> None:
-        """Tell the operator of a chain that went back: it was restored, or tampered with."""
+        """Warn the operator about a chain that went back: it was restored or tampered with."""
         for tenant_id, (position, digest) in moved.items():
             anchored, known = (self._last or {}).get(tenant_id, (0, ""))
             if position < anchored or (position == anchored and digest != known):

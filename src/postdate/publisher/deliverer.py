@@ -1,4 +1,4 @@
-"""Deliver events to subscriptions: each by itself, so that none holds up another."""
+"""Deliver events to subscriptions, each separately, so that none delays another."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -110,21 +110,21 @@ class Deliverer:
             service = _Service(self._database, self._settings, self._meter, subscription_id, token)
             await service.run(self._handlers, followed=self._followed)
         except (CommitUnknownError, UnavailableError) as error:
-            # The lease runs out and somebody goes on from what is stored.
+            # The lease expires, and another node continues from what is stored.
             log.warning("subscription.broken_off", id=str(subscription_id), error=str(error))
         except Exception:
             log.exception("subscription.failed", id=str(subscription_id))
 
 
 class LagWatch:
-    """Measures how far behind the subscriptions are."""
+    """Measures the lag of the subscriptions."""
 
     def __init__(self, database: Database, meter: PublisherMeter) -> None:
         self._database = database
         self._meter = meter
 
     async def run_once(self, _: int) -> int:
-        """Look once; every node of this role tells the same."""
+        """Measure once; every node of this role reports the same."""
         async with self._database.connection() as connection:
             lag = await subscription.lag(connection)
         self._meter.lag(events=lag.events, failing=lag.failing, paused=lag.paused)
@@ -174,8 +174,8 @@ class _Service:
                 return
 
     async def _deliver(self, held: LeasedSubscription, batch: EventBatch, page: EventPage) -> bool:
-        """Deliver one page; return whether to go on."""
-        # After a failure one event goes first alone: what follows it is not sent in vain each time.
+        """Deliver one page; return whether to continue."""
+        # After a failure one event is sent alone first, so that the others are not sent in vain.
         width = 1 if held.failures else self._settings.integer("event.concurrency", held.tenant_id)
         events = page.events[:1] if held.failures else page.events
         stop = await batch.run(events, width)
@@ -189,7 +189,7 @@ class _Service:
     async def _record(
         self, held: LeasedSubscription, progress: DeliveryProgress, stop: DeliveryStop | None
     ) -> bool:
-        """Note how far it came, and when to go on; return whether this lease goes on at once."""
+        """Record the progress and when to continue; return whether to continue immediately."""
         if stop is not None:
             progress = msgspec.structs.replace(progress, error=stop.error, counts=stop.counts)
         async with self._database.write("publish.record") as connection:
@@ -237,5 +237,5 @@ class _Service:
 async def _parents(
     connection: Connection, held: LeasedSubscription, events: Sequence[Sealed]
 ) -> Mapping[UUID, str]:
-    """Find the traces of what these events tell of."""
+    """Find the traces of the subjects of these events."""
     return await seal.traceparents(connection, held.tenant_id, {event.subject for event in events})

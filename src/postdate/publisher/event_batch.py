@@ -32,7 +32,7 @@ TYPE: Final = "{type}"
 
 
 class DeliveryStop(msgspec.Struct, frozen=True, kw_only=True):
-    """What ended a batch early: for good until a person looks, or for some seconds."""
+    """What ended a batch early: until a person intervenes, or for some seconds."""
 
     error: str
     for_good: bool = False
@@ -61,7 +61,7 @@ class EventBatch:
         self._until = time.monotonic() + BATCH_SECONDS
 
     async def run(self, events: Sequence[Sealed], width: int) -> DeliveryStop | None:
-        """Deliver until all is done or something fails; return what failed first in the order."""
+        """Deliver until everything is sent or something fails; return the first failure."""
         waiting = deque(_by_subject(events).values())
         async with asyncio.TaskGroup() as group:
             for _ in range(min(width, len(waiting))):
@@ -133,8 +133,8 @@ def _destination(destination: Mapping[str, Any], event: Sealed) -> Mapping[str, 
 def judge(outcome: Outcome) -> DeliveryStop | None:
     """Return what an outcome means for the subscription; None when the event has arrived.
 
-    A receiver that refuses an event may be mended, so that is tried again. What cannot change by
-    itself, a destination that is gone for example, waits for a person.
+    A receiver that refuses an event may be repaired, so the event is retried. What cannot change by
+    itself, for example a deleted destination, waits for a person.
     """
     match outcome:
         case Completed() | Running():

@@ -1,4 +1,4 @@
-"""What the publisher counts."""
+"""Metrics of the publisher."""
 
 from typing import Final
 
@@ -24,26 +24,29 @@ class PublisherMeter:
         )
         self._failed = Counter(
             "postdate_subscription_failed",
-            "Batches that a subscriber broke off.",
+            "Batches that stopped because a subscriber failed.",
             registry=registry,
         )
         self._behind = Gauge(
             "postdate_subscription_lag_events",
-            "Events that the subscription furthest behind has not looked at.",
+            "Unread events of the subscription that is furthest behind.",
             registry=registry,
         )
         self._status = Gauge(
-            "postdate_subscriptions", "Subscriptions in trouble.", ["status"], registry=registry
+            "postdate_subscriptions",
+            "Subscriptions that are retrying or paused.",
+            ["status"],
+            registry=registry,
         )
 
     def delivered(self, events: int, *, failed: bool) -> None:
-        """Count the events of one batch, and whether it was broken off."""
+        """Count the events of one batch, and whether it failed."""
         self._delivered.inc(events)
         if failed:
             self._failed.inc()
 
     def lag(self, *, events: int, failing: int, paused: int) -> None:
-        """Show how far the subscriptions lag, and how many fail or are paused."""
+        """Set the lag of the subscriptions, and how many fail or are paused."""
         self._behind.set(events)
         self._status.labels("failing").set(failing)
         self._status.labels("paused").set(paused)

@@ -1,4 +1,4 @@
-"""Seal what was unsealed: take it from the outbox and put it into the chains of its tenants."""
+"""Seal events: move them from the outbox into the chains of their tenants."""
 
 import time
 from collections import Counter as Tally
@@ -26,7 +26,7 @@ from postdate.store.operate import activity
 log = Log()
 
 PER_BUCKET: Final = 500
-"""How many events of a bucket one transaction seals at the most."""
+"""Maximum number of events of a bucket that one transaction seals."""
 
 SEAL_LIMIT: Final = 1000
 """The most events of one seal: who looks for one of them reads no more than that."""
@@ -47,14 +47,14 @@ WHOLE_SECONDS: Final = 60.0
 """How often the whole outbox is looked at, for what was committed even later than that."""
 
 AROUND_SECONDS: Final = 60.0
-"""How long rows of the outbox that a stranger has locked are gone around without waiting first."""
+"""How long locked rows of the outbox are skipped without waiting first."""
 
 
 class Sealer:
     """Seals what is committed, in the order of time.
 
-    A tenant's positions then follow what caused what, across subjects too. Only the order within a
-    subject is promised, though: that holds when several nodes seal at once as well.
+    A tenant's positions then follow causality, even across subjects. Only the order within a
+    subject is guaranteed, though: it also holds when several nodes seal at once.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Sealer:
         self._around_until = 0.0
 
     async def run_once(self, limit: int = PER_BUCKET) -> int:
-        """Seal everything there is, up to `limit` of each bucket at a time; return how many."""
+        """Seal all waiting events, up to `limit` of each bucket at a time; return how many."""
         if self._held:
             async with self._database.connection() as connection:
                 self._held = await seal.locked_chains(connection, self._held)
@@ -97,11 +97,11 @@ class Sealer:
         return count
 
     async def next_due(self) -> float | None:
-        """Return when to look again: soon where something was just sealed, else when others do."""
+        """Return when to look again: soon if something was just sealed, else on the next tick."""
         return REST_SECONDS if time.monotonic() < self._active_until else None
 
     async def _seal(self, low: datetime, limit: int, now: datetime) -> list[Waiting]:
-        """Seal once; a tenant whose chain somebody else holds is left out until it is free."""
+        """Seal once; leave out tenants whose chain is locked until it is free."""
         while True:
             tenants: set[int] = set()
             around = time.monotonic() < self._around_until
@@ -127,7 +127,7 @@ class Sealer:
                 return taken
 
     def look_everywhere(self) -> None:
-        """Look at the whole outbox next time: something waits behind the mark."""
+        """Look at the whole outbox next time, because something waits behind the mark."""
         self._mark.forget()
 
 
@@ -150,7 +150,7 @@ class UnsealedEvents(NamedTuple):
         )
 
     def without(self, numbers: Collection[int]) -> "UnsealedEvents":
-        """Return all but these."""
+        """Return all events except these."""
         left = [n for n in range(len(self.subjects)) if n not in numbers]
         return UnsealedEvents(
             [self.types[n] for n in left],
@@ -173,7 +173,7 @@ def _in_order(rows: Sequence[Waiting]) -> UnsealedEvents:
 
 
 def _once(unsealed: UnsealedEvents) -> UnsealedEvents:
-    """Leave out what stands twice in the outbox, because somebody has copied it."""
+    """Drop rows that are in the outbox twice, because somebody copied them."""
     digests = (unsealed.part(n, n + 1).digests for n in range(len(unsealed.subjects)))
     known = dict(zip(zip(*unsealed[:3], strict=True), digests, strict=True))
     types, subjects, events = map(list, zip(*known, strict=True))
@@ -183,9 +183,9 @@ def _once(unsealed: UnsealedEvents) -> UnsealedEvents:
 async def _never_sealed(
     connection: Connection, tenant_id: int, unsealed: UnsealedEvents, now: datetime
 ) -> UnsealedEvents:
-    """Leave out what comes late and is sealed already: somebody has put it here again.
+    """Drop late events that are already sealed, because somebody inserted them again.
 
-    What was copied sooner is sealed twice, and `events verify` names it.
+    A recent copy is sealed twice, and `events verify` reports it.
     """
     bound = floor_id(int((now - LATE).timestamp() * 1000))
     addresses = enumerate(zip(unsealed.subjects, unsealed.events, strict=True))
@@ -234,7 +234,7 @@ async def _write(connection: Connection, taken: Sequence[Waiting], now: datetime
 def _seals(
     chain: Chain, unsealed: UnsealedEvents, sealed_at: datetime, unix_ms: int
 ) -> Iterator[NewSeal]:
-    """Put the events of one tenant behind the end of its chain."""
+    """Append the events of one tenant to its chain."""
     position, previous = chain.position + 1, chain.hash
     for begin in range(0, len(unsealed.subjects), SEAL_LIMIT):
         part = unsealed.part(begin, begin + SEAL_LIMIT)
@@ -267,7 +267,7 @@ def _content(
 
 
 def _tally(taken: Sequence[Waiting], now: datetime) -> Mapping[activity.Counted, int]:
-    """Count what the overview tells of, in the slot in which it happened."""
+    """Count activity for the overview, in the slot in which it happened."""
     counted: Tally[activity.Counted] = Tally()
     oldest = now.timestamp() - KEEP_SECONDS
     for row in taken:

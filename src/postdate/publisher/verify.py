@@ -20,8 +20,8 @@ from postdate.store.proof.prove import snapshot
 
 CHUNK_EVENTS: Final = 1000
 MAX_SEALS: Final = 100
-"""How many events, in how many seals at the most, are read at a time: each is looked up, and a
-statement that looks up ten thousand of them runs out of its time on a busy machine."""
+"""Maximum numbers of events and seals that are read at a time: each is looked up, and a statement
+that looks up ten thousand of them times out on a busy machine."""
 
 JOB_FACTS: Final = frozenset({"job.accepted", "job.completed", "job.failed"})
 """Types whose fact goes when its job is pruned."""
@@ -115,7 +115,7 @@ async def verify_on(
 def _with_unsealed(
     findings: list[ChainFinding], unsealed: Sequence[Unsealed]
 ) -> list[ChainFinding]:
-    """Name the event of a seal that is missing, and add what was slipped in behind a good chain."""
+    """Report missing events of seals, and events inserted beside a valid chain."""
     lost = [each for each in findings if each.event_id is None and each.kind in LOST]
     broken = {each.tenant_id for each in lost}
     first = {each.tenant_id: each.event_id for each in reversed(unsealed)}
@@ -134,14 +134,14 @@ def _with_unsealed(
 
 
 def slipped_in(tenant_id: int, event_id: UUID) -> ChainFinding:
-    """Name an event that is in no seal."""
+    """Return the finding of an event that is in no seal."""
     return ChainFinding(
         tenant_id=tenant_id, position=0, kind="unsealed", detail=SLIPPED_IN, event_id=event_id
     )
 
 
 def _placed(content: SealContent) -> Iterator[Placed]:
-    """Give the events of a seal with their positions."""
+    """Return the events of a seal with their positions."""
     addresses = zip(content.subjects, content.events, strict=True)
     for position, (subject, event_id) in enumerate(addresses, content.position):
         yield Placed(position, subject, event_id or subject)
@@ -150,8 +150,8 @@ def _placed(content: SealContent) -> Iterator[Placed]:
 class ChainCheck:
     """One tenant's chain, from its start or from what is proved.
 
-    An event that is changed or gone is named, and the walk goes on: the seals hold what it said. A
-    seal that does not fit ends it.
+    A changed or missing event is reported, and the walk continues: the seals hold its digest. A
+    seal that does not match ends the walk.
     """
 
     def __init__(
@@ -175,15 +175,15 @@ class ChainCheck:
 
     @property
     def proved(self) -> Chain:
-        """Return how far the chain holds."""
+        """Return how far the chain is valid."""
         return Chain(self._chain.tenant_id, self._upto, self._hash)
 
     async def run(
         self, progress: Callable[[int], None] = lambda _: None, limit: int | None = None
     ) -> list[ChainFinding]:
-        """Walk the chain; seals that were added meanwhile are left for the next time.
+        """Walk the chain; leave seals that were added meanwhile for the next time.
 
-        With a limit it ends after so many events, wherever that is.
+        With a limit it ends after that many events.
         """
         try:
             broken = await self._walk(progress, limit)
@@ -216,7 +216,7 @@ class ChainCheck:
         return self._end()
 
     async def _purged(self, row: StoredSeal) -> set[UUID]:
-        """Return which jobs of a seal are gone because somebody removed them, and told so."""
+        """Return which jobs of a seal were purged, according to their events."""
         gone = {
             subject
             for subject, now in zip(row.content.subjects, row.now, strict=True)
@@ -244,14 +244,14 @@ class ChainCheck:
         return self._anchor()
 
     async def _stray(self, after: int, rows: Sequence[StoredSeal]) -> ChainFinding | None:
-        """Find a seal beside those that were walked: readers would show what it holds."""
+        """Find seals that are not part of the chain but that readers would show."""
         tenant_id = self._chain.tenant_id
         found = await seal.first_positions(self._connection, tenant_id, after, self._upto)
         stray = Tally(found) - Tally(row.content.position for row in rows)
         return self._finding(min(stray), "repeated", SECOND_SEAL) if stray else None
 
     async def _name_repeated(self, rows: Sequence[StoredSeal]) -> None:
-        """Name the events that an earlier seal holds: what came late apart, for it is far away."""
+        """Report events that an earlier seal holds; search late ones separately."""
         events = [each for row in rows for each in _placed(row.content)]
         if not events:
             return

@@ -1,8 +1,8 @@
-"""What every stage needs, built once: its loop, its marks, its share, its retries, its room.
+"""What every stage needs: its loop, marks, share of buckets, retries and capacity.
 
 A stage looks, decides and writes. Everything around that is here:
 
-- `loop` runs a stage's step again and again; the step itself never sleeps.
+- `loop` repeats a stage's step; the step itself never sleeps.
 - `shared_read` sends what several loops ask in the same moment as one statement.
 - `wakeup` passes hints between processes, so that loops may sleep longer.
 - `share` says which buckets a node prefers.

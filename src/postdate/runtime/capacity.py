@@ -1,4 +1,4 @@
-"""Capacity: how much may be under way at once in this process, lent to one owner at a time."""
+"""Capacity: how many jobs may run at once in this process, lent to one owner at a time."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -32,15 +32,15 @@ class Capacity:
         return max(0, min(max_count - own, int(self.size) - self.running))
 
     def shrink(self, under_way: int) -> None:
-        """Let half as much be under way as was when it did not end in time."""
+        """Halve the capacity, because work did not end in time."""
         self.size = min(self._max_size, max(MIN_SIZE, min(self.size, under_way) // 2))
 
     def grow(self, count: int) -> None:
-        """Let more be under way again: so many have ended in time."""
+        """Increase the capacity again, because work has ended in time."""
         self.size = min(self._max_size, self.size + count * GROWTH)
 
     def take(self, tenant_id: int, count: int) -> "Room":
-        """Take room for so many starts; whoever owns the room gives it back."""
+        """Take room for a number of starts; the owner must release it."""
         room = Room(self, tenant_id, count)
         if count:
             self._rooms.add(room)
@@ -48,14 +48,14 @@ class Capacity:
         return room
 
     def release(self, room: "Room", count: int) -> None:
-        """Take back a part of a room, unless it was taken back already."""
+        """Reclaim a part of a room, unless it was already reclaimed."""
         if room in self._rooms:
             self._add(room.tenant_id, -count)
             if not room.count:
                 self._rooms.discard(room)
 
     def keep_only(self, owned: Collection["Room"]) -> int:
-        """Take back the rooms that have no owner any more, and return how many."""
+        """Reclaim rooms without an owner, and return how many."""
         ownerless = self._rooms.difference(owned)
         for room in ownerless:
             self._rooms.discard(room)
@@ -80,12 +80,12 @@ class Room:
         self.count = count
 
     def release(self, count: int) -> None:
-        """Give so much of it back."""
+        """Release a part of it."""
         if not 0 <= count <= self.count:
             raise ValueError(f"{count} of {self.count} cannot be released")
         self.count -= count
         self._capacity.release(self, count)
 
     def keep_only(self, count: int) -> None:
-        """Give back all but so much of it."""
+        """Release all but a part of it."""
         self.release(self.count - count)

@@ -28,13 +28,13 @@ MAX_WAITING: Final = 20_000
 """The most items that may wait; beyond, the server says that it is overloaded."""
 
 
-BROKEN_OFF: Final = "The server was stopped in the middle of it; ask again with the same key."
+BROKEN_OFF: Final = "The server was stopped during this request; repeat it with the same key."
 
 
 class Coalescer(Generic[Item, Result]):
-    """Collect items while transactions are under way; each takes what has gathered.
+    """Collects items while transactions run; each transaction takes what has gathered.
 
-    Whoever waits gets an answer or an error, also when the tasks that work here are cancelled.
+    Every caller gets an answer or an error, even if the tasks of this class are cancelled.
     """
 
     def __init__(
@@ -79,19 +79,19 @@ class Coalescer(Generic[Item, Result]):
                 count = min(len(self._waiting), self._max_group)
                 await self._settle([self._waiting.popleft() for _ in range(count)])
         finally:
-            # In the same step as the look at an empty queue: whoever was just answered may submit
-            # again before this coroutine counts as done, and must find that nobody drains.
+            # In the same step as the check of the empty queue: a caller that was just answered may
+            # submit again before this coroutine is done, and must see that nobody drains.
             self._active.discard(drainer)
 
     def _drained(self, drainer: object) -> None:
-        """Refuse what waits when nobody is left to take it: the last one was cancelled."""
+        """Refuse waiting items if no task is left to take them, because the last was cancelled."""
         self._active.discard(drainer)  # a task that was cancelled before its first step never did
         if self._waiting and not self._active:
             _give_up(self._waiting)
             self._waiting.clear()
 
     async def _settle(self, group: Sequence[_Waiting[Item, Result]]) -> None:
-        """Commit a group; if an item breaks it, search for that item."""
+        """Commit a group; if an item breaks it, find that item by halving."""
         try:
             await self._answer(group)
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one item
@@ -99,7 +99,8 @@ class Coalescer(Generic[Item, Result]):
             if len(group) == 1 or len(self._divided) >= MAX_DIVIDED:
                 await search
             else:
-                # Searching takes many commits, and each may wait for a lock: others go on.
+                # The search takes many commits, and each may wait for a lock: others continue
+                # meanwhile.
                 self._divided.start(search, lambda: _give_up(group))
 
     async def _search(self, group: Sequence[_Waiting[Item, Result]], error: Exception) -> None:
@@ -110,7 +111,7 @@ class Coalescer(Generic[Item, Result]):
             _give_up(group)
 
     async def _answer(self, group: Sequence[_Waiting[Item, Result]]) -> None:
-        """Commit a group and answer everybody in it; what belongs to one item is raised."""
+        """Commit a group and answer every caller; raise an error that belongs to one item."""
         waiting = [done for _, done in group]
         try:
             results = await self._commit([item for item, _ in group])
@@ -133,7 +134,7 @@ class Coalescer(Generic[Item, Result]):
 
 
 def _give_up(group: Iterable[_Waiting[Item, Result]]) -> None:
-    """Refuse those that have no answer: nothing of theirs was committed."""
+    """Refuse the items that have no answer: none of them was committed."""
     broken_off = refuse(Code.OVERLOADED, BROKEN_OFF, retry_after_seconds=1)
     _fail((done for _, done in group), broken_off)
 

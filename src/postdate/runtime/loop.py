@@ -23,13 +23,13 @@ MIN_BACKOFF_SECONDS: Final = 0.05
 MAX_BACKOFF_SECONDS: Final = 2.0
 VAIN_SECONDS: Final = 0.01
 MAX_VAIN_SECONDS: Final = 0.5
-"""The shortest and the longest rest while something is due that somebody else holds."""
+"""The shortest and the longest pause while everything due is locked elsewhere."""
 
 STALLED_SECONDS: Final = 30.0
 
 
 def next_tick(now: float, poll_seconds: float = POLL_SECONDS) -> float:
-    """Return the next instant at which loops with about this interval wake, all at once.
+    """Return the next common instant at which loops with about this interval wake.
 
     Intervals are multiples of the shortest, so that the ticks of the slow ones are ticks of all.
     """
@@ -44,7 +44,7 @@ class Signal:
         self._loops: list[Loop] = []
 
     def add(self, loop: "Loop") -> None:
-        """Wake one loop more from now on."""
+        """Add a loop to wake."""
         self._loops.append(loop)
 
     def send(self) -> None:
@@ -54,7 +54,7 @@ class Signal:
 
 
 class Loop:
-    """Run a step again and again: at once while it finds work, else when the next is due."""
+    """Repeats a step: immediately while it finds work, otherwise when something is due."""
 
     def __init__(  # noqa: PLR0913 - how often, when and how long, by name
         self,
@@ -72,7 +72,7 @@ class Loop:
     ) -> None:
         self.name = name
         self.vital = vital
-        """Whether a node is of no use while this stands still."""
+        """Whether a node is unusable while this loop does not run."""
         self._run_once = run_once
         self._limit = limit
         self._next_due = next_due
@@ -93,18 +93,18 @@ class Loop:
         self._wake.set()
 
     def stop(self) -> None:
-        """Finish the step under way, then end."""
+        """Finish the current step, then end."""
         self._stop = True
         self._wake.set()
 
     @property
     def silent_seconds(self) -> float:
-        """Return how long ago a step ended well."""
+        """Return how long ago a step last succeeded."""
         return time.monotonic() - self._alive_at
 
     @property
     def blocked(self) -> str | None:
-        """Return why it was told to stand still, or None."""
+        """Return why it was told to stop, or None."""
         return self._blocked() if self._blocked is not None else None
 
     def stalled(self) -> str | None:
@@ -113,13 +113,13 @@ class Loop:
             return reason
         silent = self.silent_seconds
         if silent > self._poll + STALLED_SECONDS:
-            return f"no step has ended well for {silent:.0f} s"
+            return f"no step has succeeded for {silent:.0f} s"
         return None
 
     async def run(self) -> None:
-        """Loop until stopped. A failing step is logged and tried again, ever more slowly.
+        """Loop until stopped. A failing step is logged and retried with growing pauses.
 
-        After the last step `finish` brings what is under way to an end.
+        After the last step, `finish` completes running work.
         """
         while not self._stop:
             self._wake.clear()
@@ -136,7 +136,7 @@ class Loop:
             await self._finish()
 
     async def _pause(self, count: int) -> float:
-        """Return the seconds until the next is due; a second step in vain rests, ever longer."""
+        """Return the seconds until the next step; pause longer after repeated empty steps."""
         due = await self._next_due() if self._next_due else None
         in_vain = due is not None and due <= 0 and not count
         self._vain_steps = self._vain_steps + 1 if in_vain else 0
@@ -162,7 +162,7 @@ class Loop:
         return pause
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep until it is time, or a hint comes; rest in any case, so that hints gather."""
+        """Sleep until it is time or a hint comes, but always briefly, so that hints gather."""
         if seconds <= 0:
             await asyncio.sleep(0)
             return

@@ -53,19 +53,19 @@ class LowWaterMark:
         return max(self.floor, min(self.lowest, self.seen_at - margin))
 
     def raise_to(self, floor: datetime) -> None:
-        """Look at nothing due before an instant; where it fell, the mark hides too much."""
+        """Set the floor: ignore what is due before an instant; reset the mark if the floor fell."""
         if floor < self.floor:
             self.forget()
         self.floor = floor
 
     def forget(self) -> None:
-        """Look from the floor on the next time."""
+        """Reset the mark, so that the next look begins at the floor."""
         self.lowest = LONG_AGO
 
     def learn_empty_below(self, lowest: datetime, at: datetime) -> None:
-        """Note that at a time of the database nothing was left below an instant."""
+        """Record that nothing was left below an instant at a time of the database."""
         self.lowest, self.seen_at = min(lowest, at), at
 
     def learn_found(self, due_at: datetime) -> None:
-        """Note a timer that a wider look has found."""
+        """Record a timer that a wider look has found."""
         self.lowest = min(self.lowest, due_at)

@@ -1,9 +1,8 @@
 """The retry ladder: a batch is tried again, then in halves, until the item that breaks it is alone.
 
-Whatever a stage writes in batches fails in one of two ways. Either the database faltered, which is
-nobody's fault: the same statements are sent again, after a pause. Or one item cannot be written,
-and must not keep the others back: halving finds it in few steps, and its stage decides what becomes
-of it.
+Whatever a stage writes in batches fails in one of two ways. Either the database failed temporarily:
+the same statements are sent again, after a pause. Or one item cannot be written, and must not delay
+the others: halving finds it in few steps, and its stage decides how to handle it.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ class Backoff:
     max_seconds: float
 
     def pause(self, failures: int) -> float:
-        """Return how long to wait after so many failures in a row, the first being 1."""
+        """Return how long to wait after a number of consecutive failures, the first being 1."""
         return min(self.first_seconds * 2.0 ** min(failures - 1, 20), self.max_seconds)
 
 
@@ -51,7 +50,7 @@ class RetryLimits:
 
 
 class RetryLadder(Generic[Item, Result]):
-    """Write batches by `attempt`; `give_up` says what becomes of an item that breaks every batch.
+    """Writes batches by `attempt`; `give_up` handles an item that breaks every batch.
 
     An error that is still transient after its last try is raised. Where halves remain then, they
     have not been tried.

@@ -1,4 +1,4 @@
-"""Which buckets a node looks at first: a preference, never a right."""
+"""Which buckets a node looks at first: a preference, not exclusive ownership."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ STALE_SECONDS: Final = 10.0
 class BucketShare:
     """The buckets that this node prefers among the live nodes of a role.
 
-    Nothing waits for it for long: who cannot learn which nodes there are goes on as before.
+    A node that cannot read the live nodes quickly continues with the previous share.
     """
 
     def __init__(self, reads: SharedReads, node_id: UUID, role: str) -> None:
@@ -45,7 +45,7 @@ class BucketShare:
         """Buckets that other nodes of the role do for less: they are attached where these lie."""
 
     async def refresh(self) -> frozenset[int]:
-        """Return the buckets, by the nodes that are alive now if that is known soon."""
+        """Return the preferred buckets, by the live nodes if they can be read quickly."""
         if time.monotonic() < self._again_at:
             return self.buckets
         try:
@@ -100,7 +100,7 @@ def distant_buckets(
 def nearest(
     nodes: Iterable[NodeRow], owners: Mapping[int, DatabaseNode]
 ) -> dict[UUID, DatabaseNode]:
-    """Deal live nodes out to the database nodes, those of the same roles in turn."""
+    """Assign live nodes to the database nodes, those of the same roles in turn."""
     alike: defaultdict[tuple[str, ...], list[UUID]] = defaultdict(list)
     for node in nodes:
         alike[tuple(sorted(node.roles))].append(node.node_id)

@@ -1,8 +1,8 @@
-"""Shared reads: what several loops ask in the same moment is one statement.
+"""Shared reads: the simultaneous reads of several loops become one statement.
 
-An idle process asks much and hears nothing: what is due, who is alive, what was set. Its loops wake
-on common ticks (`runtime.loop`), and whatever they ask then is sent together. A loop that is busy
-asks alone, and waits for nobody.
+An idle process polls a lot and finds nothing: due timers, live nodes, settings. Its loops wake on
+common ticks (`runtime.loop`), and what they read then is sent together. A busy loop reads alone,
+and waits for nobody.
 
 One question may wait for a lock that somebody holds on its table. It must not hold up the others:
 questions that got no answer together within `SHARED_SECONDS` are asked one by one, and each stays
@@ -44,7 +44,7 @@ MAX_QUESTIONS: Final = 16
 
 
 class SharedReads:
-    """Reads on behalf of the loops of one process; to be passed where a connection reads."""
+    """Reads for the loops of one process, in place of a connection."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -56,7 +56,7 @@ class SharedReads:
         )
 
     async def fetch(self, query: str, *args: Any, timeout: float | None = None) -> Sequence[Any]:
-        """Read rows, together with whatever else is asked now."""
+        """Read rows, together with other reads of the same moment."""
         question = Question(query, args)
         async with asyncio.timeout(timeout):
             alone = self.database.sharded or query in self._slow
@@ -86,7 +86,7 @@ class SharedReads:
         return found
 
     async def _read(self, questions: Sequence[Question]) -> Sequence[Sequence[Any] | None]:
-        """Ask questions together; None for each where one of them fails, or is slow."""
+        """Send questions together; return None for each if one of them fails or is slow."""
         self._asked_at = time.monotonic()
         async with self.database.connection() as connection:
             try:
@@ -102,7 +102,7 @@ class SharedReads:
 async def _ask_in_order(
     connection: Connection, questions: Sequence[Question]
 ) -> list[Sequence[Any]]:
-    """Ask in an order of their own, so that a combination is always the same statement."""
+    """Send questions in a fixed order, so that a combination is always the same statement."""
     order = sorted(range(len(questions)), key=lambda number: questions[number].text)
     ordered = [questions[number] for number in order]
     found = await combined.ask(connection, ordered, SHARED_SECONDS)

@@ -1,4 +1,4 @@
-"""What is under way: who owns it, and the one way in which it ends."""
+"""Running tasks with an owner, and a single way in which they end."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class UnderWay:
-    """Tasks of one owner: each is held until it ends, and its end is heard of in any case."""
+    """Tasks of one owner: each is referenced until it ends, and its end is always reported."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -17,7 +17,7 @@ class UnderWay:
     def start(
         self, work: Coroutine[Any, Any, None], ended: Callable[[], None] = lambda: None
     ) -> None:
-        """Run a task; `ended` is called however it ends, cancelled before its first step too."""
+        """Run a task; call `ended` however it ends, even if cancelled before its first step."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
 
@@ -28,6 +28,6 @@ class UnderWay:
         task.add_done_callback(end)
 
     async def join(self) -> None:
-        """Wait until what is under way now has ended."""
+        """Wait until the tasks that run now have ended."""
         if self._tasks:
             await asyncio.wait(self._tasks)

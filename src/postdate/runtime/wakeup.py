@@ -34,13 +34,13 @@ class Wakeup:
         self.listeners: list[Wake] = []
 
     def hint(self, lane_id: int, seconds: float) -> None:
-        """Note that a lane has something due in so many seconds; only what is soon is told."""
+        """Record that a lane has something due in some seconds; only short delays are sent."""
         if seconds <= POLL_SECONDS and lane_id >= 0:
             self._lanes.add(lane_id)
             self._gathered.set()
 
     async def send(self, _: int = 1) -> int:
-        """Tell the other processes what has gathered, in a statement of its own."""
+        """Send the gathered hints to the other processes, in a separate statement."""
         if not self._lanes:
             return 0
         lanes, self._lanes = self._lanes, set()
@@ -75,7 +75,7 @@ class Wakeup:
             await asyncio.sleep(RECONNECT_SECONDS)
 
     def _listening(self) -> None:
-        """Whatever was told while nobody listened here may be due already."""
+        """Wake everything, because hints sent while nobody listened may be due already."""
         self._pass_on([None])
 
     def _on_notification(self, text: str) -> None:

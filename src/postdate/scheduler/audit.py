@@ -44,7 +44,7 @@ Expected = tuple[Segment, Occurrence]
 
 
 class Audit:
-    """Walks through all schedules, some in each step, again and again."""
+    """Continuously walks through all schedules, some in each step."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Audit:
         self._after = _START._replace(bucket=random.randrange(BUCKETS))
 
     async def run_once(self, limit: int = LIMIT) -> int:
-        """Look at up to `limit` schedules and say how many occurrences are missing."""
+        """Check up to `limit` schedules and return how many occurrences are missing."""
         missing = 0
         rows = await self._next(limit)
         if not rows:
@@ -82,7 +82,7 @@ class Audit:
         return max(now - timedelta(hours=hours), row.created_at)
 
     async def step(self, limit: int = LIMIT) -> int:
-        """Run once and rest, whatever was found: an audit is never in a hurry."""
+        """Run once, then always pause: the audit is never urgent."""
         await self.run_once(limit)
         return 0
 
@@ -110,11 +110,11 @@ class Audit:
             missing = await missing_from_book(connection, row, expected)
         if not missing:
             return 0
-        # Looked at without a lock: look again with it before anything is claimed.
+        # Found without a lock: check again with it before reporting anything.
         async with self._database.write("audit.missed") as connection:
             if await store.lock(connection, row.key) != row.version:
                 return 0
-            # A calendar that was uploaded meanwhile judges only what comes after it.
+            # A calendar that was uploaded meanwhile applies only to later occurrences.
             if await timeline.load_segments(connection, row, begin) != segments:
                 return 0
             missing = await missing_from_book(connection, row, missing)
@@ -136,7 +136,7 @@ class Audit:
         log.error("schedule.missed", schedule_id=str(row.schedule_id), **_texts(data))
 
     async def _look_timer(self, row: ScheduleRow, due_at: datetime | None, now: datetime) -> None:
-        """Put back a timer that is gone; only say so where it is there and nobody comes."""
+        """Restore a missing timer; only report one that is overdue."""
         if due_at is not None and now - due_at < OVERDUE:
             return
         if due_at is None:
@@ -157,16 +157,16 @@ class Audit:
 
 
 def expected_in_book(row: ScheduleRow, held: Sequence[Segment], begin: datetime) -> list[Expected]:
-    """Return what the book must have: judged by the versions that were in force then."""
+    """Return the occurrences that the book must have, by the versions in force at the time."""
     past = takewhile(lambda each: each[1].scheduled_for <= row.handled, upcoming(held, begin))
     return list(islice((each for each in past if _judged(each[0])), MAX_EXPECTED))
 
 
 def _judged(segment: Segment) -> bool:
-    """Return whether the past can be told from a segment.
+    """Return whether past occurrences can be computed from a segment.
 
-    Not by a calendar that is gone with all that it ever said, nor by a version that had its
-    `max_runs` at some instant before another took over.
+    They cannot if the calendar was deleted with its versions, or if the version reached its
+    `max_runs` before another took over.
     """
     rule = segment.plan.rule
     if rule.calendar is not None and segment.plan.calendar is None:

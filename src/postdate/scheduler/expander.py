@@ -119,7 +119,7 @@ class Expander:
         self._divide_until = 0.0
 
     async def run_once(self, limit: int = LIMIT) -> int:
-        """Expand up to `limit` due schedules and say how many."""
+        """Expand up to `limit` due schedules and return how many."""
         await self._try_held()
         self._divide_until = time.monotonic() + DIVIDE_SECONDS
         due = iter(await self._due_buckets())
@@ -128,14 +128,14 @@ class Expander:
         ended = await asyncio.gather(
             *(self._work(due, budget) for _ in range(AT_ONCE)), return_exceptions=True
         )
-        # What one bucket suffers from holds up no other, but is not kept quiet either.
+        # An error in one bucket does not stop the others, but is raised afterwards.
         for error in ended:
             if isinstance(error, BaseException):
                 raise error
         return limit - budget.left
 
     async def _try_held(self) -> None:
-        """Try some of those again that have rested, each alone: no other waits for their locks."""
+        """Retry some of the schedules that were locked, each alone, so that no other waits."""
         now = time.monotonic()
         rested = [(key, at[0]) for key, at in self._held.items() if at[1] <= now]
         for key, bucket in rested[:HELD_TRIES]:
@@ -145,7 +145,7 @@ class Expander:
                 if broken.passing:
                     self._let_rest(bucket, broken)
                     continue
-            # It is done, or goes the way of all others again.
+            # It is done, or is handled like all others again.
             del self._held[key]
 
     async def _work(self, due: Iterator[int], budget: _Budget) -> None:
@@ -158,19 +158,19 @@ class Expander:
                 more = done == wanted
 
     def look_everywhere(self) -> None:
-        """Forget what was seen: something due is hidden behind a mark."""
+        """Reset the marks, because something due is hidden behind one."""
         for mark in self._marks:
             mark.forget()
 
     async def next_due(self) -> float | None:
         """Return the seconds until the next schedule is due, by the database's clock.
 
-        Where the last step has expanded something, the next one has to look.
+        After a step that expanded something, the next one follows immediately.
         """
         seconds = self._next_due
         if seconds is None or not self._held:
             return seconds
-        # What rests is due all the time.
+        # Schedules that rest are always due.
         return max(seconds, HELD_POLL_SECONDS)
 
     def _low(self, bucket: int) -> datetime:
@@ -184,12 +184,12 @@ class Expander:
             self._marks[head.bucket].learn_empty_below(head.due_at, head.at)
         self._next_due = min((head.seconds for head in heads), default=None)
         due = [head.bucket for head in heads if head.seconds <= 0]
-        # Nodes that begin at different buckets seldom meet.
+        # Nodes that start at different buckets rarely collide.
         random.shuffle(due)
         return due
 
     async def _expand(self, bucket: int, limit: int) -> int:
-        """Expand up to so many schedules, so that only what cannot be expanded is set aside."""
+        """Expand up to a number of schedules; set aside only those that cannot be expanded."""
         try:
             return await self._attempt(bucket, limit)
         except BrokenBatchError as broken:
@@ -201,7 +201,7 @@ class Expander:
         return await self._attempt(bucket, len(timers), [timer.schedule_id for timer in timers])
 
     async def _attempt(self, bucket: int, limit: int, only: Sequence[UUID] | None = None) -> int:
-        """Expand once; what may wait for a lock rests when its step took long enough."""
+        """Expand once; let schedules rest if a lock made the step slow."""
         try:
             return await self._once(bucket, limit, only=only, impatient=only is not None)
         except BrokenBatchError as broken:
@@ -212,7 +212,7 @@ class Expander:
     async def _expand_alone(
         self, bucket: int, timer: DueTimer, error: Exception, *, looked: bool = False
     ) -> int:
-        """Decide what becomes of the one schedule that broke its batch."""
+        """Retry or set aside the one schedule that broke its batch."""
         if not isinstance(error, BrokenBatchError):
             raise error
         key, stumbled = timer.schedule_id, False
@@ -231,14 +231,14 @@ class Expander:
             return await self._expand_alone(bucket, timer, again, looked=True)
 
     def _let_rest(self, bucket: int, broken: "BrokenBatchError") -> int:
-        """Leave schedules out for a moment: only they wait for what somebody else holds."""
+        """Leave schedules out for a moment: other transactions have locked what they need."""
         ids = [timer.schedule_id for timer in broken.timers]
         log.warning("schedule.held", schedule_ids=[str(key) for key in ids], error=str(broken))
         self._held |= dict.fromkeys(ids, (bucket, time.monotonic() + HELD_SECONDS))
         return len(ids)
 
     async def _set_aside(self, bucket: int, timer: DueTimer, error: Exception) -> int:
-        """Leave a schedule to a person; where somebody else has come between, nothing is done."""
+        """Set a schedule aside for a person, unless somebody has changed it meanwhile."""
         text = error_text(error)
         key = ScheduleKey(bucket, timer.tenant_id, timer.schedule_id)
         async with self._database.write("expand.set_aside") as connection:
@@ -313,7 +313,7 @@ class Expander:
     async def _forget_orphans(
         self, connection: Connection, keys: Sequence[ScheduleKey], known: set[UUID]
     ) -> None:
-        """Take away timers whose schedule is gone; deleting one takes both, so there are none."""
+        """Delete timers without a schedule; normally there are none."""
         orphans = [(key.bucket, key.schedule_id, None) for key in keys if key[2] not in known]
         await store.move_timers(connection, orphans)
 
@@ -337,7 +337,7 @@ class Expander:
 
 
 class BrokenBatchError(Exception):
-    """A batch that failed because of one of its schedules, or of what only others can do now."""
+    """A batch that failed because of one of its schedules, or for a temporary reason."""
 
     def __init__(self, timers: Sequence[DueTimer], error: Exception) -> None:
         super().__init__(repr(error))
@@ -346,5 +346,5 @@ class BrokenBatchError(Exception):
 
     @property
     def passing(self) -> bool:
-        """Return whether it is no schedule's fault: a lock was held, or this node lacks a key."""
+        """Return whether the reason is temporary: a lock, or a key that this node lacks."""
         return isinstance(self.error, LockNotAvailableError | SecretKeyMissingError)

@@ -31,7 +31,7 @@ ERROR_CHARACTERS: Final = 500
 
 @dataclass(slots=True)
 class ScheduleExpansion:
-    """One schedule of a batch: its step, and what became of its occurrences."""
+    """One schedule of a batch: its step, and the results of its occurrences."""
 
     row: ScheduleRow
     step: Step
@@ -51,7 +51,7 @@ class ExpansionBatch:
     def decide(
         self, rows: Sequence[ScheduleRow], held: Held, running: Collection[UUID]
     ) -> "ExpansionBatch":
-        """Decide about these schedules; whatever goes wrong is the problem of the one it is about.
+        """Decide each schedule; an error affects only its own schedule.
 
         Runs in a thread of its own: a rule may take a while.
         """
@@ -73,7 +73,7 @@ class ExpansionBatch:
         self.aside.append((row, error_text(error)))
 
     def keys(self) -> list[OccurrenceKey]:
-        """Return where the new rows will lie."""
+        """Return the keys of the new rows."""
         return [
             OccurrenceKey(*each.row.key, identify(each.row.schedule_id, entry.occurrence))
             for each in self.expansions
@@ -81,7 +81,7 @@ class ExpansionBatch:
         ]
 
     def drop(self, known: Collection[tuple[UUID, UUID]]) -> None:
-        """Leave out what the book has already."""
+        """Drop occurrences that the book already has."""
         for each in self.expansions:
             schedule_id = each.row.schedule_id
             each.entries = [
@@ -91,7 +91,7 @@ class ExpansionBatch:
             ]
 
     def firings(self) -> list[Firing]:
-        """Return what is to become a job or payment: released ones first, then the new ones."""
+        """Return the occurrences to fire: released ones first, then the new ones."""
         found: list[Firing] = []
         for each in self.expansions:
             released = (one for one in each.step.unbuffered if _ran(one.status))
@@ -103,7 +103,7 @@ class ExpansionBatch:
         return found
 
     def rows(self, results: Sequence[Fired | Refusal]) -> tuple[list[NewOccurrence], list[Relabel]]:
-        """Write the book: `results` are those of the firings, in their order."""
+        """Return the rows of the book; `results` are those of the firings, in order."""
         coming = iter(results)
         new: list[NewOccurrence] = []
         changed: list[Relabel] = []
@@ -119,7 +119,7 @@ class ExpansionBatch:
         return new, changed
 
     def advances(self) -> list[Advance]:
-        """Return where each schedule stands now."""
+        """Return the new state of each schedule."""
         return [
             Advance(
                 *each.row.key,
@@ -134,14 +134,14 @@ class ExpansionBatch:
         ]
 
     def timers(self) -> list[tuple[int, UUID, datetime | None]]:
-        """Return when each schedule is to be looked at again."""
+        """Return when each schedule is due next."""
         return [(e.row.bucket, e.row.schedule_id, e.step.next_due) for e in self.expansions]
 
     def cancelled(self) -> list[tuple[int, UUID]]:
-        """Return the jobs whose place a newer one takes: never more than the newest stays open.
+        """Return the jobs that newer ones replace: only the newest stays open.
 
-        To be asked when the rows are written. Jobs of this very batch are among them, so that the
-        outcome is the same as with one batch for each occurrence.
+        Call it after the rows are built. It includes jobs of this batch, so that the outcome is the
+        same as with one batch per occurrence.
         """
         found: list[tuple[int, UUID]] = []
         for each in self.expansions:
@@ -151,7 +151,7 @@ class ExpansionBatch:
         return found
 
     def notices(self) -> list[tuple[ScheduleRow, str, dict[str, Any]]]:
-        """Return what is worth an event beside the jobs and payments themselves."""
+        """Return the events to record besides the jobs and payments themselves."""
         found: list[tuple[ScheduleRow, str, dict[str, Any]]] = []
         for row, error in self.aside:
             found.append((row, "schedule.set_aside", {"error": error}))
@@ -167,19 +167,19 @@ class ExpansionBatch:
 
 
 def error_text(error: Exception) -> str:
-    """Write an error for whoever has to repair the schedule."""
+    """Format an error for the person who repairs the schedule."""
     return f"{type(error).__name__}: {error}".replace("\0", "")[:ERROR_CHARACTERS]
 
 
 def watched(row: ScheduleRow, segments: Sequence[Segment] | Exception) -> bool:
-    """Return whether it matters to a schedule if what it made last is still open."""
+    """Return whether a schedule's overlap policy depends on its open jobs and payments."""
     if row.last_id is None or isinstance(segments, Exception):
         return False
     return any(s.definition.policies.overlap is not Overlap.ALLOW for s in segments)
 
 
 def progress_of(row: ScheduleRow, running: Collection[UUID] = ()) -> ExpansionProgress:
-    """Return where a stored schedule stands."""
+    """Return the progress of a stored schedule."""
     return ExpansionProgress(
         schedule_id=row.schedule_id,
         handled=row.handled,

@@ -1,4 +1,4 @@
-"""What the scheduler is handed: to make jobs and payments with, and to let itself be followed."""
+"""Interfaces that the scheduler is given: to create jobs and payments, and to trace them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -17,27 +17,27 @@ class Firer(Protocol):
     async def fire(
         self, connection: Connection, firings: Sequence[Firing], now: datetime
     ) -> list[Fired | Refusal]:
-        """Insert what each occurrence becomes; return one outcome for each, in order."""
+        """Insert the job or payment of each occurrence; return one outcome for each, in order."""
         ...
 
     async def cancel(self, connection: Connection, running: Sequence[tuple[int, UUID]]) -> None:
-        """End jobs whose place the next occurrence takes, by tenant and id."""
+        """Cancel jobs that the next occurrence replaces, by tenant and id."""
         ...
 
     def announce(self, fired: Iterable[Fired | Refusal]) -> None:
-        """Hint after the commit that there is work."""
+        """Send hints after the commit that there is work."""
         ...
 
 
 class Spans(Protocol):
-    """Follows what one batch makes."""
+    """The trace spans of one batch."""
 
     def begin(self, firings: Sequence[Firing]) -> Sequence[Firing]:
         """Start a trace span for each; the job or payment it becomes continues it."""
         ...
 
     def end(self, fired: Sequence[Fired | Refusal]) -> None:
-        """Note after the commit what became of each, in order."""
+        """Record the result of each occurrence after the commit, in order."""
         ...
 
 
@@ -46,7 +46,7 @@ Follow = Callable[[int], AbstractContextManager[Spans]]
 
 
 class _NoSpans:
-    """Nobody follows."""
+    """Spans that do nothing."""
 
     def __enter__(self) -> Spans:
         return self
@@ -65,5 +65,5 @@ _NOBODY: Final = _NoSpans()
 
 
 def untraced(_: int) -> AbstractContextManager[Spans]:
-    """Follow nothing, at no cost."""
+    """Trace nothing."""
     return _NOBODY

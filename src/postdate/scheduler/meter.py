@@ -1,4 +1,4 @@
-"""What the scheduler tells about itself."""
+"""Metrics of the scheduler."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ class ScheduleMeter:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self._occurrences = Counter(
             "postdate_schedule_occurrences",
-            "Rows written into the book, by label.",
+            "Rows written to the book, by label.",
             ["status"],
             registry=registry,
         )
@@ -65,5 +65,5 @@ class ScheduleMeter:
         self._recomputed.inc(count)
 
     def count_set_aside(self) -> None:
-        """Count a schedule that was put aside."""
+        """Count a schedule that was set aside."""
         self._broken.inc()

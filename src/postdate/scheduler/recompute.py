@@ -32,11 +32,11 @@ IMPATIENT: Final = "SET LOCAL lock_timeout = '50ms'"
 
 
 class HeldError(Exception):
-    """Some schedules could not be looked at; all others were."""
+    """Some schedules were locked; all others were recomputed."""
 
 
 class Recompute:
-    """Runs when a node starts, and now and then: the first with newer data does the work."""
+    """Runs when a node starts and periodically; the first node with newer data does the work."""
 
     def __init__(
         self, database: Database, meter: ScheduleMeter | None = None, version: str = zone.VERSION
@@ -47,7 +47,7 @@ class Recompute:
         self._held = 0
 
     async def run_once(self, _: int = 1) -> int:
-        """Move every timer that the new data moves; return how many schedules that were."""
+        """Move every timer that the new data moves; return how many schedules moved."""
         async with self._database.connection() as connection:
             known = await store.tzdata(connection)
         moved = 0
@@ -96,7 +96,7 @@ class Recompute:
             return False
         now = await clock.now(connection)
         before = (await store.timers(connection, [row.key])).get(row.schedule_id)
-        # What is due already is the expander's, which computes with the new data itself.
+        # The expander handles what is already due, using the new data.
         if before is None or before <= now:
             return False
         [current] = await store.load(connection, [row.key])

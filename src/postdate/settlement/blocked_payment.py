@@ -1,4 +1,4 @@
-"""Due payments of accounts that a stranger holds: left out until the accounts are free."""
+"""Due payments of accounts that other sessions have locked: left out until these are free."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,11 +10,11 @@ from postdate.store.connection.database import Database
 from postdate.store.payment.settlement import Candidate, LockedPayment
 
 MAX_BLOCKED: Final = 50_000
-"""The most payments remembered; more of them are found, and left out, again and again."""
+"""Maximum number of payments remembered; more are found and left out repeatedly."""
 
 
 class BlockedPayments:
-    """What one settler leaves out, so that a stranger's lock costs the payments of its accounts."""
+    """The payments that one settler leaves out, because their accounts are locked."""
 
     def __init__(self, database: Database) -> None:
         self.locked = LockedAccounts(database)
@@ -27,7 +27,7 @@ class BlockedPayments:
         return len(self._payments)
 
     def subjects(self) -> list[UUID]:
-        """List what the next look leaves out."""
+        """Return the payments that the next look leaves out."""
         return list(self._payments)
 
     def candidates(self) -> list[Candidate]:
@@ -49,7 +49,7 @@ class BlockedPayments:
         return free
 
     async def look_again(self) -> None:
-        """Bring back what need not wait any longer."""
+        """Return payments whose accounts are free to the queue."""
         if not len(self.locked):
             return
         before = len(self.locked)
@@ -63,7 +63,7 @@ class BlockedPayments:
 
 
 def _accounts(payment: LockedPayment) -> tuple[AccountKey, AccountKey] | None:
-    """Name both accounts; None for a timer without its payment, which is a surprise later on."""
+    """Return both accounts; None for a timer without a payment, which raises later."""
     if not payment.from_account:
         return None
     payer = AccountKey(payment.bucket, payment.tenant_id, payment.from_account)

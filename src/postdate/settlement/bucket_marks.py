@@ -1,4 +1,4 @@
-"""Where a settler looks: its share of the buckets first, each from a low-water mark on."""
+"""The buckets of a settler, its own share first, each with a low-water mark."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -49,7 +49,7 @@ class BucketMarks:
         return AFAR_SECONDS if self._busy and bucket in self.afar else GRACE_SECONDS
 
     def looks(self, beyond: datetime | None = None) -> list[BucketLook]:
-        """Return where to look; `beyond` skips what others were seen to be busy with."""
+        """Return where to look; `beyond` skips what other settlers are working on."""
         now = time.monotonic()
         return [
             BucketLook(
@@ -61,19 +61,19 @@ class BucketMarks:
         ]
 
     def safe_lows(self) -> list[tuple[int, datetime]]:
-        """Return marks below which nothing can become visible any more, however slow its commit."""
+        """Return marks below which nothing can become visible any more, even with a slow commit."""
         return [(bucket, mark.safe_mark()) for bucket, mark in enumerate(self._marks)]
 
     def floors(self) -> list[tuple[int, datetime]]:
-        """Return marks that hide nothing: for a server that lets a transaction last for ever."""
+        """Return marks that hide nothing, for a server without a transaction timeout."""
         return [(bucket, mark.floor) for bucket, mark in enumerate(self._marks)]
 
     def heads(self) -> list[tuple[int, int, datetime]]:
-        """Return where to look for the next instant, however slow the commit that brought it."""
+        """Return where to look for the next due instant, allowing for slow commits."""
         return [(bucket, LANE_PAYMENT, low) for bucket, low in self.safe_lows()]
 
     def clock_was_set(self, at: datetime) -> bool:
-        """Return whether the database's clock did not go on as ours did since the last look."""
+        """Return whether the database's clock has been set since the last look."""
         passed = time.monotonic() - self._saw_at
         return abs((at - self._at).total_seconds() - passed) > CLOCK_SECONDS
 
@@ -107,7 +107,7 @@ class BucketMarks:
         return True
 
     def next_due(self, heads: Sequence[Head]) -> float | None:
-        """Return how long it is until the first of these is ours to settle.
+        """Return the seconds until the first of these may be settled by this node.
 
         What is due lowers its bucket's mark: the next look must find it.
         """

@@ -1,4 +1,4 @@
-"""Watch the database's clock: a leap forward must not pay early."""
+"""Watch the database's clock: a jump ahead must not cause early payments."""
 
 import time
 from collections.abc import Callable
@@ -10,22 +10,22 @@ _STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def steady_seconds() -> float:
-    """Read a clock that nobody can set."""
+    """Read a monotonic clock."""
     return time.clock_gettime(_STEADY)
 
 
 def node_time() -> datetime:
-    """Read this machine's own clock: a witness, nothing is due by it."""
+    """Read this machine's own clock, for comparison only."""
     return datetime.now(UTC)
 
 
 def seconds_ahead(at: datetime, *witnesses: datetime) -> float:
-    """Return how far a time is ahead of all of its witnesses; one that agrees is enough."""
+    """Return how far a time is ahead of the latest reference."""
     return min((at - witness).total_seconds() for witness in witnesses)
 
 
 class ClockGuard:
-    """Compare the database's clock with this machine's steady one.
+    """Compares the database's clock with this machine's monotonic one.
 
     What is kept is the furthest that the one was ever believed to be ahead of the other. A clock
     that steps back and returns is thereby no leap; one that steps beyond is. The first time that
@@ -42,7 +42,7 @@ class ClockGuard:
         return self._believed is not None
 
     def leap(self, at: datetime, max_seconds: float) -> float | None:
-        """Return how far the database's time leapt, or None when it may be believed."""
+        """Return how far the database's time jumped ahead, or None if it is plausible."""
         offset = at.timestamp() - self._steady()
         if self._believed is None:
             self._believed = offset
@@ -53,5 +53,5 @@ class ClockGuard:
         return None
 
     def accept_time(self, at: datetime) -> None:
-        """Take the time as it is now: witnesses or a person have confirmed it."""
+        """Accept the current time, because references or a person have confirmed it."""
         self._believed = at.timestamp() - self._steady()

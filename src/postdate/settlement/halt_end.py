@@ -1,4 +1,4 @@
-"""When a halt has ended: the payments that waited for it come back, then it is forgotten."""
+"""End halts: return the waiting payments to settlement, then delete the halt."""
 
 from collections.abc import Callable
 from typing import Final
@@ -15,7 +15,7 @@ LOOK_SECONDS: Final = 1.0
 
 
 class HaltEnds:
-    """Looks for halts that have ended; any number of nodes may."""
+    """Finds halts that have ended; any number of nodes may do so."""
 
     def __init__(
         self, database: Database, returned: Callable[[], None], reads: SharedReads | None = None
@@ -25,7 +25,7 @@ class HaltEnds:
         self._returned = returned
 
     async def run_once(self, _: int = 1) -> int:
-        """Bring back what waited; 0, because the pause is meant."""
+        """Return waiting payments to settlement; return 0, so that the loop pauses."""
         ended = await store.list_ended(self._reads)
         failed: list[Exception] = []
         for over in ended:
@@ -40,10 +40,10 @@ class HaltEnds:
         return 0
 
     async def _bring_back(self, over: EndedHalt) -> None:
-        """Bring back bucket by bucket, then once more alone: a settlement may still set aside.
+        """Return payments bucket by bucket, then once more exclusively: some may be added.
 
-        What somebody holds comes back the next time, and only then is the halt forgotten. Nobody
-        settles while we are alone, so that is not done in vain.
+        Locked payments are returned the next time, and only then is the halt deleted. Nobody
+        settles during the exclusive part, so it is only done if it can succeed.
         """
         everything = True
         for bucket in range(BUCKETS):

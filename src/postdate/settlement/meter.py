@@ -1,4 +1,4 @@
-"""What settlement tells about itself."""
+"""Metrics of settlement."""
 
 import time
 from collections import Counter as Count
@@ -94,7 +94,7 @@ class SettlementMeter:
         self._late = LatenessHistogram(registry)
         self._settled = Counter(
             "postdate_payment_settled",
-            "Due payments by what became of them, and why they failed.",
+            "Due payments by outcome, and the reason if they failed.",
             ["result", "code"],
             registry=registry,
         )
@@ -105,7 +105,7 @@ class SettlementMeter:
         )
         self._broken = Counter(
             "postdate_payment_broken",
-            "Executions of payments that failed for a reason that is not about money.",
+            "Executions of payments that failed for a technical reason.",
             registry=registry,
         )
         self._seconds = Histogram(
@@ -122,24 +122,24 @@ class SettlementMeter:
         )
         self._hottest = Histogram(
             "postdate_settlement_hot_account_ratio",
-            "Part of a batch's legs (20 or more) that touch its most touched account.",
+            "Share of a batch's legs (20 or more) that touch its busiest account.",
             registry=registry,
             buckets=_RATIOS,
         )
         self._locked = Gauge(
             "postdate_settlement_locked_accounts",
-            "Accounts that another session holds, so that their due payments wait.",
+            "Accounts locked by another session, so that their due payments wait.",
             registry=registry,
         )
         self._aside = Gauge(
             "postdate_settlement_aside_payments",
-            "Due payments that wait for such an account, as far as this process has met them.",
+            "Due payments known to this process that wait for a locked account.",
             registry=registry,
         )
         self._told_at = 0.0
 
     def waiting(self, accounts: int, payments: int) -> None:
-        """Show how many accounts are held by others, and how many due payments wait for them."""
+        """Set how many accounts are locked by others, and how many due payments wait for them."""
         self._locked.set(accounts)
         self._aside.set(payments)
 
@@ -151,7 +151,7 @@ class SettlementMeter:
         seconds: float,
         first_due: Mapping[UUID, datetime] = MappingProxyType({}),
     ) -> None:
-        """Count a committed batch; `first_due` tells of payments that were tried before."""
+        """Count a committed batch; `first_due` has the original instants of retried payments."""
         if not timers:
             return
         self._seconds.observe(seconds)
@@ -169,7 +169,7 @@ class SettlementMeter:
         decisions: Sequence[Decision],
         first_due: Mapping[UUID, datetime],
     ) -> None:
-        """Count how late payments ended, tenant by tenant; what is tried again has not ended."""
+        """Count the lateness of ended payments, by tenant; payments to be retried do not count."""
         late: dict[int, list[float]] = defaultdict(list)
         for due, decision in zip(dues, decisions, strict=True):
             if isinstance(decision, TransferCompleted | TransferFailed):
@@ -186,7 +186,7 @@ class SettlementMeter:
         self._broken.inc()
 
     def _touched(self, dues: Sequence[DuePayment]) -> None:
-        """Look how much of a batch meets at one account, and name it when it is much."""
+        """Measure how much of a batch touches one account, and log the account if it is much."""
         some = dues[:: max(1, len(dues) // SAMPLE)]
         legs = 2 * len(some)
         if legs < MIN_LEGS:

@@ -1,4 +1,4 @@
-"""The one payment that broke its batch: tried again ever later, then held for a person or ended."""
+"""A payment that broke its batch: retried with growing delays, then parked or ended."""
 
 from datetime import timedelta
 from typing import Any, Final
@@ -32,7 +32,7 @@ ERROR_CHARACTERS: Final = 500
 async def record(
     database: Database, settings: Settings, key: tuple[int, UUID], error: Exception
 ) -> int:
-    """Write what became of the execution: another try, a wait for a person, or the end."""
+    """Record the failed execution, and retry, park or end the payment."""
     text = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS]
     async with database.write("settle.give_up") as connection:
         payments, held = await store.lock(connection, [key])
@@ -62,7 +62,7 @@ async def _retry(connection: Connection, timer: LockedTimer, text: str, wait: ti
 
 
 async def _park(connection: Connection, timer: LockedTimer, text: str) -> None:
-    """Let the payment wait for a person, with its hold."""
+    """Park the payment for a person; its hold stays."""
     await store.write_attempts(
         connection, [FailedAttempt(timer, BROKE, text)], SettlementBatch(timer.at)
     )
@@ -74,9 +74,9 @@ async def _park(connection: Connection, timer: LockedTimer, text: str) -> None:
 async def _released(
     connection: Connection, settings: Settings, payment: LockedPayment, text: str
 ) -> bool:
-    """End the payment and release its hold where that is wished; False where it must wait.
+    """End the payment and release its hold if `on_broken` says so; return False otherwise.
 
-    What broke the settlement may break this too. Then a person has to look, whatever was wished.
+    The error that broke settlement may break this too. Then the payment waits for a person.
     """
     wished = await store.on_broken(connection, payment)
     if (wished or settings.get("payment.on_broken", payment.tenant_id)) == "hold":

@@ -72,7 +72,7 @@ BLOCKED_SECONDS: Final = 0.05
 _MIN_LOOK: Final = 16
 Key = tuple[int, UUID]
 Followed = Callable[[Sequence[DuePayment], Sequence[Decision], float], None]
-"""Told, after a commit, what was settled, what became of it, and how long it took."""
+"""Called after a commit with what was settled, the results, and how long it took."""
 
 
 class _LookAhead(NamedTuple):
@@ -90,7 +90,7 @@ class Commit(NamedTuple):
     dues: Sequence[DuePayment] = ()
     decisions: Sequence[Decision] = ()
     seconds: float = 0.0
-    # When those that were tried before were due for the first time.
+    # The original due instants of payments that were tried before.
     first_due: Mapping[UUID, datetime] = MappingProxyType({})
 
 
@@ -123,7 +123,7 @@ class Settler:
         self._busy = False
         self._more = False
         self._shared_at = 0.0
-        # By the monotonic clock: until then it is enough to look ahead.
+        # By the monotonic clock: until then it is enough to ask what is due next.
         self._look_at = 0.0
         self._ahead: _LookAhead | None = None
 
@@ -132,17 +132,17 @@ class Settler:
         return self._stop.reason
 
     def look_everywhere(self) -> None:
-        """Forget what was seen: payments that are long due have come back."""
+        """Reset the marks, because long overdue payments have come back."""
         self._marks.forget()
         self._beyond = None
         self._look_at = 0.0
 
     async def run_once(self, limit: int = MAX_LOOK) -> int:
-        """Settle up to `limit` due payments and say how many left the queue."""
+        """Settle up to `limit` due payments and return how many left the queue."""
         if await self._idle():
             return 0
         candidates = await self._look(limit)
-        # After a look in vain it is enough to ask what is due next, for a while.
+        # After an empty look it is enough to ask what is due next, for a while.
         self._look_at = 0.0 if candidates else time.monotonic() + LOOK_SECONDS
         self._ahead = None
         count = await self._settle_all([(c.bucket, c.subject) for c in candidates])
@@ -151,14 +151,14 @@ class Settler:
         return count
 
     async def settle(self, keys: Sequence[Key]) -> int:
-        """Settle these payments, given in order, as far as they are due; return how many left."""
+        """Settle the due ones of these payments, given in order; return how many left the queue."""
         return await self._settle_all(keys)
 
     async def _idle(self) -> bool:
-        """Return whether a look would be in vain: nothing was due a moment ago, and nothing is now.
+        """Return whether a look would find nothing: nothing was due a moment ago or is now.
 
-        A whole look follows in any case when settlement was stopped or resumed, when the database's
-        clock was set, and now and then.
+        A full look still follows when settlement was stopped or resumed, when the database's clock
+        was set, and occasionally.
         """
         stopped = str(self._settings.get(STOPPED)) or None
         if time.monotonic() >= self._look_at or stopped != self._stop.reason:
@@ -175,9 +175,9 @@ class Settler:
         return _LookAhead(at, self._marks.next_due(heads))
 
     def _next_look(self, candidates: Sequence[Candidate]) -> datetime | None:
-        """Return where to look next when others are at all of these; None for the head again.
+        """Return where to look next if others are settling all of these; None to start over.
 
-        The head must be looked at again: whoever was at it may be gone.
+        The first payments must be looked at again: their settler may be gone.
         """
         last = candidates[-1].due_at
         return None if last == self._beyond else last
@@ -274,7 +274,7 @@ class Settler:
             try:
                 return await self._transaction(keys, order, dues, eager=eager)
             except BeginAgainError:
-                # The batch before has its reasons; by the time we have begun again it has ended.
+                # The batch before starts over; by the time we start over too, it has ended.
                 eager = True
             except (batch.UnevenError, CheckViolationError):
                 if not eager:
@@ -287,7 +287,7 @@ class Settler:
                 raise
 
     async def _give_up(self, order: BatchOrder, key: Key, error: Exception) -> Commit:
-        """Record what becomes of the one payment that broke its batch."""
+        """Record the failure of the one payment that broke its batch."""
         log.error("payment.broke", payment_id=str(key[1]), exc_info=error)
         self._meter.count_poison()
         await order.begin()
@@ -297,7 +297,7 @@ class Settler:
     async def _transaction(
         self, keys: Sequence[Key], order: BatchOrder, dues: list[DuePayment], *, eager: bool
     ) -> Commit:
-        """Settle; what belongs to a tenant that stands still leaves the queue."""
+        """Settle; payments of halted tenants leave the queue."""
         started = time.monotonic()
         async with self._database.near.write("settle") as connection:
             locked, held = await store.lock(connection, keys)
@@ -339,7 +339,7 @@ class Settler:
 
 
 def _write_lines(commit: Commit) -> None:
-    """Write what became of payments into the log, where that is switched on."""
+    """Log the results of payments, if that is turned on."""
     decided = list(zip(commit.dues, commit.decisions, strict=True))
     if items.is_enabled("settled"):
         done = [pair for pair in decided if isinstance(pair[1], TransferCompleted)]
@@ -360,7 +360,7 @@ def _line(settled: tuple[DuePayment, Decision]) -> dict[str, Any]:
 
 
 def _complete(found: Sequence[Candidate], depth: int) -> Sequence[Candidate]:
-    """Cut where a bucket may hold more than was looked at, so that the order has no holes."""
+    """Cut the list where a bucket may hold more than was read, so that the order has no gaps."""
     counts: dict[int, int] = {}
     for number, candidate in enumerate(found):
         counts[candidate.bucket] = counts.get(candidate.bucket, 0) + 1

@@ -1,4 +1,4 @@
-"""Whether payments may be settled now: a person may stop it, and so does the clock."""
+"""Whether payments may be settled now: a person or the clock guard may stop settlement."""
 
 import time
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class SettlementStop:
         self.reason: str | None = None
 
     async def holds(self, connection: Connection, at: datetime) -> bool:
-        """Decide, at the database's time, whether to stand still, and keep the reason."""
+        """Return whether settlement is stopped at the database's time, and keep the reason."""
         wrong = await self._clock_fault(connection, at)
         if self._leapt:
             await self._look_again(connection, wrong)
@@ -63,7 +63,7 @@ class SettlementStop:
         return self.reason is not None
 
     async def _clock_fault(self, connection: Connection, at: datetime) -> str | None:
-        """Return what is wrong with the time, or None when it may be believed.
+        """Return what is wrong with the time, or None if it is plausible.
 
         The first time is believed when it is not ahead of this node's clock, or not ahead of the
         last time that settlement recorded: either may be wrong, or long ago, but hardly both.
@@ -74,7 +74,7 @@ class SettlementStop:
             ahead = seconds_ahead(at, self._node_clock(), recorded.at)
             if ahead > max_seconds:
                 return f"is {ahead:.0f} s ahead of this node's clock and of what it has recorded"
-            # A clock that is behind what was trusted before may return to it: that is no leap.
+            # A clock behind the last trusted time may return to it: that is not a jump.
             self._trust(max(at, recorded.at), recorded)
         leap = self._guard.leap(at, max_seconds)
         if leap is None or await self._confirmed(connection, at):
@@ -82,9 +82,9 @@ class SettlementStop:
         return f"leapt {leap:.0f} s ahead"
 
     async def _confirmed(self, connection: Connection, at: datetime) -> bool:
-        """Return whether a person has confirmed this leap: that a stop is gone does not say so.
+        """Return whether a person has confirmed this jump; the end of a stop alone does not.
 
-        Another node may have taken it back because the clock had returned, before it leapt again.
+        Another node may have ended the stop because the clock had returned before it jumped again.
         """
         recorded = await clock_store.read(connection)
         near = seconds_ahead(at, recorded.at) <= self._settings.number(STEP)
@@ -117,7 +117,7 @@ class SettlementStop:
             else:
                 await self._stop(connection, wrong)
             return
-        # The clock is right again, or somebody has looked at it and said so.
+        # The clock is right again, or somebody has confirmed it.
         if stored.startswith(LEAP):
             await setting_store.withdraw(connection, STOPPED, stored)
             log.warning("settlement.clock_returned")
@@ -129,7 +129,7 @@ class SettlementStop:
         log.warning("settlement.resumed")
 
     async def _record(self, connection: Connection, at: datetime) -> None:
-        """Record that the clock is trusted, and end what a node that is gone has stopped."""
+        """Record that the clock is trusted, and end a stop whose node is gone."""
         now = time.monotonic()
         if now < self._record_at:
             return
@@ -140,7 +140,7 @@ class SettlementStop:
             await clock_store.record(connection, at)
 
     async def _end_for_others(self, connection: Connection, at: datetime, reason: str) -> None:
-        """Take back a stop whose author is gone, if this node's clock agrees with the database."""
+        """End a stop whose node is gone, if this node's clock agrees with the database."""
         apart = abs((at - self._node_clock()).total_seconds())
         if apart > min(AGREE_SECONDS, self._settings.number(STEP)):
             return

@@ -1,1 +1,1 @@
-"""The only code that speaks SQL: a folder for each noun, with `x.py` beside its `x.sql`."""
+"""The only code that contains SQL: a folder for each noun, with `x.py` beside its `x.sql`."""

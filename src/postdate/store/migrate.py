@@ -58,7 +58,7 @@ class Migration(msgspec.Struct, frozen=True):
 
     @property
     def checksum(self) -> str:
-        """Fingerprint the text, so that an edited migration is noticed."""
+        """Return a fingerprint of the text, so that an edited migration is noticed."""
         return _checksum(self.sql)
 
 
@@ -70,12 +70,12 @@ class FunctionFile(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Name it as `postdate migrate` shows it."""
+        """Return the name that `postdate migrate` prints."""
         return f"functions/{self.noun}"
 
     @property
     def checksum(self) -> str:
-        """Fingerprint the text, so that a change is noticed."""
+        """Return a fingerprint of the text, so that a change is noticed."""
         return _checksum(self.sql)
 
 
@@ -129,7 +129,7 @@ def shipped_functions() -> dict[str, list[str]]:
 
 
 def pending(applied: dict[int, str], migrations: list[Migration]) -> list[Migration]:
-    """Decide what is left to apply; refuse a schema this code does not understand."""
+    """Return the pending migrations; refuse a schema that this code does not know."""
     newest = migrations[-1].version
     if applied and max(applied) > newest:
         raise StartError(
@@ -148,7 +148,7 @@ def pending(applied: dict[int, str], migrations: list[Migration]) -> list[Migrat
 def changed_functions(
     remembered: dict[str, Remembered], functions: list[FunctionFile], release: str
 ) -> list[FunctionFile]:
-    """Decide which files of functions to apply: those that differ from what is there.
+    """Return the function files that differ from the database's.
 
     An older release that starts after a newer one leaves the newer one's functions alone.
     """
@@ -171,7 +171,7 @@ async def migrate(
     citus: bool = False,
     step: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
-    """Apply what is pending as the owner and return the names; with `dry_run` only say them.
+    """Apply what is pending as the owner and return the names; with `dry_run` only return them.
 
     With `citus` the tables are distributed over a Citus cluster, now and after every later call.
     `step` is called with each name.
@@ -276,7 +276,7 @@ def release() -> str:
 
 
 async def require_current(connection: DatabaseSession | Connection) -> None:
-    """Refuse a database that this postdate cannot read: another form of it, or an older one."""
+    """Refuse a database whose schema this release cannot use."""
     missing = [m.name for m in pending(await _applied(connection), known())]
     changed = changed_functions(await _remembered(connection), known_functions(), release())
     missing += [f.name for f in changed]
@@ -310,7 +310,7 @@ async def is_older(connection: DatabaseSession | Connection) -> bool:
 
 
 async def _become_owner(connection: DatabaseSession, *, citus: bool) -> None:
-    """Make the missing roles and let this login act as each; if it may not, tell what to run."""
+    """Create the missing roles and let this login act as each; if it may not, say what to run."""
     try:
         await _ensure_roles(connection)
         if citus and not await shard.is_spread(connection):

@@ -20,7 +20,7 @@ MAX_VERSION: Final = 2**63 - 1
 
 
 class AccountView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An account: `available` is what is not held, `version` counts its entries."""
+    """An account: `available` is the balance minus holds, `version` counts its entries."""
 
     account_id: str
     balance: int
@@ -32,7 +32,7 @@ class AccountView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     created_at: datetime
     updated_at: Annotated[
         datetime,
-        Meta(description="When its money, what is held, or its terms last changed."),
+        Meta(description="When its balance, held amount or terms last changed."),
     ]
     frozen_at: datetime | None = None
     closed_at: datetime | None = None
@@ -64,7 +64,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccountViews:
-    """Read accounts of one tenant; a limited key sees only its own."""
+    """Reads accounts of one tenant; a limited key sees only its own."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -89,7 +89,7 @@ class AccountViews:
     async def statement(
         self, actor: Identity, account_id: str, at: datetime | None, version: int, limit: int
     ) -> Statement | None:
-        """List entries from a version back, or from where the account stood at an instant."""
+        """List entries backwards from a version, or from an instant."""
         if not _visible(actor, account_id):
             return None
         reader = self._database.tenant_reader(actor.tenant_id)

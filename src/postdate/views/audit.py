@@ -1,4 +1,4 @@
-"""Read who did what to which thing, from where, by which key."""
+"""Read who changed what, from which address and with which key."""
 
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -20,7 +20,7 @@ MAX_POSITION: Final = 2**63 - 1
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision. `actor` is the id of a key, `cli` or `system`; `sequence` its place."""
+    """One change. `actor` is the id of a key, `cli` or `system`; `sequence` is its position."""
 
     sequence: int
     time: datetime
@@ -33,7 +33,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditPage(NamedTuple):
-    """Some decisions, the position to go on from, and whether there may be more right now."""
+    """Some entries, the position to continue from, and whether there may be more now."""
 
     entries: list[AuditEntry]
     position: int
@@ -41,7 +41,7 @@ class AuditPage(NamedTuple):
 
 
 class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which decisions: of types such as `lane.*`, by one actor, about one thing."""
+    """Which entries: of types such as `lane.*`, by one actor, about one subject."""
 
     type: str | None = None
     actor: str | None = None
@@ -49,7 +49,7 @@ class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditViews:
-    """Reads decisions out of the sealed events of a tenant."""
+    """Reads the audit from the sealed events of a tenant."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -58,10 +58,10 @@ class AuditViews:
     async def newest(
         self, tenant_id: int, wanted: AuditFilter, before: int | None, limit: int
     ) -> tuple[list[AuditEntry], int | None]:
-        """List decisions, the newest first, and return the position where the next page begins."""
+        """List entries, the newest first, and return the position where the next page begins."""
         if wanted.subject is not None:
             return await self._of_subject(tenant_id, wanted, limit), None
-        # With an actor, every decision has to be opened: a page looks at so many of them.
+        # To filter by actor every event must be decoded, so a page examines a bounded number.
         scan = limit if wanted.actor is None else MAX_SCAN
         before = MAX_POSITION if before is None else before
         patterns = like_patterns(AUDITED if wanted.type is None else [wanted.type])
@@ -83,7 +83,7 @@ class AuditViews:
     async def page(
         self, tenant_id: int, *, after: int, limit: int, subject: UUID | None = None
     ) -> AuditPage:
-        """Read the next decisions after a position; each page looks at so many events only."""
+        """Read the next entries after a position; each page examines a bounded number of events."""
         wanted = EventFilter(patterns=like_patterns(AUDITED), subject=subject)
         page = await self._events.page(tenant_id, wanted, after=after, limit=limit)
         return AuditPage([_entry(event) for event in page.events], page.position, page.more)

@@ -1,4 +1,4 @@
-"""Read destinations: everything but their secrets."""
+"""Read destinations: everything except their secrets."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -24,9 +24,9 @@ class DestinationStatus(StrEnum):
 
 
 class TroubleView(msgspec.Struct, frozen=True, kw_only=True):
-    """A destination that fails: its latest calls since that began, over all nodes.
+    """A failing destination: its latest calls since the failures began, across all nodes.
 
-    Nothing but a probe now and then is sent; `last_answers` has the newest last.
+    Only an occasional probe is sent; `last_answers` has the newest last.
     """
 
     since: datetime
@@ -56,7 +56,7 @@ class DestinationView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def view(row: DestinationRow, trouble: Trouble | None = None) -> DestinationView:
-    """Show a row, and what is known of its trouble."""
+    """Show a destination and its trouble."""
     status = DestinationStatus.FAILING if trouble else DestinationStatus.ACTIVE
     return shaped(
         DestinationView,
@@ -82,7 +82,7 @@ class DestinationViews:
         self._troubles = troubles or Troubles()
 
     def failing(self, tenant_id: int) -> list[Trouble]:
-        """List the names and URLs that fail, those that began first in front."""
+        """List the failing names and URLs, the longest failing first."""
         return self._troubles.of_tenant(tenant_id)
 
     async def find(self, tenant_id: int, name: str) -> DestinationView | None:
@@ -92,7 +92,7 @@ class DestinationViews:
         return None if row is None else self.show(row)
 
     async def calls(self, tenant_id: int, name: str) -> CallSummary | None:
-        """Return how the latest calls of a destination went, over all nodes."""
+        """Return the results of the latest calls to a destination, across all nodes."""
         reader = self._database.tenant_reader(tenant_id)
         return summarize(await call_store.of_tenant(reader, tenant_id, name, MAX_ROWS))
 

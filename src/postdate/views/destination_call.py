@@ -1,4 +1,4 @@
-"""How the latest calls of a target went, by each node and together."""
+"""The results of the latest calls to a target, by node and combined."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ MAX_ANSWERS: Final = 20
 
 
 class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call brought."""
+    """The result of one call."""
 
     at: datetime
     target: str
@@ -38,12 +38,12 @@ class CallSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def success_percent(self) -> float:
-        """Return how many of a hundred succeeded."""
+        """Return the success rate in percent."""
         return round(100 * self.successes / self.calls, 1)
 
 
 def summarize(reports: Sequence[NodeCalls]) -> CallSummary | None:
-    """Put the reports of several nodes or targets together; None where nothing was called."""
+    """Combine the reports of several nodes or targets; None if nothing was called."""
     if not reports:
         return None
     answers = [answer for report in reports for answer in _answers(report)]
@@ -58,7 +58,7 @@ def summarize(reports: Sequence[NodeCalls]) -> CallSummary | None:
 
 
 def summarize_each(reports: Sequence[NodeCalls]) -> dict[str, CallSummary]:
-    """Put the reports of several nodes together for each target."""
+    """Combine the reports of several nodes for each target."""
     by_target: dict[str, list[NodeCalls]] = {}
     for report in reports:
         by_target.setdefault(report.target, []).append(report)

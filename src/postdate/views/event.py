@@ -38,7 +38,7 @@ class EventViews:
     async def wait(
         self, tenant_id: int, wanted: EventFilter, *, after: int, limit: int, seconds: float
     ) -> EventPage:
-        """Read the next events, waiting for the first of them for so long."""
+        """Read the next events, waiting up to a limit for the first."""
         deadline = time.monotonic() + seconds
         page = await self.page(tenant_id, wanted, after=after, limit=limit)
         while not page.events:

@@ -13,7 +13,7 @@ from postdate.store.tenant import halt as halt_store
 class HaltView(
     msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "until_at": "until"}
 ):
-    """A halt that holds or will: why, by whom, and until when (null: until it is lifted)."""
+    """A current or future halt: why, by whom, and until when (null: until it is lifted)."""
 
     kind: Kind
     mode: Mode

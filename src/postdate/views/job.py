@@ -50,7 +50,7 @@ class JobCursor(msgspec.Struct, frozen=True):
     due_at: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what the database could not read as an instant."""
+        """Refuse a cursor whose instant the database cannot parse."""
         if self.due_at not in {None, "infinity"}:
             datetime.fromisoformat(str(self.due_at))
 
@@ -107,7 +107,8 @@ class JobViews:
     ) -> tuple[list[JobView], JobCursor | None]:
         """List jobs without their payloads.
 
-        A page may hold fewer than asked for though more follow: it looks at a bounded number.
+        A page may have fewer items than requested even if more follow: it examines a bounded
+        number.
         """
         narrowed = self._narrow(tenant_id, wanted)
         position = None if after is None else Position(after.job_id, after.due_at)
@@ -121,7 +122,7 @@ class JobViews:
     def _show(
         self, tenant_id: int, row: JobRow, redriven: Mapping[UUID, UUID | None] | None = None
     ) -> JobView:
-        """Show a job, as what it was redriven, and whether its destination holds it back."""
+        """Show a job, the job that redrove it, and whether its destination holds it back."""
         view = show(row)
         if redriven and row.job_id in redriven:
             return msgspec.structs.replace(view, redriven_as=redriven[row.job_id])
@@ -149,7 +150,7 @@ class JobViews:
 async def _redriven(
     reader: Reader, tenant_id: int, rows: Sequence[JobRow]
 ) -> dict[UUID, UUID | None]:
-    """Find as which new jobs those that failed were redriven."""
+    """Find the new jobs that failed jobs were redriven as."""
     failed = [row.job_id for row in rows if row.status == JobStatus.FAILED]
     keys = {key_of(tenant_id, KeyScope.REDRIVE, str(job_id)): job_id for job_id in failed}
     kept = await idempotency_store.find(reader, list(keys))

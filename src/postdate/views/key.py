@@ -1,4 +1,4 @@
-"""Read a tenant's keys: everything but the keys."""
+"""Read a tenant's keys, without the secrets."""
 
 from datetime import datetime
 from typing import Annotated
@@ -27,7 +27,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     last_used_at: datetime | None
     persons: Annotated[
         list[str],
-        Meta(description="Who is behind it: none of them approves what it asked for."),
+        Meta(description="The people behind the key: none of them can approve its payments."),
     ]
 
 
@@ -40,7 +40,7 @@ class KeyViews:
     async def page(
         self, tenant_id: int, after: UUID, limit: int
     ) -> tuple[list[KeyView], UUID | None]:
-        """List keys, the oldest first, and where to go on."""
+        """List keys, the oldest first, and return where the next page begins."""
         reader = self._database.tenant_reader(tenant_id)
         rows = await key_store.page(reader, tenant_id, after, limit + 1)
         shown = [msgspec.convert(row, KeyView, from_attributes=True) for row in rows[:limit]]

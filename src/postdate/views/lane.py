@@ -1,4 +1,4 @@
-"""Lanes: their limits, and how much waits in them."""
+"""Lanes: their limits, and how many jobs wait in them."""
 
 from collections.abc import Sequence
 from datetime import datetime

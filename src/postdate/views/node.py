@@ -1,4 +1,4 @@
-"""Read the nodes of the cluster, for the operator alone."""
+"""Read the nodes of the cluster, for the operator only."""
 
 from collections.abc import Set as AbstractSet
 from datetime import datetime
@@ -20,7 +20,7 @@ MAX_NODES: Final = 500
 
 
 class NodeView(msgspec.Struct, frozen=True, kw_only=True):
-    """A node; one that ends in order signs off, so a silent one was killed or is cut off."""
+    """A node; one that stops normally signs off, so a silent one was killed or is unreachable."""
 
     node_id: UUID
     name: str
@@ -57,7 +57,7 @@ class NodeViews:
         return next((node for node in await self.page() if node.node_id == node_id), None)
 
     async def calls(self, node_id: UUID) -> CallSummary | None:
-        """Return how the latest calls of a node went, of all tenants together."""
+        """Return the results of a node's latest calls, for all tenants together."""
         async with self._database.connection() as connection:
             return summarize(await call_store.of_node(connection, node_id, MAX_ROWS))
 

@@ -70,7 +70,7 @@ class ExecutionView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class PaymentEventView(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened to a payment."""
+    """An event of a payment."""
 
     id: UUID
     type: str
@@ -138,7 +138,7 @@ class PaymentViews:
     async def find(self, actor: Identity, payment_id: UUID) -> PaymentView | None:
         """Read one payment, coalesced with concurrent reads of the same tenant."""
         if origin.wanted() and self._database.spares.replica_reads:
-            # Others may not have seen as much: they need not wait for it.
+            # Requests with different freshness needs are not combined.
             (row,), replica = await self._load(actor.tenant_id, [payment_id])
         else:
             row, replica = await self._reader(actor.tenant_id).submit(payment_id)
@@ -226,7 +226,7 @@ class PaymentViews:
         return views, rows[limit - 1].payment_id if len(rows) > limit else None
 
     async def executions(self, actor: Identity, payment_id: UUID) -> list[ExecutionView] | None:
-        """List every execution of a payment, in order."""
+        """List the executions of a payment, in order."""
         if await self.find(actor, payment_id) is None:
             return None
         reader = self._database.tenant_reader(actor.tenant_id)
@@ -236,7 +236,7 @@ class PaymentViews:
     async def events(
         self, actor: Identity, payment_id: UUID, after: UUID | None, limit: int
     ) -> list[PaymentEventView] | None:
-        """List what happened to a payment, in order."""
+        """List the events of a payment, in order."""
         start = after or floor_id(unix_ms_of(payment_id) - SKEW_MS)
         if await self.find(actor, payment_id) is None:
             return None

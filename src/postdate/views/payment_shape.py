@@ -56,14 +56,14 @@ class PaymentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     cancelled_at: datetime | None = None
     first_due_at: Annotated[
         datetime | None,
-        Meta(description="When it was first due, where retries have moved `scheduled_time`."),
+        Meta(description="The original due instant, if retries have moved `scheduled_time`."),
     ] = None
     lateness_ms: Annotated[
         int | None, Meta(description="From the first due instant until it was executed.")
     ] = None
     waiting_for: Annotated[
         WaitingFor | None,
-        Meta(description="What an open payment waits for, besides its instant."),
+        Meta(description="What an open payment waits for, apart from its due instant."),
     ] = None
     broken: BrokenView | None = None
     on_broken: OnBroken | None = None

@@ -35,7 +35,7 @@ class ReceiptViews:
         reader = self._database.tenant_reader(actor.tenant_id)
         found = await store.facts(reader, actor.tenant_id, subject, ENDS)
         if not any(each.type in ENDS for each in found):
-            detail = f"The {kind} has not ended: a receipt says what was done."
+            detail = f"The {kind} has not ended, so it has no receipt yet."
             raise refuse(Code.CONFLICT, detail)
         proved = [_proved(each) for each in found]
         key, private = await self.keys.signer()
@@ -55,8 +55,8 @@ class ReceiptViews:
 
 def _proved(fact: SealedFact) -> ReceiptFact:
     if fact.seal is None or fact.offset is None:
-        detail = "What happened is not sealed yet: ask again in a second."
+        detail = "Its events are not sealed yet: try again in a second."
         raise refuse(Code.CONFLICT, detail, retry_after_seconds=1)
     if fact.record is None:
-        raise refuse(Code.CONFLICT, f"The fact {fact.type} was removed, its digest alone is kept.")
+        raise refuse(Code.CONFLICT, f"The fact {fact.type} was removed; only its digest is kept.")
     return prove_fact(fact.type, fact.event_id, fact.offset, fact.record, fact.seal)

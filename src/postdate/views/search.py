@@ -1,4 +1,4 @@
-"""Find what somebody asked for under an idempotency key, and lanes and schedules by name."""
+"""Find what was created under an idempotency key, and lanes and schedules by name."""
 
 from typing import Final, NamedTuple
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Read run-time settings: what holds for a tenant, who has set it, and what the tenant may do."""
+"""Read run-time settings: current values, who set them, and what the tenant may change."""
 
 from datetime import datetime
 from typing import Literal
@@ -13,9 +13,9 @@ from postdate.store.tenant.setting import SettingRow
 
 
 class SettingView(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting as a tenant sees it: the value that holds, and who has set it.
+    """A setting as a tenant sees it: the current value, and who set it.
 
-    `own` is what the tenant itself has set; the operator may have set something tighter since.
+    `own` is the tenant's own value; the operator may have set a tighter one since.
     """
 
     name: str
@@ -30,7 +30,7 @@ class SettingView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettingViews:
-    """List what holds for a tenant."""
+    """Lists the current settings of a tenant."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

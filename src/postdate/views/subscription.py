@@ -1,4 +1,4 @@
-"""Read subscriptions: what they want, how far they are, and what is wrong with them."""
+"""Read subscriptions: their filters, positions and errors."""
 
 from enum import StrEnum
 from uuid import UUID
@@ -10,7 +10,7 @@ from postdate.store.event.subscription import SubscriptionRow
 
 
 class SubscriptionStatus(StrEnum):
-    """Where a subscription stands."""
+    """The status of a subscription."""
 
     ACTIVE = "ACTIVE"
     RETRYING = "RETRYING"

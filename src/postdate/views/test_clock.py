@@ -1,4 +1,4 @@
-"""Read test clocks, and the log of what happened as they went on."""
+"""Read test clocks, and what happened while they were advanced."""
 
 from datetime import datetime
 
@@ -11,9 +11,9 @@ from postdate.store.tenant import test_clock as store
 
 
 class TestClockView(msgspec.Struct, frozen=True, kw_only=True):
-    """What the clock of a tenant in test mode shows.
+    """The clock of a tenant in test mode.
 
-    `target` is the instant to which an advance was going that is not finished.
+    `target` is the target of an unfinished advance.
     """
 
     __test__ = False  # it is no test of pytest's
@@ -25,7 +25,7 @@ class TestClockView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TestClockViews:
-    """Read the clock of the tenant who asks."""
+    """Reads the clock of the caller's tenant."""
 
     __test__ = False
 
@@ -33,7 +33,7 @@ class TestClockViews:
         self._database = database
 
     async def get(self, tenant_id: int) -> TestClockView:
-        """Return what the clock shows; refuse for a live tenant."""
+        """Return the test clock; refuse for a live tenant."""
         async with self._database.read(tenant_id) as connection:
             row = await store.find(connection, tenant_id)
         if row is None:
@@ -43,7 +43,7 @@ class TestClockViews:
     async def entries(
         self, tenant_id: int, after: int, advance: int | None, limit: int
     ) -> tuple[list[AdvanceEntry], int | None]:
-        """List what happened, in order, and return where to go on; refuse for a live tenant."""
+        """List a page of what happened, in order; refuse for a live tenant."""
         await self.get(tenant_id)
         async with self._database.read(tenant_id) as connection:
             rows = await store.entries(connection, tenant_id, after, advance, limit + 1)

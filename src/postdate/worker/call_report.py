@@ -1,4 +1,4 @@
-"""Tell the other processes how the latest calls of each destination went: what has changed."""
+"""Report the results of the latest calls to each destination to the other processes."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ REPORT_SECONDS: Final = 10.0
 
 
 class CallReporter:
-    """Writes what this process knows of the destinations that it has called."""
+    """Stores the call results of this process."""
 
     def __init__(
         self, database: Database, node_id: UUID, reports: Callable[[float], CallReports]
@@ -25,7 +25,7 @@ class CallReporter:
         self._reported: CallReports = {}
 
     async def run_once(self, _: int = 1) -> int:
-        """Tell of the destinations that were called since the last time."""
+        """Report the destinations that were called since the last report."""
         found = self._reports(time.monotonic())
         known = {key: each.recorded for key, each in self._reported.items()}
         changed = {key: each for key, each in found.items() if known.get(key) != each.recorded}

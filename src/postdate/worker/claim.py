@@ -1,4 +1,4 @@
-"""Claims: what is taken at one bucket, and the one way in which it leaves again."""
+"""Claims: what one claim has taken from a bucket, and how it ends."""
 
 from dataclasses import dataclass, field
 
@@ -12,10 +12,10 @@ from postdate.worker.permit import HeldPermits
 
 @dataclass(slots=True, eq=False)
 class LaneClaim:
-    """One claim at one bucket, and everything that it has taken.
+    """One claim from one bucket, and everything that it has taken.
 
-    While it is under way it owns its bucket, and room and permits for every job it may bring.
-    Afterwards each job that it brought owns one part of the room and of the permits.
+    While it runs, it owns its bucket, and room and permits for every job it may return. Afterwards
+    each claimed job owns one part of the room and of the permits.
     """
 
     lane_bucket: LaneBucket
@@ -24,16 +24,16 @@ class LaneClaim:
     room: Room
     lease_seconds: float
     permits: HeldPermits = field(default_factory=HeldPermits)
-    # How many jobs the statement was to bring; 0 before it was sent.
+    # How many jobs the statement may return; 0 before it was sent.
     wanted: int = 0
     # By this node's monotonic clock, taken before the claim: the lease ends no sooner.
     claimed_at: float = 0.0
     executions: list[ClaimedExecution] = field(default_factory=list)
-    # Its commit may have happened, or may be about to: nothing of it runs, all of it goes back.
+    # Its commit is unknown: none of its jobs runs, all are given back.
     in_doubt: bool = False
 
     def trim(self) -> None:
-        """Keep what its jobs need, and give back what nothing was started with."""
+        """Keep the room and permits that its jobs need, and return the rest."""
         self.room.keep_only(len(self.executions))
         if self.permits:
             self.permits.refund(self.permits.count - len(self.executions))

@@ -17,7 +17,7 @@ Checkpoint = Callable[[str], Awaitable[None]]
 
 
 async def pass_by(_: str) -> None:
-    """Reach a point without doing anything."""
+    """Do nothing at a test point."""
 
 
 @dataclass(slots=True, eq=False)
@@ -27,24 +27,24 @@ class ClaimedJob:
     execution: ClaimedExecution
     claim: LaneClaim
     renew_at: float
-    # It holds one of each: those of its lane's limits, then those of its destination's.
+    # One permit of each limit: those of its lane, then those of its destination.
     permits: tuple[HeldPermits, ...]
-    # Whether it still fills a part of its claim's room.
+    # Whether it still occupies a part of its claim's room.
     holds_room: bool = True
     # Its destination's limits are being looked up.
     admitting: bool = False
     running: asyncio.Task[None] | None = None
     started_at: float = 0.0
     ended_at: float = 0.0
-    # Why it was stopped from outside, before its handler came back.
+    # Why it was stopped from outside before its handler returned.
     stopped: str | None = None
-    # Its one way out: given to the recorder, then landed.
+    # Set when its verdict was submitted, and when the job is finished here.
     recording: bool = False
     landed: bool = False
 
     @property
     def key(self) -> tuple[UUID, int]:
-        """Return what tells this lease from others of the same job."""
+        """Return the key that distinguishes this lease from others of the same job."""
         return self.execution.held[:2]
 
     @property
@@ -60,7 +60,7 @@ class ClaimedJob:
         return self.execution.delivery
 
     def now(self) -> datetime:
-        """Return the time of the database: that of the claim, carried on by the monotonic clock."""
+        """Return the database's time: that of the claim, plus the monotonic time since."""
         passed = time.monotonic() - self.claim.claimed_at
         return self.execution.claimed_at + timedelta(seconds=passed)
 
@@ -73,7 +73,7 @@ class ClaimedJob:
         return now < self.renew_at + self.claim.lease_seconds * 2 / 3
 
     def stop(self, why: str) -> None:
-        """Cancel the handler, or do not let it begin; the job ends with this reason."""
+        """Cancel the handler, or prevent its start; the job ends with this reason."""
         if self.stopped is None:
             self.stopped = why
             if self.running is not None:

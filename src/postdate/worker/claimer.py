@@ -53,9 +53,9 @@ ROLE: Final = "worker"
 
 @dataclass(slots=True, kw_only=True)
 class Claimer:
-    """One node's view of what is due. Several claims may be under way, never two at one bucket.
+    """Claims due jobs for one node. Several claims may run at once, but never two on one bucket.
 
-    Whatever is claimed goes to `hand_over`, in the very step in which the claim ends.
+    Claimed jobs are passed to `hand_over` as soon as the claim ends.
     """
 
     database: Database
@@ -86,7 +86,7 @@ class Claimer:
         self.ready = ReadyQueue(self.capacity)
 
     async def refresh(self, _: int = 1) -> int:
-        """Take over which lanes and nodes there are; the step of a loop."""
+        """Refresh the known lanes and nodes; the step of a loop."""
         if self._stale:
             self._stale = False
             await self.lanes.refresh()
@@ -106,7 +106,7 @@ class Claimer:
         return 0
 
     def hint(self, lane_id: int | None) -> bool:
-        """Look at a lane soon, or at all of them; False asks for a refresh: it is a new one."""
+        """Look at a lane soon, or at all lanes; return False if the lane is unknown."""
         if lane_id is not None and not self.lane_buckets.has_lane(lane_id):
             lane = self.lanes.by_id.get(lane_id)
             self._stale = self._stale or lane is None
@@ -119,7 +119,7 @@ class Claimer:
         return [claim for transaction in self._transactions for claim in transaction.claims]
 
     def reexamine(self, bucket: int, lane_id: int) -> None:
-        """Forget what is remembered of a bucket, and look there at once."""
+        """Forget what is remembered of a bucket, and look at it immediately."""
         self.ready.open(lane_id)
         self.lane_buckets.forget(bucket, lane_id, time.monotonic())
 
@@ -131,7 +131,7 @@ class Claimer:
         return max(0.0, min(known) - now) if known else None
 
     async def claim(self, limit: int) -> list[LaneClaim]:
-        """Claim up to `limit` due jobs, in turn, as far as their tenants have room."""
+        """Claim up to `limit` due jobs in fair order, within the room of their tenants."""
         await self._look()
         with self._transaction() as transaction:
             claim = self._begin(transaction, limit)
@@ -142,7 +142,7 @@ class Claimer:
         return transaction.claims
 
     async def _look(self) -> None:
-        """Ask for the heads of the buckets whose time has come."""
+        """Read the first timers of the buckets that are due for a look."""
         async with self._looking:
             now, floor = time.monotonic(), self.settings.floor
             looked = self.lane_buckets.due(now, MAX_LOOK)
@@ -162,16 +162,16 @@ class Claimer:
                 raise
 
     def _left_alone(self, heads: Sequence[Head]) -> frozenset[int]:
-        """Return the buckets not to help out in now: at another database node it costs more.
+        """Return the buckets of other database nodes, which cost more, to leave alone for now.
 
-        A node that has nothing to do near helps all the same.
+        A node without work of its own helps anyway.
         """
         due = (head.seconds <= 0 and head.bucket not in self.afar for head in heads)
         return self.afar if self.ready or any(due) else frozenset()
 
     @contextmanager
     def _transaction(self) -> Iterator[ClaimTransaction]:
-        """Own the claims of one transaction: however it ends, each of them leaves by one way."""
+        """Own the claims of one transaction; conclude or abort each of them when it ends."""
         transaction = ClaimTransaction()
         self._transactions.add(transaction)
         try:
@@ -188,7 +188,7 @@ class Claimer:
     def _begin(
         self, transaction: ClaimTransaction, limit: int, *, only_unlimited: bool = False
     ) -> LaneClaim | None:
-        """Take the bucket whose turn it is, and room: other claims are under way."""
+        """Reserve the next bucket and room, because other claims run at the same time."""
         lane_bucket = self.ready.take_next(time.monotonic())
         if lane_bucket is None:
             return None
@@ -206,7 +206,7 @@ class Claimer:
     async def _claim_several(
         self, transaction: ClaimTransaction, first: LaneClaim, limit: int
     ) -> None:
-        """Claim at one bucket after another in one transaction, until the limit is reached."""
+        """Claim from one bucket after another in one transaction, until the limit is reached."""
         claim: LaneClaim | None = first
         async with self.database.near.write("claim") as connection:
             while claim is not None:
@@ -217,7 +217,7 @@ class Claimer:
             transaction.committing = True
 
     async def _claim_limited(self, transaction: ClaimTransaction, claim: LaneClaim) -> None:
-        """Claim at one bucket as far as its limits permit."""
+        """Claim from one bucket within its limits."""
         now = time.monotonic()
         try:
             wait = await self.permits.acquire(claim.permits, claim.limits, claim.room.count)
@@ -233,9 +233,9 @@ class Claimer:
             self.ready.close(claim.lane, now + wait)
 
     def _pass_over(self, claim: LaneClaim) -> None:
-        """Leave the lanes alone whose limit somebody holds: waiting there holds up the others.
+        """Skip lanes whose limit another transaction has locked: waiting would delay the others.
 
-        It is no failure of this step, which would be waited after: others have jobs to run.
+        This is not a failure of the step, which would cause a pause: other lanes have work.
         """
         scope = claim.limits[claim.permits.limits].scope
         lanes = self.lanes.of_tenant(claim.lane.tenant_id)
@@ -245,7 +245,7 @@ class Claimer:
             self.ready.close(lane, time.monotonic() + LOCKED_SECONDS)
 
     async def _take(self, connection: Connection, claim: LaneClaim, count: int) -> None:
-        """Send the claim; what is not needed of its room is free for the next at once."""
+        """Send the claim; release unneeded room for the next one immediately."""
         lane_bucket, claim.wanted, claim.claimed_at = claim.lane_bucket, count, time.monotonic()
         claim.executions = await execution.take(
             connection,
@@ -261,7 +261,7 @@ class Claimer:
         claim.trim()
 
     def _conclude(self, claim: LaneClaim) -> None:
-        """Release what a claim did not need, plan when to come back, and hand its jobs over."""
+        """Release what a claim did not need, plan the next look, and hand its jobs over."""
         claim.trim()
         lane_bucket, now, taken = claim.lane_bucket, time.monotonic(), claim.executions
         self.ready.spend(claim.lane, len(taken))
@@ -280,10 +280,10 @@ class Claimer:
             self.hand_over(claim)
 
     def _break_off(self, transaction: ClaimTransaction) -> None:
-        """Let go of everything. What may have been committed goes back by its tokens.
+        """Release everything; give back by token what may have been committed.
 
-        Nothing of it has run. The bucket at which it failed rests: it must not fail the others
-        for ever.
+        None of its jobs has run. The bucket that failed rests, so that it does not keep failing the
+        others.
         """
         now = time.monotonic()
         for claim in transaction.claims:
@@ -296,7 +296,7 @@ class Claimer:
                 self.hand_over(claim)
 
     def _look_anew(self, lane_bucket: LaneBucket, at: float) -> None:
-        """Look at a bucket again as if for the first time: what its mark hid may be back."""
+        """Reset a bucket, because work below its low-water mark may be back."""
         lane_bucket.mark.forget()
         self.lane_buckets.plan(lane_bucket, at)
 

@@ -1,4 +1,4 @@
-"""Fair order: whoever has had the least, for its weight, is next."""
+"""Fair order: whoever has used the least, relative to its weight, is next."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
@@ -7,9 +7,9 @@ K = TypeVar("K", bound=Hashable)
 
 
 class FairOrder(Generic[K]):
-    """Stride scheduling: whoever has had the least, for its weight, is next.
+    """Stride scheduling: whoever has used the least, relative to its weight, is next.
 
-    Who comes back after a pause starts level with the others, not with a debt owed to it.
+    A participant that returns after a pause starts level with the others, without a credit.
     """
 
     def __init__(self) -> None:
@@ -17,13 +17,13 @@ class FairOrder(Generic[K]):
         self._now = 0.0
 
     def choose(self, ready: Iterable[K]) -> K:
-        """Choose among those who have something to do."""
+        """Choose among those that have work."""
         chosen = min(ready, key=lambda key: self._passed.get(key, self._now))
         self._now = max(self._now, self._passed.get(chosen, self._now))
         return chosen
 
     def spend(self, key: K, amount: float) -> None:
-        """Note what was taken."""
+        """Record what was used."""
         self._passed[key] = max(self._passed.get(key, self._now), self._now) + amount
 
     def forget_others(self, known: Callable[[K], bool]) -> None:

@@ -51,9 +51,9 @@ class LaneBucket:
     active_until: float = 0.0
     ready: bool = False
     busy: bool = False
-    # Claims in a row that found nothing although something was due: somebody else is at it.
+    # Consecutive claims that found nothing although something was due: another node has locked it.
     vain: int = 0
-    # Until when others come first: they may have what this node lacks for a job there.
+    # Until when other nodes go first: they may have what this node lacks for a job there.
     yields_until: float = 0.0
 
     def late_seconds(
@@ -67,9 +67,9 @@ class LaneBucket:
         return AFAR_SECONDS if self.bucket in left_alone else OTHERS_SECONDS
 
     def rest_seconds(self) -> float:
-        """Return how long to leave alone what somebody else holds, longer each time.
+        """Return how long to leave a bucket alone that others have locked, longer each time.
 
-        The first claim in vain says little: a look tells whether anything is still due.
+        The first empty claim says little: a look shows whether anything is still due.
         """
         return min(VAIN_SECONDS * 2 ** (self.vain - 2), MAX_VAIN_SECONDS) if self.vain > 1 else 0.0
 
@@ -90,7 +90,7 @@ class LaneBuckets:
         return iter(self._lane_buckets.values())
 
     def replace(self, lanes: Iterable[Lane], now: float) -> None:
-        """Take over which lanes there are; a paused one has no bucket at all."""
+        """Replace the known lanes; a paused lane has no buckets."""
         self._lanes = {lane.lane_id: lane for lane in lanes}
         wanted = {(b, lane.lane_id): lane for lane in self._lanes.values() for b in lane.buckets}
         for key in self._lane_buckets.keys() - wanted.keys():
@@ -105,7 +105,7 @@ class LaneBuckets:
                 self.plan(lane_bucket, now)
 
     def forget(self, bucket: int, lane_id: int, now: float) -> None:
-        """Look at a bucket as if for the first time; whoever is at it goes on with the old one."""
+        """Reset a bucket; a claim that is using the old one continues with it."""
         if (lane_bucket := self._lane_buckets.get((bucket, lane_id))) is not None:
             lane_bucket.ready = False
             fresh = LaneBucket(lane_bucket.lane, bucket, active_until=now + ACTIVE_SECONDS)
@@ -117,12 +117,12 @@ class LaneBuckets:
         return lane_id in self._lanes
 
     def plan(self, lane_bucket: LaneBucket, at: float) -> None:
-        """Look at a bucket at this instant, unless something brings it up sooner."""
+        """Plan a look at a bucket at this instant, unless one is planned earlier."""
         lane_bucket.look_at, lane_bucket.busy = at, False
         heapq.heappush(self._agenda, (at, next(self._order), lane_bucket))
 
     def hint(self, lane_id: int | None, now: float) -> None:
-        """Look at a lane soon, or at all of them: something was put there."""
+        """Plan a look at a lane soon, or at all lanes: there may be new jobs."""
         if lane_id is None:
             hinted = list(self._lane_buckets.values())
         else:
@@ -136,7 +136,7 @@ class LaneBuckets:
                 self.plan(lane_bucket, now)
 
     def due(self, now: float, max_count: int) -> list[LaneBucket]:
-        """Take the buckets to look at now, those planned first in front."""
+        """Take the buckets to look at now, the earliest planned first."""
         found: list[LaneBucket] = []
         while (
             self._agenda and self._agenda[0][0] <= now + INSTANT_SECONDS and len(found) < max_count
@@ -184,7 +184,7 @@ class LaneBuckets:
         return ready
 
     def _next_look(self, lane_bucket: LaneBucket, now: float) -> float:
-        """Return when to look at a bucket without a hint: on the next tick, or in its turn."""
+        """Return when to look at a bucket without a hint: on the next tick, or when it is due."""
         turn_seconds = len(self._lane_buckets) / PROBES_PER_SECOND
         if lane_bucket.active_until > now or turn_seconds <= POLL_SECONDS:
             return next_tick(now)

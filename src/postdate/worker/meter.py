@@ -1,4 +1,4 @@
-"""What became of jobs, as metrics: made from the tallies when somebody asks."""
+"""Metrics of job outcomes, computed from the tallies at each scrape."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -11,15 +11,15 @@ from postdate.model.activity import LATE_SECONDS
 from postdate.model.job.tally import CLASSES, FAILING, Tally
 
 VERBS: Final[Mapping[str, str]] = {
-    "accepted": "Jobs taken in.",
+    "accepted": "Jobs accepted.",
     "completed": "Jobs completed.",
-    "throttled": "Jobs put off without an attempt: a limit, or an open breaker.",
-    "kept": "Jobs that go on elsewhere, to be acknowledged later.",
-    "lease_lost": "Leases that were no longer their holder's at the end.",
+    "throttled": "Jobs postponed without an attempt, by a limit or an open breaker.",
+    "kept": "Jobs accepted by their receiver, to be acknowledged later.",
+    "lease_lost": "Leases that their holder lost before the job ended.",
 }
 FAILURES: Final[Mapping[str, str]] = {
     "failed": "Jobs that ended as failed: they are in the dead letters.",
-    "retried": "Attempts that will be followed by another.",
+    "retried": "Attempts that will be retried.",
     "unknown": "Attempts after which a job waits for a person, its outcome in doubt.",
 }
 
@@ -42,7 +42,9 @@ class JobMeter:
         for verb in FAILING:
             yield self._failures(verb)
         running = GaugeMetricFamily(
-            "postdate_job_running", "Jobs in flight in this process.", labels=["kind"]
+            "postdate_job_running",
+            "Jobs that this process has claimed and not finished.",
+            labels=["kind"],
         )
         running.add_metric(["push"], self._tallies["push"].running)
         yield running

@@ -25,20 +25,20 @@ class _Share:
     """A node's part of one limit."""
 
     limit: Limit
-    # Granted by the database; what is free of them is kept a moment for the next start.
+    # Granted by the database; unused ones are kept for a moment for the next start.
     slots: int = 0
     min_free: int = 0
     safe_until: float = 0.0
-    # Tokens of the rate that nothing was started with; the next transaction gives them back.
+    # Unused tokens of the rate; the next transaction returns them.
     unspent: int = 0
-    # A write was broken off: the database may hold other slots for this node than `slots`.
+    # A write was interrupted: the database may have other slots for this node than `slots`.
     unsure: bool = False
     held: "set[HeldPermits]" = field(default_factory=set)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def used(self) -> int:
-        """Count what is held: it is never counted by hand, so nothing can be counted twice."""
+        """Count the permits in use, derived from their owners, so that none is counted twice."""
         return sum(each.count for each in self.held)
 
     def covers(self, wanted: int) -> bool:
@@ -50,13 +50,13 @@ class _Share:
         )
 
     def take_unspent(self) -> int:
-        """Take the tokens to give back: if that breaks off, they are gone, and grow again."""
+        """Take the tokens to return; if the return fails, they are lost and grow again."""
         unspent, self.unspent = self.unspent, 0
         return unspent
 
 
 class HeldPermits:
-    """Permits for so many starts, of every limit that was asked. Whoever owns them ends them."""
+    """Permits for a number of starts under every limit involved; the owner must end them."""
 
     __slots__ = ("_shares", "count")
 
@@ -69,7 +69,7 @@ class HeldPermits:
 
     @property
     def limits(self) -> int:
-        """Return of how many limits these are: the next one may be what was waited for in vain."""
+        """Return how many limits have granted permits so far."""
         return len(self._shares)
 
     def end(self, count: int = 1) -> None:
@@ -82,21 +82,21 @@ class HeldPermits:
                 share.held.discard(self)
 
     def refund(self, count: int) -> None:
-        """Return permits that nothing was started with, tokens included."""
+        """Return unused permits, tokens included."""
         self.end(count)
         for share in self._shares:
             if share.limit.rate_per_second is not None:
                 share.unspent += count
 
     def add(self, share: _Share) -> None:
-        """Hold permits of one limit more, as many as of the others."""
+        """Add permits of one more limit, as many as of the others."""
         self._shares.append(share)
         if self.count:
             share.held.add(self)
 
 
 class Permits:
-    """Acquire before starting, end after recording; what is unlimited never comes here."""
+    """Permits of limited jobs: acquire before starting, end after recording."""
 
     def __init__(self, database: Database, node_id: UUID, seconds: float = 30.0) -> None:
         self._database = database
@@ -109,7 +109,7 @@ class Permits:
         return self._shares[scope].used if scope in self._shares else 0
 
     def keep_only(self, owned: Collection[HeldPermits]) -> int:
-        """Take back the permits that have no owner any more, and say how many."""
+        """Reclaim permits without an owner, and return how many."""
         count = 0
         for share in self._shares.values():
             ownerless = share.held.difference(owned)
@@ -118,9 +118,9 @@ class Permits:
         return count
 
     async def acquire(self, held: HeldPermits, limits: Sequence[Limit], wanted: int) -> float:
-        """Take permits of every limit, as many as the tightest allows; return when to ask again.
+        """Take permits of every limit, as many as the tightest allows; return when to try again.
 
-        The caller owns `held` before anything is taken: whatever is raised here, it has them all.
+        The caller owns `held` from the start, so nothing is lost if this raises.
         """
         held.count, wait = wanted, 0.0
         for limit in limits:
@@ -153,9 +153,9 @@ class Permits:
         return grant
 
     async def renew(self, _: int = 1) -> int:
-        """Renew what is used and give back what is not; to be called every second or so.
+        """Renew used permits and return unused ones; call this about once a second.
 
-        A scope that somebody has locked must not cost the others their slots.
+        A locked scope must not cost the others their slots.
         """
         failed: list[Exception] = []
         for share in list(self._shares.values()):
@@ -197,7 +197,7 @@ class Permits:
         share.min_free = share.slots - share.used
 
     async def give_back(self) -> None:
-        """Return everything that is free, when this node stops."""
+        """Return all unused permits when this node stops."""
         for share in self._shares.values():
             share.min_free = share.slots
         await self.renew()

@@ -1,4 +1,4 @@
-"""The buckets with something due, and whose turn it is."""
+"""The buckets with something due, in fair order."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -23,21 +23,21 @@ class ReadyQueue:
         return bool(self._lane_buckets)
 
     def add(self, lane_bucket: LaneBucket) -> None:
-        """Let a bucket wait for its turn."""
+        """Queue a bucket."""
         lane_bucket.ready, lane_bucket.busy = True, False
         lanes = self._lane_buckets.setdefault(lane_bucket.lane.tenant_id, {})
         lanes.setdefault(lane_bucket.lane.lane_id, deque()).append(lane_bucket)
 
     def close(self, lane: Lane, until: float) -> None:
-        """Pass a lane over for a while: its limit is reached."""
+        """Skip a lane for a while, because its limit is reached."""
         self._closed_until[lane.lane_id] = until
 
     def open(self, lane_id: int) -> None:
-        """Pass a lane over no longer."""
+        """Stop skipping a lane."""
         self._closed_until.pop(lane_id, None)
 
     def take_next(self, now: float) -> LaneBucket | None:
-        """Take out the bucket whose turn it is; None when nobody may start anything."""
+        """Take the next bucket; None if nothing may start."""
         while tenants := dict(self._open(now)):
             tenant_id = self._tenants.choose(tenants)
             lane_bucket = self._take(tenant_id, self._lanes.choose(tenants[tenant_id]))
@@ -47,7 +47,7 @@ class ReadyQueue:
         return None
 
     def opens_at(self, now: float) -> float | None:
-        """Return when something can be taken out; None when nothing waits that has room."""
+        """Return when a bucket can be taken; None if none will have room."""
         times = (
             self._closed_until.get(lane_id, now)
             for tenant_id, lanes in self._lane_buckets.items()
@@ -57,7 +57,7 @@ class ReadyQueue:
         return min(times, default=None)
 
     def spend(self, lane: Lane, count: int) -> None:
-        """Note how much of its turn a lane has used; an empty turn counts a little too."""
+        """Record how much a lane has used; an empty claim counts a little too."""
         self._tenants.spend(lane.tenant_id, max(1, count))
         self._lanes.spend(lane.lane_id, max(1, count) / lane.weight)
 

@@ -33,15 +33,15 @@ LOCKED_SECONDS: Final = 0.1
 
 Group = Sequence[tuple[ClaimedJob, Verdict]]
 Landing = Callable[[Sequence[ClaimedJob]], None]
-"""Told of jobs whose record has begun, or is written."""
+"""Called with jobs whose record has begun, or is written."""
 
 
 class OutcomeRecorder:
-    """Collect verdicts while commits are under way; each commit takes what has gathered.
+    """Collects verdicts while commits run; each commit records what has gathered.
 
-    Repeating a commit whose end is unknown is harmless here: if it did happen, the leases are
-    gone and the repetition changes nothing. What cannot be written because somebody else has
-    locked its timer is set aside: it is tried again and again, and holds nobody up.
+    Repeating a commit whose end is unknown is harmless here: if it did happen, the leases are gone
+    and the repetition changes nothing. A verdict that cannot be written because another transaction
+    has locked its timer is set aside and retried, without delaying the others.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class OutcomeRecorder:
         self._group_aside = RetryLadder("record", record_aside, self._give_up, TRIES)
 
     def submit(self, job: ClaimedJob, verdict: Verdict) -> None:
-        """Have a verdict written soon; the job lands when it is, or when its lease is lost."""
+        """Queue a verdict; the job is finished when it is written, or when its lease is lost."""
         if job.recording:
             return  # it has one verdict: the first
         job.recording = True
@@ -76,13 +76,13 @@ class OutcomeRecorder:
         self.resume()
 
     def drop_lost(self, job: ClaimedJob) -> None:
-        """Let a job land whose lease somebody else has: there is nothing to write."""
+        """Finish a job whose lease is lost: there is nothing to write."""
         if not job.recording:
             job.recording = True
             self._land([(job, Move(seconds=0.0))], set())
 
     def resume(self) -> None:
-        """See that what waits is written."""
+        """Make sure that queued verdicts are being written."""
         if self._waiting and self._active < MAX_GROUPS:
             self._active += 1
             self._running.start(self._drain())
@@ -102,10 +102,10 @@ class OutcomeRecorder:
                 await self._group.run(group)
                 group = ()
         finally:
-            # In the same step as the look at an empty queue: a verdict that comes before this
-            # coroutine counts as done must find that nobody drains, or it would wait for ever.
+            # In the same step as the check of the empty queue: a verdict that comes before this
+            # coroutine is done must see that nobody drains, or it would wait forever.
             self._active -= 1
-            # What was broken off is not forgotten.
+            # Verdicts of an interrupted commit are not lost.
             self._waiting.extendleft(self._unfinished(group))
 
     async def _revisit(self) -> None:
@@ -125,12 +125,12 @@ class OutcomeRecorder:
         return [pair for pair in group if not pair[0].landed and pair not in self._aside]
 
     async def _give_up(self, each: tuple[ClaimedJob, Verdict], error: Exception) -> None:
-        """Give up a verdict that failed by itself too often: its lease runs out."""
+        """Give up a verdict that failed too often on its own: its lease expires."""
         log.error("record.refused", job_id=str(each[0].key[0]), exc_info=error)
         self._land([each], set())
 
     async def _record(self, group: Group, *, aside: bool = False) -> None:
-        """Write a group, and let go of what that settles."""
+        """Write a group, and finish the jobs that were recorded."""
         self._conclude(group, *await self._write(group, aside=aside))
 
     async def _write(self, group: Group, *, aside: bool) -> execution.Written:
@@ -150,7 +150,7 @@ class OutcomeRecorder:
         return written
 
     def _conclude(self, group: Group, done: set[UUID], locked: set[UUID]) -> None:
-        """Let land what is settled, and set aside what somebody else holds."""
+        """Finish the recorded jobs, and set aside those whose timers are locked."""
         if not locked:
             self._land(group, done)
             return

@@ -22,7 +22,7 @@ STEP_ROWS: Final = 500
 """The most jobs of one transaction: some milliseconds."""
 
 KEY_SCOPES: Final = (KeyScope.JOB, KeyScope.REDRIVE)
-"""Keys of what moves no money; those of money are kept for ever."""
+"""Keys of requests that move no money; those of money are kept forever."""
 
 
 class Retention:
@@ -37,7 +37,7 @@ class Retention:
         self._round_at = 0.0
 
     async def run_once(self, limit: int) -> int:
-        """Take at most so many small steps; fewer means that the walk is over."""
+        """Take up to a number of small steps; fewer means that the walk is over."""
         if not self._stretches and not self._keys:
             if time.monotonic() < self._round_at:
                 return 0
@@ -52,7 +52,7 @@ class Retention:
         return steps
 
     def _plan(self) -> None:
-        """Plan a walk over every tenant's buckets, by what each tenant wants kept."""
+        """Plan a walk over every tenant's buckets, by each tenant's retention."""
         self._round_at = time.monotonic() + ROUND_SECONDS
         for tenant_id, lanes in self._lanes.by_tenant.items():
             days = self._settings.integer("job.retention_days", tenant_id)

@@ -95,7 +95,7 @@ class Runner:
         return len(self._jobs)
 
     def take_over(self, claim: LaneClaim) -> None:
-        """Own what was claimed from now on: each job lands once, whatever becomes of it."""
+        """Take ownership of claimed jobs: each is finished exactly once, whatever happens."""
         renew_at = claim.claimed_at + claim.lease_seconds / 3
         permits = (claim.permits,) if claim.permits else ()
         jobs = [ClaimedJob(each, claim, renew_at, permits) for each in claim.executions]
@@ -109,7 +109,7 @@ class Runner:
                 self._arrived.append(job)
 
     async def admit(self) -> None:
-        """Run what has arrived, as far as it may run; what nobody could look at goes back."""
+        """Start the claimed jobs that may run; give back those whose limits cannot be read."""
         arrived, self._arrived = self._arrived, []
         for job in arrived:
             job.admitting = True
@@ -126,7 +126,7 @@ class Runner:
             self._spawn()
 
     def _put_off(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Release the jobs that have not begun; soon they are claimed again."""
+        """Release jobs that have not started; they will be claimed again soon."""
         waiting = set(self._waiting)
         for job in jobs:
             if job not in waiting and job.running is None:
@@ -137,9 +137,9 @@ class Runner:
             self._recorder.submit(self._waiting.popleft(), Move(seconds=0.0))
 
     async def _admit(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Let jobs wait for their turn as far as their destinations' limits permit."""
+        """Queue jobs to run, within the limits of their destinations."""
         groups: dict[tuple[Limit, ...], list[ClaimedJob]] = defaultdict(list)
-        # Equal destinations of a batch are one object: each is asked about once.
+        # Equal destinations of a batch are one object: each is looked up once.
         known: dict[int, Sequence[Limit]] = {}
         for job in jobs:
             where = id(job.delivery.destination)
@@ -156,7 +156,7 @@ class Runner:
             await self._admit_limited(limits, group)
 
     async def _limits(self, job: ClaimedJob) -> Sequence[Limit]:
-        """Read what limits a job; where only that fails, the others do not wait for it."""
+        """Read the limits of a job; a failure does not delay the others."""
         try:
             return await self._limits_of(job.delivery)
         except (CommitUnknownError, UnavailableError):
@@ -182,7 +182,7 @@ class Runner:
             self._end(job, Throttled(seconds=wait_seconds + wait, reason="limit"))
 
     def _spawn(self) -> None:
-        """See that somebody takes the next waiting job.
+        """Make sure that a runner takes the next queued job.
 
         One spare runner is enough: it only comes to run when those before it wait for something,
         and then makes the next spare. Handlers that never wait thus share a single one.
@@ -200,7 +200,7 @@ class Runner:
                 self._spawn()
             job.started_at = time.monotonic()
             if not job.may_start(job.started_at):
-                # Somebody else may have it by now; if nobody has, it is due again.
+                # Another worker may have it by now; otherwise it is due again.
                 self._recorder.submit(job, Move(seconds=0.0))
                 continue
             job.running = own
@@ -232,7 +232,7 @@ class Runner:
         except asyncio.CancelledError:
             if job.stopped is None:
                 raise
-            return Unknown(code=job.stopped, error="It was stopped before it came back.")
+            return Unknown(code=job.stopped, error="The handler was stopped before it finished.")
         except Exception as error:
             log.warning("handler.failed", job_id=str(job.key[0]), exc_info=True)
             return Unknown(code="handler_error", error=f"{type(error).__name__}: {error}")
@@ -250,7 +250,7 @@ class Runner:
             self._recorder.submit(job, decide(job.execution.facts, outcome, job.now()))
 
     def _make_room(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Let others run: the next are claimed while these are being recorded.
+        """Release room, so that the next jobs are claimed while these are being recorded.
 
         The recorder bounds how many those can be, and calls this when their commit begins. What
         holds a permit keeps its room as long: the permit may be wanted by another process.
@@ -258,7 +258,7 @@ class Runner:
         self._release_room([job for job in jobs if not job.permits])
 
     def _land(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Let go of jobs, and say so where somebody may have waited for a permit."""
+        """Finish jobs, and wake the claimer if it may have waited for a permit."""
         self._adapt(jobs)
         self._jobs.difference_update(jobs)
         self._tally.running = len(self._jobs)
@@ -272,7 +272,7 @@ class Runner:
             self._room.send()
 
     def _adapt(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Claim less at once where leases run out before their jobs have ended, else more again.
+        """Claim fewer jobs if leases expire before their jobs end, otherwise more again.
 
         A process that gets too little of the machine would go on claiming what others take from
         it meanwhile, and nothing would ever end. What was claimed before it began to claim less
@@ -288,7 +288,7 @@ class Runner:
             log.warning("worker.overloaded", late=len(late), window=int(self._capacity.size))
 
     def _release_room(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Release the room of these jobs, and tell the claimer where it waited for some."""
+        """Release the room of these jobs, and wake the claimer if it waited for room."""
         leaving = [job for job in jobs if job.holds_room]
         for job in leaving:
             job.holds_room = False
@@ -300,26 +300,26 @@ class Runner:
             self._room.send()
 
     def owned(self) -> tuple[set[Room], set[HeldPermits]]:
-        """Return the room and the permits of what is under way."""
+        """Return the room and the permits of running jobs."""
         rooms = {job.claim.room for job in self._jobs if job.holds_room}
         return rooms, {held for job in self._jobs for held in job.permits}
 
     def end_unhandled(self) -> None:
-        """Let go of jobs with which nobody is at work: what never began goes back."""
+        """Finish jobs that no runner is working on; give back those that never started."""
         cared = {*self._waiting, *self._arrived}
         for job in self._jobs - cared:
             if job.running is not None or job.recording or job.admitting:
                 continue
             log.error("job.unhandled", job_id=str(job.key[0]), token=job.key[1])
             if job.started_at:
-                self._end(job, Unknown(code="handler_lost", error="Nobody is at work with it."))
+                self._end(job, Unknown(code="handler_lost", error="Nobody is working on the job."))
             else:
                 self._recorder.submit(job, Move(seconds=0.0))
         self._recorder.resume()
         self._spawn()
 
     async def renew(self, _: int = 1) -> int:
-        """Renew the leases that need it; stop what has lost its lease or outlived its time."""
+        """Renew the leases that need it; stop jobs that lost their lease or exceeded their time."""
         self._recorder.resume()
         now = time.monotonic()
         wanted = [f for f in self._jobs if f.renew_at <= now and not f.recording]
@@ -339,13 +339,13 @@ class Runner:
         return 0
 
     async def wait_idle(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until no job is running."""
         while self._jobs:
             self._changed.clear()
             await self._changed.wait()
 
     async def drain(self, seconds: float) -> None:
-        """End in good order: give back what has not begun, wait for the rest, then stop it."""
+        """Shut down: give back jobs that have not started, wait for the rest, then stop them."""
         self._closing = True
         self._give_back()
         until = time.monotonic() + seconds
@@ -366,9 +366,9 @@ class Runner:
 
 
 def _line_seconds(limit: Limit, number: int) -> float:
-    """Guess when the next but `number` gets its turn, so that those who wait do not come at once.
+    """Estimate when the `number`-th waiting job can start, so that they do not all retry at once.
 
-    A rate says it exactly; for the rest a usual duration has to do.
+    A rate limit gives it exactly; otherwise a typical duration is used.
     """
     if limit.rate_per_second is not None:
         return number / limit.rate_per_second

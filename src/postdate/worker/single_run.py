@@ -1,6 +1,6 @@
-"""Run jobs one at a time: claim one, run its handler, record what became of it.
+"""Run jobs one at a time: claim one, run its handler, record its outcome.
 
-A test clock wants its jobs in order, and nothing else under way meanwhile. There are no limits, no
+A test clock runs its jobs in order, one at a time. There are no limits, no
 windows and no breakers: what is due at an instant runs at that instant.
 """
 

@@ -1,4 +1,4 @@
-"""Tell the other processes which destinations are in trouble: only when something has changed."""
+"""Report failing destinations to the other processes, only if something has changed."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -14,11 +14,11 @@ AGAIN_SECONDS: Final = 20.0
 """How soon a trouble that goes on unchanged is told again, to be believed."""
 
 MAX_REPORTED: Final = 500
-"""Most destinations that one process tells of."""
+"""Maximum number of destinations that one process reports."""
 
 
 class TroubleReporter:
-    """Writes what the breakers of this process know; while all is well it writes nothing."""
+    """Stores the state of this process's breakers; writes nothing while all are closed."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class TroubleReporter:
         self._reported: dict[DestinationKey, tuple[int, float]] = {}
 
     async def run_once(self, _: int = 1) -> int:
-        """Tell what changed since the last time."""
+        """Report what changed since the last report."""
         now = time.monotonic()
         found = dict(islice(self._reports().items(), MAX_REPORTED))
         changed = {

@@ -77,7 +77,7 @@ class JobWorker:
         )
 
     async def run_once(self, limit: int) -> int:
-        """Claim what is due and start it; its record follows by itself."""
+        """Claim due jobs and start them; their outcomes are recorded later."""
         try:
             claims = await self.claimer.claim(limit)
             await self.checkpoint("claim.after")
@@ -86,7 +86,7 @@ class JobWorker:
         return sum(len(claim.executions) for claim in claims)
 
     def reexamine(self, bucket: int, lane_id: int) -> None:
-        """Take back what has no owner any more, and look at a bucket as if for the first time."""
+        """Reclaim room and permits without an owner, and reset a bucket."""
         claims = self.claimer.under_way()
         rooms, permits = self.runner.owned()
         left = self.claimer.capacity.keep_only(rooms.union(each.room for each in claims))

@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
         self._paused_since: float | None = None
         self._writable: asyncio.Future[None] | None = None
         self._head_bytes = 0
-        # The parser keeps what it has not told of yet: so much may that be.
+        # Whether the parser has reported the head; until then it buffers what it receives.
         self._told = False
         self._untold_bytes = 0
         self._url = b""
@@ -157,7 +157,7 @@ class Connection(asyncio.Protocol):
         return b"\r\n".join(lines) + b"\r\n\r\n"
 
     def _count_untold(self, size: int) -> None:
-        """Bound what the parser gathers: it tells of a header only when all of it has come."""
+        """Limit what the parser buffers: it reports a header only when it is complete."""
         self._untold_bytes = 0 if self._told else self._untold_bytes + size
         if self._untold_bytes > HEAD_BYTES:
             raise _HeadError(Code.HEAD_TOO_LARGE, _TOO_LONG)
@@ -196,7 +196,7 @@ class Connection(asyncio.Protocol):
             return
         version = self._parser.get_http_version()
         if version not in {"1.0", "1.1"}:
-            raise _HeadError(Code.AMBIGUOUS_REQUEST, f"HTTP/{version} is not spoken here")
+            raise _HeadError(Code.AMBIGUOUS_REQUEST, f"HTTP/{version} is not supported")
         headers = dict(self._headers)
         if version == "1.1" and b"host" not in headers:
             raise _HeadError(Code.AMBIGUOUS_REQUEST, "the header Host is missing")
@@ -207,7 +207,7 @@ class Connection(asyncio.Protocol):
             keep_alive=self._parser.should_keep_alive() and not self._connections.closing,
             expects_continue=expects,
         )
-        # The parser tells of trailers like of headers: they are counted, and nobody reads them.
+        # The parser reports trailers like headers: they are counted and ignored.
         self._headers = []
         self._arriving = exchange
         if self._serving is None:

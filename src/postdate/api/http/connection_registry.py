@@ -128,7 +128,7 @@ class Connections:
             self._quiet_of[quiet.address][quiet] = None
 
     async def watch(self) -> None:
-        """Drop the connections of slow clients, again and again, until cancelled."""
+        """Periodically drop the connections of slow clients, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             now = time.monotonic()

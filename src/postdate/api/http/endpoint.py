@@ -106,9 +106,9 @@ class Endpoint(Generic[S, B, Q]):
     """One route below `/api/v1`, with everything that the shell and the OpenAPI document need.
 
     `path` knows `{name}` (text) and `{name:uuid}`. A scope of "any" takes every valid key, None
-    takes everybody, "internal" asks for X-Internal-Auth instead of a key. `halted` says what
-    becomes of a change while the tenant stands still: refused when it was killed, in a drain
-    window as well because it is new work, or served all the same.
+    takes everybody, "internal" asks for X-Internal-Auth instead of a key. `halted` says how
+    a change is handled while the tenant is halted: refused if its kill switch is on, refused in a
+    drain window as well because it is new work, or served anyway.
     """
 
     method: Method

@@ -14,7 +14,7 @@ from postdate.model.error import Code, Refusal, refuse
 
 _REQUEST_ID: Final = re.compile(rb"[\x21-\x7e]{1,128}")
 _ids: Final = random.Random()
-"""Not secret: an id is told to whoever asks, and stands in every log line."""
+"""Not secret: an id is sent to the client, and is in every log line."""
 
 _TRACEPARENT: Final = re.compile(rb"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 

@@ -34,7 +34,7 @@ _PARAMETERS: Final[Json] = {
     "idempotency_key": {
         "name": "Idempotency-Key",
         "in": "header",
-        "description": "Names this request; repeating it with the same key changes nothing more.",
+        "description": "Identifies the request; repeating it with the same key does nothing more.",
         "schema": {
             "type": "string",
             "minLength": 1,
@@ -46,28 +46,31 @@ _PARAMETERS: Final[Json] = {
         "name": "X-Request-Id",
         "in": "header",
         "description": "Your id for this request, used in logs: up to 128 printable ASCII "
-        "characters without a space. Otherwise one is made up.",
+        "characters without a space. Otherwise the server generates one.",
         "schema": {"type": "string"},
     },
     "freshness": {
         "name": "Postdate-Freshness",
         "in": "header",
-        "description": "What the answer to a change said: this answer is no older than that.",
+        "description": "The value from the answer to a change: this answer is at least as new.",
         "schema": {"type": "string"},
     },
 }
 _HEADERS: Final[Json] = {
     "stale": {
-        "description": "`possible` when a replica has answered: it may lag a little.",
+        "description": "`possible` if a replica answered: it may lag slightly.",
         "schema": {"type": "string", "enum": ["possible"]},
     },
     "freshness": {
-        "description": "Send it with reads that must know of this change, where replicas read.",
+        "description": "If replicas serve reads, send it with reads that must see this change.",
         "schema": {"type": "string"},
     },
-    "request_id": {"description": "The id in logs.", "schema": {"type": "string"}},
+    "request_id": {
+        "description": "The request's id in the server's log.",
+        "schema": {"type": "string"},
+    },
     "replayed": {
-        "description": "`true` when this is the stored answer to the same key.",
+        "description": "`true` if this is the stored answer to the same key.",
         "schema": {"type": "string", "enum": ["true"]},
     },
     "retry_after": {"description": "Seconds to wait.", "schema": {"type": "integer"}},

@@ -19,11 +19,11 @@ class PageQuery(Query):
     """The query parameters of every list; a list with filters extends it."""
 
     limit: Annotated[
-        int, msgspec.Meta(ge=1, le=MAX_PAGE, description="How many items to return at most.")
+        int, msgspec.Meta(ge=1, le=MAX_PAGE, description="Maximum number of items to return.")
     ] = DEFAULT_PAGE
-    cursor: Annotated[str | None, msgspec.Meta(description="`next_cursor` of the page before.")] = (
-        None
-    )
+    cursor: Annotated[
+        str | None, msgspec.Meta(description="`next_cursor` of the previous page.")
+    ] = None
 
     def start(self, shape: type[T], first: D) -> T | D:
         """Return the position at which this page begins; without a cursor it is the first."""
@@ -46,5 +46,5 @@ def decode_cursor(cursor: str, shape: type[T]) -> T:
         data = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
         return msgspec.json.decode(data, type=shape)
     except (ValueError, msgspec.DecodeError):
-        detail = "Pass `next_cursor` back exactly as it came."
+        detail = "Pass `next_cursor` back unchanged."
         raise refuse(Code.INVALID_CURSOR, detail, "cursor") from None

@@ -29,7 +29,7 @@ Floor = Annotated[
     Meta(
         ge=-MAX_AMOUNT,
         le=MAX_AMOUNT,
-        description="The least that must stay available; below 0 needs the scope ledger:adjust.",
+        description="The minimum that must stay available; below 0 needs the scope ledger:adjust.",
     ),
 ]
 MaxAmount = Annotated[
@@ -53,7 +53,9 @@ Note = Annotated[Annotated[str, Meta(max_length=NOTE_CHARS)] | None, Meta(descri
 class AccountBody(Body, kw_only=True):
     """A new account."""
 
-    account_id: Annotated[AccountId | None, Meta(description="Yours, or one is assigned.")] = None
+    account_id: Annotated[
+        AccountId | None, Meta(description="Your own id; if absent, one is assigned.")
+    ] = None
     floor: Floor = 0
     max_amount: MaxAmount = None
     note: Note = None
@@ -80,7 +82,12 @@ class AdjustmentBody(Body, kw_only=True):
         ),
     ]
     reason: Annotated[
-        str, Meta(min_length=1, max_length=REASON_CHARS, description="Why; kept with the entries.")
+        str,
+        Meta(
+            min_length=1,
+            max_length=REASON_CHARS,
+            description="The reason; stored with the entries.",
+        ),
     ]
 
 
@@ -88,7 +95,7 @@ class StatementQuery(PageQuery, kw_only=True):
     """Which entries to list."""
 
     at: Annotated[
-        Instant | None, Meta(description="Begin where the account stood at this instant.")
+        Instant | None, Meta(description="Begin with the newest entry at this instant.")
     ] = None
 
 
@@ -126,7 +133,7 @@ class StatementView(msgspec.Struct, frozen=True, kw_only=True):
 async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msgspec.Struct:
     """Create an account.
 
-    It begins empty; `POST /accounts/{account_id}/adjustments` puts money into it.
+    It starts empty; `POST /accounts/{account_id}/adjustments` adds money.
     """
     actor, body, accounts = call.actor, call.body, call.services.account.change
     limits = shaped(AccountChange, body)
@@ -144,7 +151,7 @@ async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msg
 async def list_accounts(call: Call[Services, None, PageQuery]) -> AccountList:
     """List accounts by id.
 
-    With balance, held and available as of now.
+    With their current balance, held and available amounts.
     """
     after = call.query.start(str, "")
     found, following = await call.services.account.read.page(call.actor, after, call.query.limit)
@@ -155,7 +162,7 @@ async def list_accounts(call: Call[Services, None, PageQuery]) -> AccountList:
 async def get_account(call: Call[Services, None, None]) -> AccountView:
     """Show an account.
 
-    `available` is what a new payment can use: the balance less what is held, above the floor.
+    `available` is what a new payment can use: the balance minus holds, above the floor.
     """
     account_id = call.text("account_id")
     return existing(
@@ -186,7 +193,7 @@ async def change_account(call: Call[Services, AccountPatch, None]) -> AccountVie
     errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED),
 )
 async def freeze_account(call: Call[Services, None, None]) -> AccountView:
-    """Refuse every new payment from and to an account.
+    """Freeze an account: refuse every new payment from or to it.
 
     Payments that come due while it is frozen fail with `account_frozen`.
     """
@@ -200,7 +207,7 @@ async def freeze_account(call: Call[Services, None, None]) -> AccountView:
     errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED),
 )
 async def unfreeze_account(call: Call[Services, None, None]) -> AccountView:
-    """Allow payments from and to an account again.
+    """Unfreeze an account: allow payments from and to it again.
 
     Payments that failed while it was frozen stay failed.
     """
@@ -214,7 +221,7 @@ async def unfreeze_account(call: Call[Services, None, None]) -> AccountView:
     errors=(Code.ACCOUNT_NOT_EMPTY, Code.ACCOUNT_RESERVED),
 )
 async def close_account(call: Call[Services, None, None]) -> AccountView:
-    """Close an empty account for ever.
+    """Close an empty account forever.
 
     Refused while it has money or open holds. Its history and its id stay. Payments to it that are
     still pending fail when they are due.
@@ -231,7 +238,7 @@ async def list_account_entries(call: Call[Services, None, StatementQuery]) -> St
     account_id, query = call.text("account_id"), call.query
     version = query.start(int, MAX_VERSION)
     if not 0 < version <= MAX_VERSION:
-        raise refuse(Code.INVALID_CURSOR, "Pass `next_cursor` back exactly as it came.", "cursor")
+        raise refuse(Code.INVALID_CURSOR, "Pass `next_cursor` back unchanged.", "cursor")
     found = existing(
         await call.services.account.read.statement(
             call.actor, account_id, query.at, version, query.limit

@@ -34,9 +34,9 @@ class WaitingList(msgspec.Struct, frozen=True, kw_only=True):
 
 @ROUTES.add("GET", "/approvals", Scope.PAYMENTS_APPROVE)
 async def list_approvals(call: Call[Services, None, PageQuery]) -> WaitingList:
-    """List the payments that wait for a second person.
+    """List the payments that wait for approval.
 
-    The oldest first; an approval that is not given in time lets the payment expire.
+    The oldest first; a payment that is not approved in time fails.
     """
     after = call.query.start(UUID, FIRST)
     found, following = await call.services.payment.read.waiting(call.actor, after, call.query.limit)
@@ -52,7 +52,7 @@ async def list_approvals(call: Call[Services, None, PageQuery]) -> WaitingList:
 async def approve_payment(call: Call[Services, DecisionBody, None]) -> ApprovalView:
     """Approve a payment that another key has scheduled.
 
-    It is settled at its instant, or at once if that has passed.
+    It is settled when it is due, or immediately if it is overdue.
     """
     approvals = call.services.payment.approval
     note = call.body.note
@@ -68,7 +68,7 @@ async def approve_payment(call: Call[Services, DecisionBody, None]) -> ApprovalV
 async def refuse_payment(call: Call[Services, DecisionBody, None]) -> ApprovalView:
     """Refuse a payment that waits; its hold is released.
 
-    The payment ends as CANCELLED. Whoever asked for it cannot decide on it.
+    The payment ends as CANCELLED. The requester cannot decide on it.
     """
     approvals = call.services.payment.approval
     note = call.body.note

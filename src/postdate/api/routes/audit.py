@@ -1,4 +1,4 @@
-"""The audit: what was decided, by whom, from where."""
+"""The audit: who changed what, and from where."""
 
 from typing import Annotated, Final
 from uuid import UUID
@@ -39,9 +39,9 @@ class AuditList(msgspec.Struct, frozen=True, kw_only=True):
 
 @ROUTES.add("GET", "/audit", Scope.ADMIN)
 async def list_audit(call: Call[Services, None, AuditQuery]) -> AuditList:
-    """Read who did what to which thing, from where, by which key.
+    """List who changed what, from which address and with which key.
 
-    Taken from the sealed events, so that each entry is part of the hash chain.
+    Entries come from sealed events, so each is part of the hash chain.
     """
     query = call.query
     after = query.start(Position, 0)

@@ -55,9 +55,9 @@ class CalendarList(msgspec.Struct, frozen=True, kw_only=True):
     errors=(Code.CONFLICT,),
 )
 async def put_calendar(call: Call[Services, CalendarBody, None]) -> Reply | msgspec.Struct:
-    """Upload a business calendar; schedules that follow it are computed anew.
+    """Upload a business calendar; schedules that use it are recomputed.
 
-    The next occurrences move at once where a day has opened or closed.
+    The next occurrences move immediately if a day has opened or closed.
     """
     body = call.body
     calendar = Calendar(body.name, frozenset(body.holidays), frozenset(body.weekend))
@@ -100,9 +100,9 @@ async def list_calendars(call: Call[Services, None, PageQuery]) -> CalendarList:
 
 @ROUTES.add("DELETE", "/calendars/{name}", Scope.SCHEDULES_WRITE, errors=(Code.CONFLICT,))
 async def delete_calendar(call: Call[Services, None, None]) -> Reply:
-    """Delete a business calendar that no schedule follows.
+    """Delete a business calendar that no schedule uses.
 
-    While a schedule follows it, the answer is 409.
+    While a schedule uses it, the answer is 409.
     """
     await call.services.schedule.calendar.delete(call.actor, call.text("name"))
     return Reply()

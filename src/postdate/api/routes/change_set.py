@@ -1,4 +1,4 @@
-"""Change sets: see what changes would do, make them together, and undo them."""
+"""Change sets: preview changes, apply them together, and undo them."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -36,9 +36,9 @@ class ChangeSetBody(Body, kw_only=True):
         Meta(min_length=1, max_length=MAX_CHANGES, description="Each as the operation by itself."),
     ]
     note: Annotated[str, Meta(min_length=1, max_length=500, description="Why.")] | None = None
-    until_at: Annotated[At | None, Meta(description="How far to look ahead; a day by default.")] = (
-        None
-    )
+    until_at: Annotated[
+        At | None, Meta(description="End of the forecast; by default a day from now.")
+    ] = None
 
 
 class ChangeItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,13 +104,13 @@ def items_of(found: ChangeSet, actor: Identity) -> list[ChangeItem]:
 async def create_change_set(
     call: Call[Services, ChangeSetBody, None],
 ) -> Reply | msgspec.Struct:
-    """See what changes would do.
+    """Preview a set of changes.
 
     Nothing is changed: a draft is stored, and `effect` says what would move, what would be late and
     which payments would fail. A filter is frozen: the jobs or payments that match now are the only
-    ones that applying the draft touches. Each change needs the scope of the same operation by
-    itself. What a key may not read elsewhere is null or empty here: a change of payments without
-    `payments:read` is null in `changes`, and its step tells neither the amount nor what is left.
+    ones that applying the draft changes. Each change needs the scope of the same operation by
+    itself. What a key may not read elsewhere is null or empty here: without `payments:read` a
+    change of payments is null in `changes`, and its step shows neither the amount nor what is left.
     """
     actor, body = call.actor, call.body
     check_instant("until_at", body.until_at)
@@ -132,7 +132,7 @@ class _Created(msgspec.Struct, frozen=True):
 async def _create(
     call: Call[Services, ChangeSetBody, None], remember: Remember[_Created]
 ) -> _Created:
-    """Plan the changes and store them; who asks again under the same key plans nothing anew."""
+    """Plan the changes and store them; a repeated request with the same key plans nothing."""
     actor, body, sets = call.actor, call.body, call.services.change_set
     draft = await sets.draft(actor, body.changes, body.note)
     supposed = await sets.suppose(actor, draft)
@@ -159,7 +159,7 @@ async def list_change_sets(call: Call[Services, Any, PageQuery]) -> ChangeSetLis
 async def get_change_set(call: Call[Services, Any, None]) -> ChangeSetView:
     """Show a change set.
 
-    `steps` says of each change how far it has come.
+    `steps` shows the progress of each change.
     """
     found = await call.services.change_set.find(call.actor, call.uuid("change_set_id"))
     return view(found.summary, call.actor)
@@ -169,8 +169,8 @@ async def get_change_set(call: Call[Services, Any, None]) -> ChangeSetView:
 async def list_change_set_items(call: Call[Services, Any, PageQuery]) -> ChangeItemList:
     """List the jobs and payments of a change set.
 
-    Those that matched when it was made, and what became of each. Jobs need `jobs:read`, payments
-    `payments:read`: a key sees what it may read.
+    Those that matched when the set was created, with the result of each. Jobs need `jobs:read`,
+    payments `payments:read`: a key sees only what it may read.
     """
     found = await call.services.change_set.find(call.actor, call.uuid("change_set_id"))
     items, begin = items_of(found, call.actor), call.query.start(Offset, 0)
@@ -187,10 +187,10 @@ async def list_change_set_items(call: Call[Services, Any, PageQuery]) -> ChangeI
     halted="served",
 )
 async def apply_change_set(call: Call[Services, None, None]) -> ChangeSetView:
-    """Make the changes, one after the other.
+    """Apply a change set.
 
-    Each step is recorded before and after it: when this is broken off, ask again and it goes on.
-    Asking again for one that is applied changes nothing.
+    The changes are made one after the other, and each step is recorded before and after it. If this
+    is interrupted, send the request again to continue. Applying a set twice changes nothing.
     """
     done = await call.services.change_set.apply(call.actor, call.uuid("change_set_id"))
     return view(done.summary, call.actor)
@@ -205,12 +205,13 @@ async def apply_change_set(call: Call[Services, None, None]) -> ChangeSetView:
     halted="served",
 )
 async def undo_change_set(call: Call[Services, None, None]) -> ChangeSetView:
-    """Undo the changes, the last first.
+    """Undo a change set, the last change first.
 
-    Refused once something that was moved has been executed. What somebody else has changed since is
-    left as it is, and `left` says so. A cancelled job is final: it is made anew, due when it was,
-    and names the old one as its `origin_id`. So is a cancelled payment: the items name the new
-    one, unless its instant has passed or the payer can no longer hold the amount.
+    Refused once a job or payment that was moved has been executed. Whatever somebody else has
+    changed since is left as it is, and `left` says so. A cancelled job is final: a new one is
+    created, due at the same instant, with the old one as its `origin_id`. The same holds for a
+    cancelled payment: the items name the new one, unless its instant has passed or the payer can no
+    longer hold the amount.
     """
     done = await call.services.change_set.undo(call.actor, call.uuid("change_set_id"))
     return view(done.summary, call.actor)

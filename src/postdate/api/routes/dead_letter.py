@@ -110,7 +110,7 @@ class PurgeOutcome(msgspec.Struct, frozen=True, kw_only=True):
 async def list_dead_letters(call: Call[Services, None, DeadLetterQuery]) -> DeadLetterList:
     """List failed jobs, or payments that wait for a person.
 
-    What has used up its attempts. `type=payment` lists payments whose settling broke.
+    Jobs that have failed permanently; `type=payment` lists payments whose settlement failed.
     """
     query = call.query
     if query.type == "payment":
@@ -135,7 +135,7 @@ async def _payments(call: Call[Services, None, DeadLetterQuery]) -> DeadLetterLi
 
 @ROUTES.add("GET", "/dead-letters/{job_id:uuid}", Scope.JOBS_READ)
 async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
-    """Show a failed job with its attempts.
+    """Show a failed job.
 
     With every attempt, so that the cause can be seen before it is repeated.
     """
@@ -156,9 +156,9 @@ async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
     errors=(Code.INVALID_CURSOR, Code.IDEMPOTENCY_IN_FLIGHT, Code.SECRET_KEY_MISSING),
 )
 async def redrive_dead_letters(call: Call[Services, RedriveBody, None]) -> RedriveOutcome:
-    """Send failed jobs on their way again, as new jobs.
+    """Redrive failed jobs, as new jobs.
 
-    Each is a new job that names the old one; `dry_run` only counts them.
+    Each new job names the failed one; `dry_run` only counts them.
     """
     actor, body, letters = call.actor, call.body, call.services.dead_letter
     cursor = decode_cursor(body.cursor, RedriveCursor) if body.cursor else None
@@ -200,7 +200,7 @@ async def purge_dead_letters(call: Call[Services, PurgeBody, None]) -> PurgeOutc
 async def purge_dead_letter(call: Call[Services, None, None]) -> Reply:
     """Remove a failed job for good.
 
-    It cannot be undone; the events that tell of it stay.
+    It cannot be undone; the job's events stay.
     """
     actor, job_id = call.actor, call.uuid("job_id")
     if not await call.services.dead_letter.purge(actor.tenant_id, [job_id], actor.key_id):

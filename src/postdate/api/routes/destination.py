@@ -30,8 +30,12 @@ ROUTES: Final = Routes("destinations")
 DAY_SECONDS: Final = 24 * 3600
 
 Url = Annotated[str, Meta(min_length=1, max_length=URL_CHARACTERS)]
-Running = Annotated[MaxRunning | None, Meta(description="Most calls at once, over all nodes.")]
-Rate = Annotated[RatePerSecond | None, Meta(description="Most calls a second, over all nodes.")]
+Running = Annotated[
+    MaxRunning | None, Meta(description="Maximum concurrent calls, across all nodes.")
+]
+Rate = Annotated[
+    RatePerSecond | None, Meta(description="Maximum calls per second, across all nodes.")
+]
 
 
 class DestinationBody(Body, kw_only=True):
@@ -39,21 +43,21 @@ class DestinationBody(Body, kw_only=True):
 
     name: Annotated[str, Meta(min_length=1, max_length=63)]
     type: DestinationType = DestinationType.WEBHOOK
-    url: Annotated[Url | None, Meta(description="Where a webhook is called.")] = None
+    url: Annotated[Url | None, Meta(description="The webhook's URL.")] = None
     kind: Annotated[
-        Annotated[str, Meta(max_length=63)] | None, Meta(description="Which sort of queue.")
+        Annotated[str, Meta(max_length=63)] | None, Meta(description="The kind of queue.")
     ] = None
     config: Annotated[
-        dict[str, Any] | None, Meta(description="What a queue needs; stored encrypted.")
+        dict[str, Any] | None, Meta(description="The settings of a queue; stored encrypted.")
     ] = None
     secret: Annotated[
         Annotated[str, Meta(max_length=128)] | None,
-        Meta(description="`whsec_…` of your own; one is made if absent."),
+        Meta(description="Your own `whsec_…` secret; generated if absent."),
     ] = None
     max_running: Running = None
     rate_per_second: Rate = None
     force: Annotated[
-        bool, Meta(description="Register a queue whose broker cannot be reached just now.")
+        bool, Meta(description="Register a queue even if its broker cannot be reached.")
     ] = False
 
 
@@ -70,7 +74,7 @@ class RotateBody(Body, kw_only=True):
 
     overlap_seconds: Annotated[
         float,
-        Meta(ge=0, le=30 * DAY_SECONDS, description="How long the secret before signs too."),
+        Meta(ge=0, le=30 * DAY_SECONDS, description="How long the previous secret signs as well."),
     ] = DAY_SECONDS
 
 
@@ -155,7 +159,7 @@ async def list_destinations(call: Call[Services, None, PageQuery]) -> Destinatio
 async def get_destination(call: Call[Services, Any, Any]) -> DestinationView:
     """Show a destination.
 
-    `trouble` tells how it fares while calls to it are held back.
+    `trouble` shows its state while calls to it are held back.
     """
     name = call.text("name")
     return existing(
@@ -165,9 +169,9 @@ async def get_destination(call: Call[Services, Any, Any]) -> DestinationView:
 
 @ROUTES.add("PATCH", "/destinations/{name}", Scope.ADMIN, errors=(Code.TARGET_NOT_ALLOWED,))
 async def change_destination(call: Call[Services, DestinationPatch, None]) -> DestinationView:
-    """Change address and limits.
+    """Change the address and limits of a destination.
 
-    What is absent stays as it is; calls under way are not affected.
+    Absent fields stay as they are; running calls are not affected.
     """
     wanted = DestinationChange(**msgspec.structs.asdict(call.body))
     row = await call.services.destination.change.change(call.actor, call.text("name"), wanted)
@@ -176,9 +180,9 @@ async def change_destination(call: Call[Services, DestinationPatch, None]) -> De
 
 @ROUTES.add("DELETE", "/destinations/{name}", Scope.ADMIN)
 async def delete_destination(call: Call[Services, None, None]) -> Reply:
-    """Delete a destination; jobs that still name it will fail.
+    """Delete a destination; jobs that name it will fail.
 
-    Its secret is forgotten; the name can be given again.
+    Its secret is deleted; the name can be reused.
     """
     await call.services.destination.change.delete(call.actor, call.text("name"))
     return Reply()
@@ -195,7 +199,7 @@ async def delete_destination(call: Call[Services, None, None]) -> Reply:
 async def rotate_destination_secret(
     call: Call[Services, RotateBody, None],
 ) -> Reply | msgspec.Struct:
-    """Make a new secret; both sign until the overlap ends.
+    """Rotate a destination's secret; both sign until the overlap ends.
 
     Receivers can change over while calls carry both signatures.
     """
@@ -219,7 +223,7 @@ def _signing(rotated: RotatedSecret) -> SigningSecret:
 async def disable_destination(
     call: Call[Services, DestinationDisableBody, None],
 ) -> DestinationView:
-    """Let jobs for it fail until it is enabled again.
+    """Disable a destination: its jobs fail until it is enabled again.
 
     A receiver that answers 410 disables its destination in the same way.
     """
@@ -232,7 +236,7 @@ async def disable_destination(
 
 @ROUTES.add("POST", "/destinations/{name}/enable", Scope.ADMIN)
 async def enable_destination(call: Call[Services, None, None]) -> DestinationView:
-    """Let deliveries go on.
+    """Enable a destination.
 
     Jobs that failed meanwhile are in the dead letters: redrive them there.
     """
@@ -244,9 +248,9 @@ async def enable_destination(call: Call[Services, None, None]) -> DestinationVie
     "POST", "/destinations/{name}/test", Scope.ADMIN, errors=(Code.CONFLICT,), max_seconds=15.0
 )
 async def test_destination(call: Call[Services, None, None]) -> DestinationTestResult:
-    """Deliver one small event now and say what came of it.
+    """Send a test event to a destination and return the result.
 
-    No job is made and nothing is retried; the answer has status, duration and response.
+    No job is created and nothing is retried; the answer has status, duration and response.
     """
     return await call.services.destination.test.run(call.actor, call.text("name"))
 
@@ -269,7 +273,7 @@ async def get_signing_secret(call: Call[Services, None, None]) -> SigningSecret:
     errors=(Code.SECRET_KEY_MISSING,),
 )
 async def rotate_signing_secret(call: Call[Services, RotateBody, None]) -> Reply | msgspec.Struct:
-    """Make a new one; both sign until the overlap ends.
+    """Rotate the tenant's signing secret; both sign until the overlap ends.
 
     Receivers can change over while calls carry both signatures.
     """

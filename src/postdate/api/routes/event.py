@@ -39,10 +39,12 @@ class EventQuery(Query, kw_only=True):
 
     after: Annotated[
         str | None,
-        Meta(description="`next_cursor` of the page before, or `now`; without it, the beginning."),
+        Meta(
+            description="`next_cursor` of the previous page, or `now`; without it, the beginning."
+        ),
     ] = None
     limit: Annotated[
-        int, Meta(ge=1, le=MAX_PAGE, description="How many events to return at most.")
+        int, Meta(ge=1, le=MAX_PAGE, description="Maximum number of events to return.")
     ] = DEFAULT_PAGE
     types: Annotated[
         str | None,
@@ -52,7 +54,7 @@ class EventQuery(Query, kw_only=True):
         UUID | None, Meta(description="Only events of this job, payment, account or schedule.")
     ] = None
     wait_seconds: Annotated[
-        float, Meta(ge=0, le=MAX_WAIT_SECONDS, description="Wait so long for the first event.")
+        float, Meta(ge=0, le=MAX_WAIT_SECONDS, description="How long to wait for the first event.")
     ] = 0
 
 
@@ -121,7 +123,7 @@ def read_position(given: str, field: str) -> int | None:
         return 0
     position = decode_cursor(given, int)
     if not 0 <= position < 2**63:
-        raise refuse(Code.INVALID_CURSOR, "Pass `next_cursor` back exactly as it came.", field)
+        raise refuse(Code.INVALID_CURSOR, "Pass `next_cursor` back unchanged.", field)
     return position
 
 

@@ -1,4 +1,4 @@
-"""Foresight: what becomes due, when that is too much, and which payments will fail."""
+"""Foresight: what comes due, when that exceeds the capacity, and which payments will fail."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
@@ -29,18 +29,25 @@ class LoadQuery(Query, kw_only=True):
 
     from_at: Annotated[Instant | None, Meta(description="The next whole minute by default.")] = None
     until_at: Annotated[
-        Instant | None, Meta(description="A day later by default, a year at the most.")
+        Instant | None, Meta(description="A day later by default, at most a year later.")
     ] = None
     slot_seconds: (
-        Annotated[int, Meta(ge=60, le=86_400, description="Whole minutes; by default, as fits.")]
+        Annotated[
+            int,
+            Meta(
+                ge=60,
+                le=86_400,
+                description="A multiple of 60; chosen to fit the window by default.",
+            ),
+        ]
         | None
     ) = None
     jobs_per_second: Annotated[
-        Rate | None, Meta(description="The capacity; what was measured by default.")
+        Rate | None, Meta(description="The capacity for jobs; by default the measured one.")
     ] = None
     payments_per_second: Annotated[Rate | None, Meta(description="The same for payments.")] = None
     jitter_seconds: Annotated[
-        Jitter | None, Meta(description="Tell what this jitter would change.")
+        Jitter | None, Meta(description="Also show the effect of this jitter.")
     ] = None
 
 
@@ -48,29 +55,29 @@ class TenantLoadQuery(LoadQuery, kw_only=True):
     """The same within a tenant."""
 
     by: Annotated[
-        Literal["total", "lane", "destination"], Meta(description="What to tell apart.")
+        Literal["total", "lane", "destination"], Meta(description="How to break the figures down.")
     ] = "total"
     lane: Annotated[str | None, Meta(description="Only jobs of this lane; needs by=lane.")] = None
     schedule_id: Annotated[
-        UUID | None, Meta(description="Whose jitter; that of all schedules by default.")
+        UUID | None, Meta(description="Apply the jitter to this schedule only; to all by default.")
     ] = None
 
 
 def check_instant(name: str, at: datetime | None) -> None:
-    """Refuse an instant that nothing can be reckoned with."""
+    """Refuse an instant outside the supported years."""
     if at is not None and not FIRST <= at <= LAST:
-        detail = f"It lies between the years {FIRST:%Y} and {LAST:%Y}."
+        detail = f"It must be between the years {FIRST:%Y} and {LAST:%Y}."
         raise refuse(Code.INVALID_FIELD, detail, name)
 
 
 def question_of(query: LoadQuery) -> LoadQuestion:
-    """Read a question; one that cannot be answered is refused by its field."""
+    """Parse the query, or refuse the field that is wrong."""
     for name, at in (("from_at", query.from_at), ("until_at", query.until_at)):
         check_instant(name, at)
     if query.from_at and query.until_at and query.from_at >= query.until_at:
         raise refuse(Code.INVALID_FIELD, "The window ends before it begins.", "until_at")
     if query.from_at and query.until_at and query.until_at - query.from_at > MAX_WINDOW:
-        raise refuse(Code.INVALID_FIELD, "A window is a year at the most.", "until_at")
+        raise refuse(Code.INVALID_FIELD, "A window is at most a year long.", "until_at")
     if query.slot_seconds and query.slot_seconds % 60:
         raise refuse(Code.INVALID_FIELD, "A slot must be whole minutes.", "slot_seconds")
     tenant = query if isinstance(query, TenantLoadQuery) else TenantLoadQuery()
@@ -93,15 +100,14 @@ def question_of(query: LoadQuery) -> LoadQuestion:
 
 @ROUTES.add("GET", "/foresight/load", Scope.JOBS_READ)
 async def show_load(call: Call[Services, Any, TenantLoadQuery]) -> LoadView:
-    """Show what becomes due, and when that is too much.
+    """Forecast the load: what comes due, and when it exceeds the capacity.
 
-    What is stored and what schedules will make (their rules, calendars and changes of the clock
-    included), by slots of time that begin with a whole minute. `queues` says when the work is more
-    than the capacity, from when until when and how late, at most a minute too little;
-    `jitter_seconds` what another jitter would change. Paused schedules count nothing, and overlaps
-    are taken as allowed. Up to 100,000 stored items are counted one by one; beyond,
-    `error_percent` says how far the estimate may be off. A key that may not see all payments is
-    shown jobs alone.
+    Counts stored work and what schedules will create (including calendars and clock changes), in
+    time slots that begin at a whole minute. `queues` says when the work exceeds the capacity, for
+    how long and how late it gets, at most a minute too low; `jitter_seconds` shows the effect of
+    another jitter. Paused schedules are not counted, and overlaps are treated as allowed. Up to
+    100,000 stored items are counted exactly; beyond that, `error_percent` is the error of the
+    estimate. A key that may not see all payments is shown jobs only.
     """
     actor, question = call.actor, question_of(call.query)
     if actor.accounts is not None or not actor.allows(Scope.PAYMENTS_READ):
@@ -111,7 +117,7 @@ async def show_load(call: Call[Services, Any, TenantLoadQuery]) -> LoadView:
 
 @ROUTES.add("GET", "/internal/foresight/load", "internal")
 async def show_load_of_all(call: Call[Services, Any, LoadQuery]) -> LoadView:
-    """Show what becomes due of all tenants.
+    """Forecast the load of all tenants.
 
     For operators, with `X-Internal-Auth`; by tenant.
     """
@@ -122,19 +128,19 @@ class MoneyQuery(Query, kw_only=True):
     """Until when, and of which account."""
 
     until_at: Annotated[
-        Instant | None, Meta(description="30 days from now by default, a year at the most.")
+        Instant | None, Meta(description="30 days from now by default, at most a year.")
     ] = None
     account_id: Annotated[str | None, Meta(description="Project this account.")] = None
 
 
 @ROUTES.add("GET", "/foresight/money", Scope.PAYMENTS_READ, errors=(Code.NOT_FOUND,))
 async def show_money(call: Call[Services, Any, MoneyQuery]) -> MoneyView:
-    """Show which payments will fail, and how a balance will go.
+    """Forecast which payments will fail, and how a balance will develop.
 
-    The open payments and those that schedules will make are settled on a copy of the accounts, in
-    the order of settlement. Payments that wait for an approval are left out; one that waits for
-    its money is taken to try again every hour. Up to 100,000 open payments all of the window is
-    settled; beyond, only until `known_until`.
+    Simulates settlement of the open payments and those that schedules will create on a copy of the
+    accounts, in the order of settlement. Payments that wait for an approval are left out; one that
+    waits for its money is assumed to be retried every hour. With up to 100,000 open payments the
+    whole window is simulated; beyond that, only the part until `known_until`.
     """
     actor, account_id = call.actor, call.query.account_id
     if actor.accounts is not None:

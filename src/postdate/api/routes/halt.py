@@ -34,8 +34,8 @@ class FreezeBody(Body, kw_only=True, rename={"from_at": "from"}):
     mode: Annotated[
         Mode,
         Meta(
-            description="`hold`: what is due waits until the end. `drain`: nothing new is "
-            "accepted, what is due still runs."
+            description="`hold`: due work waits until the end. `drain`: new work is refused, "
+            "due work still runs."
         ),
     ] = "hold"
     note: Note
@@ -53,16 +53,16 @@ def _list(halts: list[Halt]) -> HaltList:
 
 @ROUTES.add("GET", "/halts", "any")
 async def list_halts(call: Call[Services, Any, None]) -> HaltList:
-    """Show whether the tenant stands still, why, and until when.
+    """Show whether the tenant is halted, why, and until when.
 
-    An empty list means that nothing is stopped, now or in a window ahead.
+    An empty list means that the tenant is not halted and no window is planned.
     """
     return HaltList(await call.services.halt.read.page(call.actor.tenant_id))
 
 
 @ROUTES.add("PUT", "/kill-switch", Scope.ADMIN, halted="served")
 async def kill_tenant(call: Call[Services, KillBody, None]) -> HaltList:
-    """Stop everything of the tenant at once.
+    """Turn on the kill switch: stop everything of the tenant.
 
     Once this is answered, no payment of the tenant settles, nothing of it starts, and every change
     is refused; reading goes on, and what runs may report.
@@ -75,9 +75,9 @@ async def kill_tenant(call: Call[Services, KillBody, None]) -> HaltList:
 
 @ROUTES.add("DELETE", "/kill-switch", Scope.ADMIN, halted="served")
 async def release_tenant(call: Call[Services, None, None]) -> HaltList:
-    """Let the tenant go on.
+    """Turn off the kill switch: release the tenant.
 
-    Turns the kill switch off; what came due meanwhile runs as its policies say.
+    Work that came due meanwhile runs according to its policies.
     """
     actor = call.actor
     refuse_limited(actor)
@@ -86,9 +86,9 @@ async def release_tenant(call: Call[Services, None, None]) -> HaltList:
 
 @ROUTES.add("PUT", "/freeze", Scope.ADMIN, halted="served")
 async def freeze_tenant(call: Call[Services, FreezeBody, None]) -> HaltList:
-    """Hold what is due, or accept nothing new, for a window of time.
+    """Set a freeze window: hold due work, or refuse new work.
 
-    What is due waits (`hold`), or runs while nothing new is accepted (`drain`).
+    Due work waits (`hold`), or runs while new work is refused (`drain`).
     """
     actor, body = call.actor, call.body
     refuse_limited(actor)
@@ -101,7 +101,7 @@ async def freeze_tenant(call: Call[Services, FreezeBody, None]) -> HaltList:
 async def thaw_tenant(call: Call[Services, None, None]) -> HaltList:
     """End the freeze window now.
 
-    What was held runs now.
+    Work that was held back runs now.
     """
     actor = call.actor
     refuse_limited(actor)

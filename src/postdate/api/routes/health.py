@@ -38,12 +38,12 @@ class ReadinessMeter:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._ready = Gauge(
             "postdate_ready",
-            "1 if the last answer of /readyz was that requests are welcome.",
+            "1 if the process was ready at the last answer of /readyz.",
             registry=registry,
         )
         self._degraded = Gauge(
             "postdate_degraded",
-            "1 for each part that did not do all it should at the last answer of /readyz.",
+            "1 for each part that was degraded at the last answer of /readyz.",
             ["part"],
             registry=registry,
         )
@@ -122,7 +122,7 @@ class MetricsPage:
 
     async def _write(self) -> bytes:
         await asyncio.sleep(self._not_before - time.monotonic())
-        # Whoever asks from now on waits for the next one.
+        # Later requests wait for the next one.
         self._coming = None
         began = time.monotonic()
         page = generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""Jobs: register one or many, show them, list them."""
+"""Jobs: create one or many, show them, list them."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -50,7 +50,7 @@ class JobBatchItem(JobSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class JobBatchBody(Body, kw_only=True):
-    """Up to a thousand jobs; each is accepted or refused for itself."""
+    """Up to a thousand jobs; each is accepted or refused separately."""
 
     jobs: Annotated[
         list[Annotated[msgspec.Raw, Meta(extra_json_schema=item_schema(JobBatchItem))]],
@@ -62,19 +62,21 @@ _item: Final = msgspec.json.Decoder(JobBatchItem)
 
 
 class JobOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one item: a job, or the problem with it."""
+    """The outcome of one item: a job, or a problem."""
 
     status: Annotated[int, Meta(description="What a single request would have answered.")]
     job: JobView | None = None
     problem: Problem | None = None
-    replayed: Annotated[bool, Meta(description="Whether the key was answered before.")] = False
+    replayed: Annotated[bool, Meta(description="Whether this is a stored answer to the key.")] = (
+        False
+    )
 
 
 class JobOutcomes(msgspec.Struct, frozen=True, kw_only=True):
     """One outcome for each item, in the order of the request."""
 
-    accepted: Annotated[int, Meta(description="How many have a job.")]
-    refused: Annotated[int, Meta(description="How many have a problem.")]
+    accepted: Annotated[int, Meta(description="How many were accepted.")]
+    refused: Annotated[int, Meta(description="How many were refused.")]
     outcomes: list[JobOutcome]
 
 
@@ -120,9 +122,9 @@ class AttemptList(msgspec.Struct, frozen=True, kw_only=True):
     errors=_REFUSALS,
 )
 async def create_job(call: Call[Services, JobSpec, None]) -> Reply:
-    """Register a job.
+    """Create a job.
 
-    Neither `run_at` nor `delay_seconds` means now. With an Idempotency-Key the request can be
+    Without `run_at` and `delay_seconds` it is due now. With an Idempotency-Key the request can be
     repeated safely: a key is remembered for at least seven days.
     """
     request = _request(call, call.body, call.idempotency_key)
@@ -139,9 +141,9 @@ async def create_job(call: Call[Services, JobSpec, None]) -> Reply:
     errors=(Code.BATCH_TOO_LARGE, Code.IDEMPOTENCY_IN_FLIGHT, Code.SECRET_KEY_MISSING),
 )
 async def create_jobs(call: Call[Services, JobBatchBody, None]) -> Reply:
-    """Register up to 1,000 jobs in one commit.
+    """Create up to 1,000 jobs in one commit.
 
-    Each item is accepted or refused for itself, with the status a single request would have had.
+    Each item is accepted or refused separately, with the status a single request would get.
     """
     items = call.body.jobs
     if len(items) > MAX_BATCH:
@@ -171,7 +173,7 @@ def _request(call: Call[Services, Any, None], spec: JobSpec, key: str | None) ->
 async def show_job(call: Call[Services, Any, None]) -> JobView:
     """Show a job.
 
-    With its payload, where it stands, and how its last attempt went.
+    With its payload, its status, and the result of its last attempt.
     """
     job_id = call.uuid("job_id")
     return existing(await call.services.job.read.find(call.actor.tenant_id, job_id), "job", job_id)
@@ -181,7 +183,7 @@ async def show_job(call: Call[Services, Any, None]) -> JobView:
 async def list_jobs(call: Call[Services, None, JobQuery]) -> JobList:
     """List jobs.
 
-    With an open status the soonest comes first, otherwise the newest.
+    With an open status the earliest due comes first, otherwise the newest.
     """
     query = call.query
     after = query.start(JobCursor, None)

@@ -46,7 +46,7 @@ class BulkRescheduleBody(Body, kw_only=True):
     """Which jobs to move, and where to."""
 
     filter: BulkFilter
-    to: Annotated[Instant, Meta(description="The new instant; it lies outside the filter.")]
+    to: Annotated[Instant, Meta(description="The new instant; it must be outside the filter.")]
     reason: Reason | None = None
     dry_run: bool = False
 
@@ -67,7 +67,7 @@ class BulkRescheduleBody(Body, kw_only=True):
 async def change_job(call: Call[Services, JobPatch, None]) -> JobView:
     """Change a job that is not running.
 
-    Its instant, payload, retries or expiry; one that runs or has ended answers 409.
+    Changes its instant, payload, retries or expiry; a running or finished job answers 409.
     """
     actor, job_id = call.actor, call.uuid("job_id")
     await call.services.job.change.patch(actor.tenant_id, job_id, call.body, actor.key_id)
@@ -76,9 +76,9 @@ async def change_job(call: Call[Services, JobPatch, None]) -> JobView:
 
 @ROUTES.add("POST", "/jobs/{job_id:uuid}/cancel", Scope.JOBS_WRITE, errors=(Code.CONFLICT,))
 async def cancel_job(call: Call[Services, None, None]) -> CancelledJob:
-    """Cancel a job, at any moment before its end.
+    """Cancel a job that has not ended.
 
-    A worker that has it is told at its next report; what it did by then is not undone.
+    A worker that is running it learns of this at its next report; its work is not undone.
     """
     actor, job_id = call.actor, call.uuid("job_id")
     result = await call.services.job.change.cancel(actor.tenant_id, job_id, actor.key_id)
@@ -92,9 +92,9 @@ async def cancel_job(call: Call[Services, None, None]) -> CancelledJob:
     errors=(Code.CONFLICT, Code.SECRET_KEY_MISSING),
 )
 async def run_job_now(call: Call[Services, None, None]) -> JobView:
-    """Make a pending job due at once.
+    """Make a pending job due now.
 
-    The rest of it, retries included, stays as it was registered.
+    Everything else, including retries, stays as it was.
     """
     actor, job_id = call.actor, call.uuid("job_id")
     await call.services.job.change.run_now(actor.tenant_id, job_id, actor.key_id)
@@ -108,9 +108,9 @@ async def run_job_now(call: Call[Services, None, None]) -> JobView:
     errors=(Code.CONFLICT, Code.SECRET_KEY_MISSING),
 )
 async def resolve_job(call: Call[Services, ResolveBody, None]) -> JobView:
-    """Say what became of a job whose status is UNKNOWN.
+    """Resolve a job whose status is UNKNOWN.
 
-    Only a person can say whether the work of an ambiguous attempt was done.
+    You decide whether the work of the ambiguous attempt was done.
     """
     actor, job_id = call.actor, call.uuid("job_id")
     changes = call.services.job.change
@@ -122,7 +122,7 @@ async def resolve_job(call: Call[Services, ResolveBody, None]) -> JobView:
 async def cancel_jobs(call: Call[Services, BulkCancelBody, None]) -> BulkOutcome:
     """Cancel jobs by a filter, at most 10,000 in a call.
 
-    A dry run counts them first. `more` says that another call is needed.
+    A dry run only counts them. If `more` is true, call again.
     """
     actor, body = call.actor, call.body
     return await call.services.job.bulk.cancel(
@@ -140,7 +140,7 @@ async def cancel_jobs(call: Call[Services, BulkCancelBody, None]) -> BulkOutcome
 async def reschedule_jobs(call: Call[Services, BulkRescheduleBody, None]) -> BulkOutcome:
     """Reschedule jobs by a filter, at most 10,000 in a call.
 
-    A dry run counts them first. `spread_seconds` keeps them from being due all at once.
+    A dry run only counts them. `spread_seconds` spreads their due instants.
     """
     actor, body = call.actor, call.body
     return await call.services.job.bulk.reschedule(

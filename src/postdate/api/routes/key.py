@@ -1,4 +1,4 @@
-"""Keys: make, list, rotate, revoke."""
+"""Keys: create, list, rotate, revoke."""
 
 from datetime import datetime
 from typing import Annotated, Final
@@ -38,7 +38,7 @@ class KeyBody(Body, kw_only=True):
     ] = None
     max_amount: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_AMOUNT)] | None,
-        Meta(description="The largest amount of one payment."),
+        Meta(description="The largest amount of a payment."),
     ] = None
     expires_at: Annotated[Instant | None, Meta(description="When it ends.")] = None
 
@@ -82,9 +82,9 @@ class KeyList(msgspec.Struct, frozen=True, kw_only=True):
     errors=(Code.CONFLICT,),
 )
 async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Struct:
-    """Make a key that reaches at most as far as yours; it is shown only now.
+    """Create a key with at most the reach of yours; it is shown only now.
 
-    Give it few scopes, an expiry, accounts or a largest amount to narrow it further.
+    Limit it further by scopes, expiry, accounts or a largest amount.
     """
     actor, body, keys = call.actor, call.body, call.services.key.change
     limits = shaped(KeyLimits, body)
@@ -101,7 +101,7 @@ async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Str
 async def list_keys(call: Call[Services, None, PageQuery]) -> KeyList:
     """List the keys.
 
-    Keys are named by the characters they begin with; none is shown again.
+    A key is shown by its first characters only.
     """
     after = call.query.start(UUID, FIRST)
     keys, following = await call.services.key.read.page(
@@ -114,7 +114,7 @@ async def list_keys(call: Call[Services, None, PageQuery]) -> KeyList:
 async def revoke_key(call: Call[Services, None, None]) -> Reply:
     """Revoke a key; every node refuses it within five seconds.
 
-    A request that is being served is finished. A revoked key never comes back.
+    Requests in progress are finished. A revoked key cannot be restored.
     """
     await call.services.key.change.revoke(call.actor, call.uuid("key_id"))
     return Reply()
@@ -130,9 +130,9 @@ async def revoke_key(call: Call[Services, None, None]) -> Reply:
     errors=(Code.CONFLICT,),
 )
 async def rotate_key(call: Call[Services, KeyRotateBody, None]) -> Reply | msgspec.Struct:
-    """Put a new key in the place of one that ends after the overlap.
+    """Rotate a key: create its successor; the old key ends after the overlap.
 
-    Both work during the overlap, so that clients can change over without a gap.
+    Both work during the overlap, so that clients can switch without a gap.
     """
     actor, key_id, keys = call.actor, call.uuid("key_id"), call.services.key.change
     overlap_seconds = call.body.overlap_seconds

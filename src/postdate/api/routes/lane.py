@@ -29,10 +29,12 @@ class LaneBody(Body, kw_only=True):
     """New values; what is absent stays as it is, null takes a limit away."""
 
     weight: (
-        Annotated[int, Meta(ge=1, le=100, description="Its share beside others.")] | UnsetType
+        Annotated[int, Meta(ge=1, le=100, description="Its share relative to other lanes.")]
+        | UnsetType
     ) = UNSET
     width: (
-        Annotated[int, Meta(ge=1, le=64, description="Buckets it uses; only grows.")] | UnsetType
+        Annotated[int, Meta(ge=1, le=64, description="Number of buckets it uses; can only grow.")]
+        | UnsetType
     ) = UNSET
     max_running: Annotated[int, Meta(ge=1, le=1_000_000)] | UnsetType | None = UNSET
     rate_per_second: Annotated[float, Meta(ge=0.001, le=1_000_000)] | UnsetType | None = UNSET
@@ -46,7 +48,7 @@ class LanePauseBody(Body, kw_only=True):
 
 @ROUTES.add("GET", "/lanes", Scope.JOBS_READ)
 async def list_lanes(call: Call[Services, None, PageQuery]) -> LaneList:
-    """List the lanes and what waits in them.
+    """List the lanes.
 
     With what waits, is ready and runs, and the limits that hold.
     """
@@ -71,7 +73,7 @@ async def show_lane(call: Call[Services, Any, None]) -> LaneView:
 async def change_lane(call: Call[Services, LaneBody, None]) -> LaneView:
     """Change the weight, width and limits of a lane.
 
-    Weight shares out what there is when lanes compete; limits hold over all nodes.
+    The weight decides when lanes compete; limits apply across all nodes.
     """
     actor, change = call.actor, shaped(LaneChange, call.body)
     if change == LaneChange():
@@ -82,9 +84,9 @@ async def change_lane(call: Call[Services, LaneBody, None]) -> LaneView:
 
 @ROUTES.add("POST", "/lanes/{lane}/pause", Scope.JOBS_WRITE)
 async def pause_lane(call: Call[Services, LanePauseBody, None]) -> LaneView:
-    """Pause a lane: what runs goes on, nothing else starts.
+    """Pause a lane: running jobs continue, no other job starts.
 
-    Jobs are still accepted and keep their instants.
+    New jobs are still accepted; waiting jobs keep their due instants.
     """
     actor, note = call.actor, call.body.note
     await call.services.lane.change.pause(
@@ -97,7 +99,7 @@ async def pause_lane(call: Call[Services, LanePauseBody, None]) -> LaneView:
 async def resume_lane(call: Call[Services, None, None]) -> LaneView:
     """Resume a paused lane.
 
-    What came due meanwhile starts at once, within the lane's limits.
+    Jobs that came due meanwhile start immediately, within the lane's limits.
     """
     actor = call.actor
     await call.services.lane.change.resume(actor.tenant_id, call.text("lane"), actor=actor.key_id)

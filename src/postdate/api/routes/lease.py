@@ -39,7 +39,7 @@ class ClaimBody(Body, kw_only=True):
 
 
 class LeaseView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A job that is the worker's until `lease_until`, unless renewed."""
+    """A job leased to the worker until `lease_until`, unless renewed."""
 
     job_id: UUID
     token: int
@@ -96,7 +96,7 @@ class ReleaseBody(Body, kw_only=True):
 
 
 class ReportView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of the job; a retry also says when."""
+    """The status of the job; for a retry also when."""
 
     job_id: UUID
     status: str
@@ -120,7 +120,7 @@ class RenewView(msgspec.Struct, frozen=True, kw_only=True):
 async def claim_jobs(call: Call[Services, ClaimBody, None]) -> LeaseList:
     """Claim due jobs of a lane.
 
-    Only jobs whose destination is a worker; with none due, waits for some.
+    Claims only jobs whose destination is a worker; waits if none is due.
     """
     if call.body.wait_seconds:
         call.hold_open()
@@ -174,7 +174,7 @@ _reports: Final = partial(
 
 @_reports("/leases/{job_id:uuid}/complete")
 async def complete_lease(call: Call[Services, CompleteBody, None]) -> ReportView:
-    """Record that a job was done.
+    """Complete a job.
 
     The token of the claim proves the lease; a stale one changes nothing.
     """
@@ -189,7 +189,7 @@ async def complete_lease(call: Call[Services, CompleteBody, None]) -> ReportView
 
 @_reports("/leases/{job_id:uuid}/fail")
 async def fail_lease(call: Call[Services, FailBody, None]) -> ReportView:
-    """Record that an attempt failed; the job's policy says what follows.
+    """Fail an attempt; the job's policy decides what follows.
 
     The token of the claim proves the lease; a stale one changes nothing.
     """
@@ -229,7 +229,7 @@ async def _report(
 
 @_reports("/leases/{job_id:uuid}/renew")
 async def renew_lease(call: Call[Services, RenewBody, None]) -> RenewView:
-    """Keep a lease for longer.
+    """Renew a lease.
 
     The token of the claim proves the lease; a stale one changes nothing.
     """

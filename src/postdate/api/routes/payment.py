@@ -57,19 +57,21 @@ class PaymentBatchBody(Body, kw_only=True):
 
 
 class PaymentOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one item: a payment, or the problem with it."""
+    """The outcome of one item: a payment, or a problem."""
 
     status: Annotated[int, Meta(description="What a single request would have answered.")]
     payment: Scheduled | None = None
     problem: Problem | None = None
-    replayed: Annotated[bool, Meta(description="Whether the key was answered before.")] = False
+    replayed: Annotated[bool, Meta(description="Whether this is a stored answer to the key.")] = (
+        False
+    )
 
 
 class PaymentOutcomes(msgspec.Struct, frozen=True, kw_only=True):
     """One outcome for each item, in the order of the request."""
 
-    accepted: Annotated[int, Meta(description="How many have a payment.")]
-    refused: Annotated[int, Meta(description="How many have a problem.")]
+    accepted: Annotated[int, Meta(description="How many were accepted.")]
+    refused: Annotated[int, Meta(description="How many were refused.")]
     outcomes: list[PaymentOutcome]
 
 
@@ -77,18 +79,18 @@ class PaymentQuery(PageQuery, kw_only=True):
     """Which payments to list."""
 
     account_id: Annotated[
-        AccountId | None, Meta(description="Those that this account pays or is paid.")
+        AccountId | None, Meta(description="Only payments from or to this account.")
     ] = None
     status: Annotated[
         PaymentStatus | None,
         Meta(
-            description="Only these. A page may then hold fewer than `limit` and still have a "
-            "`next_cursor`."
+            description="Only payments with this status. A page may then have fewer than "
+            "`limit` and still a `next_cursor`."
         ),
     ] = None
     broken: Annotated[
         bool | None,
-        Meta(description="True: only those whose settling broke, which wait for a person."),
+        Meta(description="True: only payments whose settlement failed and that wait for a person."),
     ] = None
 
 
@@ -125,8 +127,8 @@ class PaymentEventList(msgspec.Struct, frozen=True):
 async def schedule_payment(call: Call[Services, PaymentOrder, None]) -> Reply:
     """Schedule a payment.
 
-    Holds the amount now and moves it at the second it is due. A refusal that depends on the
-    accounts is remembered under the key, as a success is.
+    Holds the amount now and moves it when the payment is due. A refusal that depends on the
+    accounts is stored under the key, just like a success.
     """
     request = PaymentRequest(call.body, call.idempotency_key or "", call.traceparent)
     return reply(await call.services.payment.intake.submit(call.actor, request), call.request_id)
@@ -162,7 +164,7 @@ async def schedule_payments(call: Call[Services, PaymentBatchBody, None]) -> Rep
 
 @ROUTES.add("GET", "/payments/{payment_id:uuid}", Scope.PAYMENTS_READ)
 async def get_payment(call: Call[Services, None, None]) -> PaymentView:
-    """Show a payment and where it stands.
+    """Show a payment.
 
     `status` is final once it is COMPLETED, FAILED or CANCELLED.
     """
@@ -189,9 +191,9 @@ async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList
 
 @ROUTES.add("GET", "/payments/{payment_id:uuid}/executions", Scope.PAYMENTS_READ)
 async def list_payment_executions(call: Call[Services, None, None]) -> ExecutionList:
-    """List every execution of a payment.
+    """List the executions of a payment.
 
-    One row for each try to settle it, with its lateness and why it failed.
+    One row per try to settle it, with its lateness and the reason of a failure.
     """
     payment_id = call.uuid("payment_id")
     found = existing(
@@ -202,7 +204,7 @@ async def list_payment_executions(call: Call[Services, None, None]) -> Execution
 
 @ROUTES.add("GET", "/payments/{payment_id:uuid}/events", Scope.PAYMENTS_READ)
 async def list_payment_events(call: Call[Services, None, PageQuery]) -> PaymentEventList:
-    """List what happened to a payment.
+    """List the events of a payment.
 
     In order, from its acceptance on, as sealed into the tenant's chain.
     """

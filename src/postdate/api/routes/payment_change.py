@@ -22,9 +22,9 @@ class RescheduleBody(Body, kw_only=True):
     """The new time: one of the two."""
 
     delay_seconds: Annotated[
-        Delay | None, Meta(description="Due so long from now, by the database's clock.")
+        Delay | None, Meta(description="Seconds from now, by the database's clock.")
     ] = None
-    scheduled_time: Annotated[Instant | None, Meta(description="Due then.")] = None
+    scheduled_time: Annotated[Instant | None, Meta(description="The new due instant.")] = None
 
 
 class ExecuteBody(Body, kw_only=True):
@@ -36,7 +36,7 @@ class ExecuteBody(Body, kw_only=True):
             min_length=1,
             max_length=255,
             pattern=r"^[!-~]+$(?!\n)",
-            description="Printable, no space.",
+            description="Printable characters without spaces.",
         ),
     ]
 
@@ -55,10 +55,10 @@ class CancelledPayment(msgspec.Struct, frozen=True):
     errors=(Code.PAYMENT_NOT_PENDING,),
 )
 async def cancel_payment(call: Call[Services, None, None]) -> CancelledPayment:
-    """Cancel a payment that has not happened.
+    """Cancel a pending payment.
 
     Wins if and only if it ends the payment's timer before a settlement does; otherwise the answer
-    is 409 with the status that was reached.
+    is 409 with the payment's status.
     """
     await call.services.payment.change.cancel(call.actor, call.uuid("payment_id"))
     return CancelledPayment()
@@ -71,10 +71,9 @@ async def cancel_payment(call: Call[Services, None, None]) -> CancelledPayment:
     errors=(Code.PAYMENT_NOT_PENDING, Code.TIME_OUT_OF_RANGE),
 )
 async def reschedule_payment(call: Call[Services, RescheduleBody, None]) -> Scheduled:
-    """Give a payment another time.
+    """Reschedule a payment.
 
-    The hold stays. A payment that waits for a person (a dead letter) is tried again at the new
-    time.
+    The hold stays. A payment that waits for a person (a dead letter) is retried at the new time.
     """
     when = When(call.body.delay_seconds, call.body.scheduled_time)
     changes = call.services.payment.change
@@ -90,8 +89,7 @@ async def reschedule_payment(call: Call[Services, RescheduleBody, None]) -> Sche
 async def execute_payment(call: Call[Services, ExecuteBody, None]) -> Executed:
     """Settle a due payment now.
 
-    The same payment moves money once, however often and under whatever `execution_id` this is
-    called.
+    A payment moves money once, no matter how often and with which `execution_id` this is called.
     """
     executions = call.services.payment.execution
     return await executions.execute(call.uuid("payment_id"), call.body.execution_id)

@@ -36,9 +36,9 @@ class ReceiptKeyList(msgspec.Struct, frozen=True):
 async def get_payment_receipt(call: Call[Services, Any, None]) -> Receipt:
     """Get the receipt of a payment that has ended.
 
-    A signed document that `postdate receipt verify` checks without the server: what was asked for
+    A signed document that `postdate receipt verify` checks without the server: what was requested
     and what was done, the position of both in the tenant's chain, and the proof that its seals
-    hold them.
+    contain them.
     """
     payment_id = call.uuid("payment_id")
     found = await call.services.payment.read.find(call.actor, payment_id)
@@ -55,7 +55,7 @@ async def get_payment_receipt(call: Call[Services, Any, None]) -> Receipt:
 async def get_job_receipt(call: Call[Services, Any, None]) -> Receipt:
     """Get the receipt of a job that has ended.
 
-    As that of a payment. It carries the payload and the answer as they are stored.
+    Like the receipt of a payment. It carries the payload and the answer as they are stored.
     """
     job_id = call.uuid("job_id")
     existing(await call.services.job.read.find(call.actor.tenant_id, job_id), "job", job_id)
@@ -66,7 +66,7 @@ async def get_job_receipt(call: Call[Services, Any, None]) -> Receipt:
 async def list_receipt_keys(call: Call[Services, Any, None]) -> ReceiptKeyList:
     """List the public keys of receipts.
 
-    Open to everybody: whoever is shown a receipt compares its `key_id`.
+    Needs no key: anyone who has a receipt can compare its `key_id`.
     """
     keys = await call.services.receipt.keys.published()
     return ReceiptKeyList([ReceiptKeyView(key.key_id, key.public_key.hex()) for key in keys])

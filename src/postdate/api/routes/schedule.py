@@ -39,10 +39,10 @@ class ScheduleQuery(PageQuery, kw_only=True):
     """Which schedules to list."""
 
     missed: Annotated[
-        bool, Meta(description="Only those that have missed an occurrence; `last_missed_at`.")
+        bool, Meta(description="Only schedules that have missed an occurrence (`last_missed_at`).")
     ] = False
     set_aside: Annotated[
-        bool, Meta(description="Only those that cannot be expanded; `set_aside_error`.")
+        bool, Meta(description="Only schedules that cannot be expanded (`set_aside_error`).")
     ] = False
 
 
@@ -66,7 +66,7 @@ class ScheduleList(msgspec.Struct, frozen=True, kw_only=True):
 async def create_schedule(call: Call[Services, ScheduleSpec, None]) -> Reply:
     """Create a schedule.
 
-    The key also needs the scope that its template would need by itself.
+    The key also needs the scope that the template would need by itself.
     """
     answer = await call.services.schedule.change.create(
         call.actor, call.body, call.idempotency_key, call.traceparent
@@ -78,7 +78,7 @@ async def create_schedule(call: Call[Services, ScheduleSpec, None]) -> Reply:
 async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleList:
     """List schedules.
 
-    `missed` and `set_aside` find those that need a look.
+    `missed` and `set_aside` find those that need attention.
     """
     after = call.query.start(UUID, None)
     shown, more = await call.services.schedule.read.page(
@@ -105,7 +105,7 @@ async def show_schedule(call: Call[Services, Any, Any]) -> ScheduleView:
 
 @ROUTES.add("POST", "/schedules/preview", Scope.SCHEDULES_READ, errors=_REFUSALS)
 async def preview_unsaved_schedule(call: Call[Services, PreviewSpec, None]) -> Preview:
-    """Show what a schedule would do, without creating it.
+    """Preview a schedule without creating it.
 
     A template is checked as if it were created, and needs the same scopes.
     """
@@ -114,9 +114,9 @@ async def preview_unsaved_schedule(call: Call[Services, PreviewSpec, None]) -> P
 
 @ROUTES.add("PATCH", "/schedules/{schedule_id:uuid}", Scope.SCHEDULES_WRITE, errors=(*_REFUSALS,))
 async def change_schedule(call: Call[Services, SchedulePatch, None]) -> AcceptedSchedule:
-    """Change a schedule; what is due already is left to the version before.
+    """Change a schedule; occurrences already due keep the previous version.
 
-    Every change is a version of its own; the book says which version made what.
+    Every change creates a version; the book shows the version of each occurrence.
     """
     warned = await call.services.schedule.change.change(
         call.actor, call.uuid("schedule_id"), call.body, call.traceparent
@@ -126,9 +126,9 @@ async def change_schedule(call: Call[Services, SchedulePatch, None]) -> Accepted
 
 @ROUTES.add("DELETE", "/schedules/{schedule_id:uuid}", Scope.SCHEDULES_WRITE)
 async def delete_schedule(call: Call[Services, None, None]) -> Reply:
-    """Delete a schedule; what it has made goes on, and its book can be read.
+    """Delete a schedule; jobs and payments that it created continue.
 
-    The schedule ends: it has no further occurrence and cannot be resumed.
+    It has no further occurrences and cannot be resumed. Its book can still be read.
     """
     await call.services.schedule.change.delete(call.actor, call.uuid("schedule_id"))
     return Reply()

@@ -59,7 +59,7 @@ class BookQuery(PageQuery, kw_only=True):
 
 
 class Book(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of occurrences, the newest first."""
+    """The results of occurrences, the newest first."""
 
     occurrences: list[OccurrenceView]
     next_cursor: str | None
@@ -67,9 +67,9 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
 
 @ROUTES.add("POST", f"{_ID}/pause", Scope.SCHEDULES_WRITE)
 async def pause_schedule(call: Call[Services, SchedulePauseBody, None]) -> ScheduleView:
-    """Pause a schedule: its occurrences are skipped and noted in the book.
+    """Pause a schedule: its occurrences are skipped and recorded in the book.
 
-    A preview still shows what its rule says.
+    A preview still shows the occurrences of its rule.
     """
     note = call.body.note
     await call.services.schedule.change.pause(call.actor, call.uuid("schedule_id"), note)
@@ -80,7 +80,7 @@ async def pause_schedule(call: Call[Services, SchedulePauseBody, None]) -> Sched
 async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
     """Resume a schedule that is paused or set aside.
 
-    Goes on with the next occurrence; use a backfill for those that were skipped.
+    It continues with the next occurrence; use a backfill for those that were skipped.
     """
     await call.services.schedule.change.resume(call.actor, call.uuid("schedule_id"))
     return await show_schedule(call)
@@ -99,7 +99,7 @@ async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
 async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.Struct:
     """Run a schedule once, now.
 
-    In addition to its rule, which goes on as before.
+    This run is in addition to those of its rule.
     """
     actor, schedule_id, runs = call.actor, call.uuid("schedule_id"), call.services.schedule.run
     return await run_once_per_key(
@@ -120,9 +120,9 @@ async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.
     errors=(Code.SECRET_KEY_MISSING,),
 )
 async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply | msgspec.Struct:
-    """Run what has not run in the past; a dry run unless told otherwise.
+    """Run past occurrences that have not run; a dry run by default.
 
-    For each occurrence of the window the answer says whether it runs, and if not, why.
+    For each occurrence in the range the answer says whether it runs, and if not, why.
     """
     actor, schedule_id, runs = call.actor, call.uuid("schedule_id"), call.services.schedule.run
     span, dry_run = (call.body.begin, call.body.until), call.body.dry_run
@@ -139,9 +139,9 @@ async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply |
 
 @ROUTES.add("GET", f"{_ID}/preview", Scope.SCHEDULES_READ)
 async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
-    """Show the next occurrences and what each policy does to them.
+    """Preview the next occurrences of a schedule.
 
-    Nothing is made. Closed days, clock changes and spreads are taken into account.
+    Nothing is created. Closed days, clock changes and jitter are taken into account.
     """
     schedule_id = call.uuid("schedule_id")
     return existing(
@@ -153,9 +153,9 @@ async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
 
 @ROUTES.add("GET", f"{_ID}/occurrences", Scope.SCHEDULES_READ)
 async def list_schedule_occurrences(call: Call[Services, Any, BookQuery]) -> Book:
-    """List the book: what became of each occurrence.
+    """List the book of a schedule: the result of each occurrence.
 
-    Skipped, missed and merged occurrences stand in it too, with the reason.
+    It includes skipped, missed and merged occurrences, with the reason.
     """
     schedule_id, query = call.uuid("schedule_id"), call.query
     before = query.start(UUID, None)

@@ -60,7 +60,7 @@ class SubscriptionPauseBody(Body, kw_only=True):
 
 
 class ReplayBody(Body, kw_only=True, rename={"start": "from"}):
-    """Where to go on from."""
+    """The position to continue from."""
 
     start: From
 
@@ -117,9 +117,9 @@ async def _show(call: Call[Services, Any, Any], subscription_id: UUID) -> Subscr
 async def create_subscription(
     call: Call[Services, SubscriptionBody, None],
 ) -> Reply | msgspec.Struct:
-    """Have events delivered to a webhook or queue.
+    """Create a subscription: deliver events to a webhook or queue.
 
-    Delivered at least once, in order, each event with an id of its own.
+    Events are delivered at least once, in order, each with its own id.
     """
     actor, body, subscriptions = call.actor, call.body, call.services.subscription.change
     spec = shaped(SubscriptionSpec, body, position=read_position(body.start, "from"))
@@ -130,9 +130,9 @@ async def create_subscription(
 
 @ROUTES.add("GET", "/subscriptions", Scope.ADMIN)
 async def list_subscriptions(call: Call[Services, None, PageQuery]) -> SubscriptionList:
-    """List subscriptions with how far they are behind.
+    """List subscriptions with their lag.
 
-    `lag_events` and `lag_seconds` tell whether a receiver keeps up.
+    `lag_events` and `lag_seconds` show whether a receiver keeps up.
     """
     limit = call.query.limit
     after = call.query.start(UUID, MIN_ID)
@@ -143,18 +143,18 @@ async def list_subscriptions(call: Call[Services, None, PageQuery]) -> Subscript
 
 @ROUTES.add("GET", _ONE, Scope.ADMIN)
 async def show_subscription(call: Call[Services, None, None]) -> SubscriptionView:
-    """Look at a subscription.
+    """Show a subscription.
 
-    With its place in the events, its failures, and when it tries again.
+    With its position in the chain, its failures, and when it is retried.
     """
     return await _show(call, call.uuid("subscription_id"))
 
 
 @ROUTES.add("DELETE", _ONE, Scope.ADMIN)
 async def delete_subscription(call: Call[Services, None, None]) -> Reply:
-    """End a subscription.
+    """Delete a subscription.
 
-    An event that is on its way may still arrive.
+    An event that is being sent may still arrive.
     """
     await call.services.subscription.change.delete(call.actor, call.uuid("subscription_id"))
     return Reply()
@@ -164,9 +164,9 @@ async def delete_subscription(call: Call[Services, None, None]) -> Reply:
 async def change_subscription(
     call: Call[Services, SubscriptionPauseBody, None],
 ) -> SubscriptionView:
-    """Pause a subscription, or let it go on.
+    """Pause or resume a subscription.
 
-    While it is paused its place is kept; nothing is left out.
+    While it is paused it keeps its position; no event is skipped.
     """
     subscription_id = call.uuid("subscription_id")
     if call.body.paused:
@@ -185,9 +185,9 @@ async def change_subscription(
     errors=(Code.INVALID_CURSOR,),
 )
 async def replay_subscription(call: Call[Services, ReplayBody, None]) -> Reply | msgspec.Struct:
-    """Go on from another point: send again, or leave something out.
+    """Move a subscription to another position, to repeat or skip events.
 
-    Receivers know repeated events by their id.
+    Receivers recognise repeated events by their id.
     """
     actor, subscriptions = call.actor, call.services.subscription.change
     subscription_id = call.uuid("subscription_id")

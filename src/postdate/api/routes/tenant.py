@@ -36,13 +36,13 @@ class TenantBody(Body, kw_only=True):
     test: Annotated[
         bool,
         Meta(
-            description="In test mode the tenant's time stands still until its test clock is "
-            "advanced. Decided here, for good."
+            description="In test mode the tenant's clock stands still until it is advanced. "
+            "This cannot be changed later."
         ),
     ] = False
     clock_at: Annotated[
         Instant | None,
-        Meta(description="The instant at which a test clock begins; the present if null."),
+        Meta(description="The initial time of a test clock; the current time if null."),
     ] = None
 
 
@@ -90,7 +90,7 @@ class TenantList(msgspec.Struct, frozen=True, kw_only=True):
 async def create_tenant(call: Call[Services, TenantBody, None]) -> Reply | msgspec.Struct:
     """Create a tenant and its first key, which is shown only now.
 
-    For operators, with `X-Internal-Auth`. Tenants never see each other's things.
+    For operators, with `X-Internal-Auth`. Tenants never see each other's data.
     """
     name, tenants = call.body.name, call.services.tenant.change
     mode = TenantMode(test=call.body.test, clock_at=call.body.clock_at)
@@ -117,9 +117,9 @@ async def list_tenants(call: Call[Services, Any, PageQuery]) -> TenantList:
 
 @ROUTES.add("POST", "/internal/tenants/{name}/disable", "internal")
 async def disable_tenant(call: Call[Services, TenantDisableBody, None]) -> Reply:
-    """Stop a tenant and take none of its keys any more.
+    """Disable a tenant: stop it and refuse all its keys.
 
-    For operators: nothing of the tenant starts or settles any more, and nothing is lost.
+    For operators: none of the tenant's work starts or settles, and nothing is lost.
     """
     await call.services.halt.change.disable(call.text("name"), call.body.note, OPERATOR)
     return Reply()
@@ -127,9 +127,9 @@ async def disable_tenant(call: Call[Services, TenantDisableBody, None]) -> Reply
 
 @ROUTES.add("POST", "/internal/tenants/{name}/enable", "internal")
 async def enable_tenant(call: Call[Services, None, None]) -> Reply:
-    """Take a tenant's keys again, and let it go on.
+    """Enable a disabled tenant.
 
-    For operators: undoes disabling; what is overdue runs as its policies say.
+    For operators: accepts its keys again; overdue work runs according to its policies.
     """
     await call.services.halt.change.enable(call.text("name"), OPERATOR)
     return Reply()

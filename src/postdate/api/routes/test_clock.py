@@ -25,19 +25,19 @@ ADVANCE_SECONDS: Final = 60.0
 
 
 class AdvanceBody(Body, kw_only=True):
-    """How far to go; with neither, an advance that was broken off is continued."""
+    """How far to advance; with neither, an interrupted advance is continued."""
 
     by: Annotated[
         Annotated[str, Meta(max_length=40)] | None,
         Meta(description="A duration: `90s`, `15m`, `12h`, `30d`, `2w`, `1d12h`."),
     ] = None
     to: Annotated[
-        Instant | None, Meta(description="An instant, not before what the clock shows.")
+        Instant | None, Meta(description="An instant, not before the clock's current time.")
     ] = None
 
 
 class ClockEntryView(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened: `type` is that of the event that tells of it, where there is one."""
+    """Something that happened: `type` is the type of its event, if there is one."""
 
     number: int
     at: datetime
@@ -72,7 +72,7 @@ class ClockEntryQuery(PageQuery):
 
     advance: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Only those of this advance, by its number."),
+        Meta(description="Only entries of the advance with this number."),
     ] = None
 
 

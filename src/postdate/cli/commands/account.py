@@ -23,9 +23,9 @@ accounts = Noun(account_app, "/accounts", "account_id")
 accounts.get("Show balance, held and available.")
 accounts.list_all("List accounts.")
 accounts.list_of_one("entries", "Show the statement, newest first.")
-accounts.act("freeze", "Let no money leave or reach an account.")
-accounts.act("unfreeze", "Let an account go on.")
-accounts.delete("Close an account that is empty, for ever.", "close", "closed")
+accounts.act("freeze", "Freeze an account: refuse payments from and to it.")
+accounts.act("unfreeze", "Unfreeze an account.")
+accounts.delete("Close an empty account forever.", "close", "closed")
 
 
 @account_app.command(name="create")
@@ -36,10 +36,10 @@ def account_create(
     max_amount: int | None = None,
     note: str | None = None,
     currency: Annotated[
-        str | None, Parameter(help="Of its amounts, in minor units: EUR, USD … It never changes.")
+        str | None, Parameter(help="Its currency, such as EUR or USD; it never changes.")
     ] = None,
 ) -> None:
-    """Create an account; without an id one is made up."""
+    """Create an account; without an id, one is assigned."""
     body = without_none(
         account_id=account_id, floor=floor, max_amount=max_amount, note=note, currency=currency
     )
@@ -63,19 +63,19 @@ def account_adjust(
 
 @account_app.command(name="repair")
 def account_repair(account_id: str, *, request: str | None = None, approve: bool = False) -> None:
-    """Put balance, held and version back to what entries and open payments say.
+    """Reset balance, held and version to what entries and open payments say.
 
-    Without an option nothing is written. One person asks, and another one approves with a key of
-    their own (POSTDATE_API_KEY). Goes straight to the database.
+    Without an option nothing is written. One person requests the repair, and another approves it
+    with their own key (POSTDATE_API_KEY). Connects directly to the database.
 
     Parameters
     ----------
     account_id
-        The account, of the tenant of the key.
+        An account of the key's tenant.
     request
-        Ask for the repair, with the reason.
+        Request the repair, with the reason.
     approve
-        Make the repair that another person has asked for within a day.
+        Approve the repair that another person has requested within the last day.
 
     """
 
@@ -91,7 +91,7 @@ def account_repair(account_id: str, *, request: str | None = None, approve: bool
         return await repairs.look(actor, account_id)
 
     if approve and request is not None:
-        raise refuse(Code.INVALID_FIELD, "Ask for it or approve it, not both.", "approve")
+        raise refuse(Code.INVALID_FIELD, "Give either --request or --approve, not both.", "approve")
     found = with_database(run)
     done = "repaired" if approve else "requested" if request is not None else "dry run"
     answer = {
@@ -111,12 +111,12 @@ def account_change(
     *,
     floor: Annotated[
         int | Nothing | None,
-        Parameter(allow_leading_hyphen=True, help="How low it may go; none for no floor."),
+        Parameter(allow_leading_hyphen=True, help="Minimum available amount; none for no floor."),
     ] = None,
     max_amount: WholeOrNone = None,
     note: str | None = None,
 ) -> None:
-    """Change the terms of an account; what is not given stays."""
+    """Change the terms of an account; omitted options stay as they are."""
     body = changed(
         floor=limit_of(floor),
         max_amount=limit_of(max_amount),

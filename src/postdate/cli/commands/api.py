@@ -1,4 +1,4 @@
-"""`postdate api`: any operation of the API by its name, for what has no command of its own."""
+"""`postdate api`: call any operation of the API by its name, even without its own command."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""`postdate audit`: who did what to which thing, from where, by which key."""
+"""`postdate audit`: who changed what, from which address and with which key."""
 
 from uuid import UUID
 
@@ -9,7 +9,7 @@ from postdate.views.audit import AuditEntry, AuditViews
 
 
 def audit(*, tenant: str | None = None, after: int = 0, subject: UUID | None = None) -> None:
-    """List decisions of a tenant, or of the operator for all tenants, in their order.
+    """List the audit of a tenant, or of what the operator set for all tenants, in order.
 
     Parameters
     ----------

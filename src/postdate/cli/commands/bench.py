@@ -25,7 +25,7 @@ Only = Annotated[
 ]
 
 bench_app = cyclopts.App(
-    name="bench", help="Measure postdate against its promises, on a PostgreSQL of its own."
+    name="bench", help="Measure postdate against its promises, on a separate PostgreSQL."
 )
 
 
@@ -53,7 +53,7 @@ def everything(
     pgledger: Path | None = None,
     page: Path | None = None,
 ) -> None:
-    """Measure postdate against its promises, on a PostgreSQL of its own.
+    """Measure postdate against its promises, on a separate PostgreSQL.
 
     Parameters
     ----------
@@ -62,15 +62,15 @@ def everything(
     quick
         Small numbers: shows that everything runs, not how fast.
     scale
-        So much of the items of each arm: 0.2 takes about twelve minutes on two quiet cores.
+        Fraction of each arm's items: 0.2 takes about twelve minutes on two idle cores.
     rounds
-        How often each side of a comparison takes its turn (3).
+        How often each side of a comparison runs (3).
     pending
-        Timers of the far future beside which claims and settling are measured (10,000,000).
+        Number of timers in the far future while claims and settlement are measured (10,000,000).
     pgledger
-        A checkout of pgledger, to be measured too.
+        A checkout of pgledger, to measure it too.
     page
-        Write the figures as a Markdown page to this file, with charts beside it; anew after each
+        Write the figures as a Markdown page to this file, with charts beside it; again after each
         suite, so that what was measured is kept whatever comes.
 
     """

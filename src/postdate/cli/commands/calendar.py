@@ -1,4 +1,4 @@
-"""`postdate calendar`: business calendars, by which schedules roll their dates."""
+"""`postdate calendar`: business calendars, which schedules use to roll dates."""
 
 from typing import Annotated
 
@@ -24,6 +24,6 @@ Weekend = Annotated[
 
 @calendar_app.command(name="put")
 def calendar_put(name: str, *, holidays: Holidays, weekend: Weekend = None) -> None:
-    """Create a calendar, or put other days in the place of its own."""
+    """Create a calendar, or replace its days."""
     body = without_none(name=name, holidays=holidays, weekend=weekend)
     show(call("POST", "/calendars", body))

@@ -1,4 +1,4 @@
-"""`postdate chaos`: break it on purpose, on processes and a database of its own."""
+"""`postdate chaos`: break Postdate on purpose, on separate processes and a separate database."""
 
 import random
 import sys
@@ -30,20 +30,20 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
     out: Path | None = None,
     judge: Path | None = None,
 ) -> None:
-    """Run mixed life under faults, check every invariant, and write a report; exit 7 if one broke.
+    """Run a mixed workload under faults and check every invariant; exit 7 if one broke.
 
     Parameters
     ----------
     seed
-        What the run is drawn from; the same seed gives the same operations and faults.
+        Seed of the run; the same seed gives the same operations and faults.
     seconds
-        How long the life and its faults last; calming down and checking come on top.
+        How long the workload and its faults last; recovery and checking are extra.
     rate
-        Operations begun in a second.
+        Operations started per second.
     bulk
-        Payments sent in batches in a second, and as many jobs, by a crowd of further tenants.
+        Payments per second sent in batches, and as many jobs, by many additional tenants.
     pause
-        Mean seconds from the end of a fault to the beginning of the next.
+        Mean seconds between two faults.
     apis
         Processes of the role api.
     workers
@@ -58,7 +58,7 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
     out
         Empty or new directory for history, logs and reports; a temporary one if absent.
     judge
-        Run nothing: check what an earlier run has left in this directory once more.
+        Run nothing: check again what an earlier run has left in this directory.
 
     """
     import uvloop
@@ -71,7 +71,7 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
     log.configure("error", "console")
     wanted = tuple(name for name in fault or FAULTS if name != "none")
     if unknown := sorted(set(wanted) - set(FAULTS)):
-        raise StartError(f"{unknown[0]} is no fault: known are {', '.join(FAULTS)} and none")
+        raise StartError(f"{unknown[0]} is not a fault: known are {', '.join(FAULTS)} and none")
     plan = ChaosPlan(
         seed=random.randrange(10**6) if seed is None else seed, seconds=seconds, rate=rate,
         bulk=bulk, pause_seconds=pause, apis=apis, workers=workers, settlers=settlers,

@@ -12,19 +12,19 @@ from postdate.cli.remote import Limit, call, print_page, without_none
 clock_app = cyclopts.App(name="clock", help="Show and advance the clock of a tenant in test mode.")
 
 By = Annotated[str | None, Parameter(help="A duration: 90s, 15m, 12h, 30d, 2w or 1d12h.")]
-To = Annotated[str | None, Parameter(help="An instant, not before what the clock shows.")]
-Number = Annotated[int | None, Parameter(help="Only those of this advance.")]
+To = Annotated[str | None, Parameter(help="An instant, not before the clock's current time.")]
+Number = Annotated[int | None, Parameter(help="Only entries of this advance.")]
 
 
 @clock_app.command(name="show")
 def clock_show() -> None:
-    """Show what the test clock shows."""
+    """Show the time of the test clock."""
     show(call("GET", "/test-clock"))
 
 
 @clock_app.command(name="advance")
 def clock_advance(by: By = None, *, to: To = None) -> None:
-    """Advance the test clock and run what comes due; without a word, continue what broke off."""
+    """Advance the test clock and run what comes due; without options, continue an advance."""
     body = without_none(by=by, to=to)
     entries: list[Any] = []
     while True:

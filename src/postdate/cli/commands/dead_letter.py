@@ -1,4 +1,4 @@
-"""`postdate dead-letter`: what failed for good: list, show, redrive, purge."""
+"""`postdate dead-letter`: list, show, redrive and purge permanently failed jobs."""
 
 import sys
 from dataclasses import asdict, dataclass
@@ -23,7 +23,7 @@ from postdate.cli.remote import (
 )
 
 dead_letter_app = cyclopts.App(
-    name="dead-letter", help="List, redrive and purge what failed for good."
+    name="dead-letter", help="List, redrive and purge permanently failed jobs."
 )
 Noun(dead_letter_app, "/dead-letters", "job_id").get("Show a failed job with every attempt at it.")
 
@@ -37,14 +37,14 @@ class FailedJobOptions:
     schedule_id: ScheduleId | None = None
     due_after: Annotated[str | None, Parameter(help="Due after this instant.")] = None
     due_before: Annotated[str | None, Parameter(help="Due before this instant.")] = None
-    code: Annotated[str | None, Parameter(help="Failed for this reason, such as http_500.")] = None
+    code: Annotated[str | None, Parameter(help="Failed with this code, such as http_500.")] = None
 
 
 @dead_letter_app.command(name="list")
 def dead_letter_list(
     *, which: FailedJobOptions | None = None, payments: bool = False, limit: Limit = 20
 ) -> None:
-    """List jobs that failed for good, or (--payments) payments that wait for a person."""
+    """List permanently failed jobs, or (--payments) payments that wait for a person."""
     kind = "payment" if payments else "job"
     wanted = {**_wanted(which), "type": kind, "limit": limit}
     print_page("/dead-letters", f"{kind}s", **wanted)
@@ -52,19 +52,19 @@ def dead_letter_list(
 
 @dead_letter_app.command(name="redrive")
 def dead_letter_redrive(
-    *job_ids: Annotated[str, Parameter(help="Which ones; without ids, all that the filter finds.")],
+    *job_ids: Annotated[
+        str, Parameter(help="Ids of the jobs; without ids, all that match the filter.")
+    ],
     which: FailedJobOptions | None = None,
     per_second: Annotated[
         float | None,
-        Parameter(
-            help="Spread them, so that a destination that has just recovered is not overrun."
-        ),
+        Parameter(help="Redrive this many a second, so that the destination is not overloaded."),
     ] = None,
     reason: Reason = None,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Try failed jobs again, as new jobs that remember where they came from."""
+    """Redrive failed jobs: create new jobs that name the failed ones as their origin."""
     body = _chosen(job_ids, which) | without_none(per_second=per_second, reason=reason)
     path = "/dead-letters/redrive"
     if dry_run or not job_ids:
@@ -87,14 +87,14 @@ def dead_letter_purge(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Remove failed jobs with all that belongs to them, for ever; it asks first."""
+    """Remove failed jobs and their history permanently, after confirmation."""
     body = _chosen(job_ids, which) | without_none(reason=reason)
     path = "/dead-letters/purge"
     report = _pages(path, {**body, "dry_run": True}, "counting", "purged")
     if dry_run or not report["purged"]:
         show({"purged": report["purged"]})
         return
-    confirm(f"purge {report['purged']:,} jobs for ever", yes=yes)
+    confirm(f"purge {report['purged']:,} jobs permanently", yes=yes)
     report = _pages(path, body, "purging", "purged")
     show({"purged": report["purged"]})
 
@@ -106,12 +106,12 @@ def _wanted(which: FailedJobOptions | None) -> dict[str, Any]:
 def _chosen(job_ids: tuple[str, ...], which: FailedJobOptions | None) -> dict[str, Any]:
     wanted = _wanted(which)
     if bool(job_ids) == bool(wanted):
-        raise UsageError("name the jobs, or say which: --lane, --schedule-id, --due-after, …")
+        raise UsageError("give ids of jobs, or a filter: --lane, --schedule-id, --due-after, …")
     return {"job_ids": list(job_ids)} if job_ids else {"filter": wanted}
 
 
 def _pages(path: str, body: dict[str, Any], label: str, counted: str) -> dict[str, Any]:
-    """Call again and again until a filter has come to its end."""
+    """Repeat a call with its cursor until the filter is exhausted."""
     count, outcomes, cursor = 0, [], None
     with progress(label, None) as step:
         while True:

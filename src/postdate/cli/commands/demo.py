@@ -1,4 +1,4 @@
-"""`postdate demo`: fill a tenant with believable life."""
+"""`postdate demo`: fill a tenant with realistic demo data."""
 
 import time
 from typing import Annotated, Final
@@ -20,14 +20,14 @@ def demo(
     again: Annotated[
         bool, Parameter(negative=(), help="Fill a tenant that already has accounts or work.")
     ] = False,
-    minutes: Annotated[float, Parameter(help="Keep paying and working for so long.")] = 0,
+    minutes: Annotated[float, Parameter(help="Keep creating activity for this long.")] = 0,
 ) -> None:
-    """Fill a tenant with accounts, payments, schedules, jobs and failures, to look at."""
+    """Fill a tenant with demo accounts, payments, schedules, jobs and failures."""
     with connected(retries=2) as client:
         if not again and (found := _life(client)):
             tenant = client.keys.whoami().tenant
             raise UsageError(
-                f"the tenant {tenant} already has {found}: take another one, or say --again"
+                f"the tenant {tenant} already has {found}: use another tenant, or pass --again"
             )
         life = DemoLife(client)
         made = life.fill()
@@ -41,7 +41,7 @@ def demo(
 
 
 def _life(client: Client) -> str | None:
-    """Return what a tenant has that a demonstration would mix with."""
+    """Return the kinds of data a tenant already has."""
     if client.accounts.list_page(limit=1).accounts:
         return "accounts"
     if client.jobs.list_page(limit=1).jobs:

@@ -1,4 +1,4 @@
-"""What ties the command to the rest of the desk: `open` in a browser, completion in the shell."""
+"""Desktop integration: `open` in a browser, completion in the shell."""
 
 import sys
 import webbrowser
@@ -14,7 +14,7 @@ Shell = Literal["bash", "zsh", "fish"]
 
 
 def open_page(thing: str) -> None:
-    """Open a thing in the console; in a pipe only print its address.
+    """Open an object in the console; in a pipe, only print its address.
 
     Parameters
     ----------
@@ -30,14 +30,14 @@ def open_page(thing: str) -> None:
 
 
 def completion(shell: Shell, *, install: Annotated[bool, Parameter(negative=())] = False) -> None:
-    """Print the script by which a shell completes commands, lanes, schedules and destinations.
+    """Print a completion script for commands, lanes, schedules and destinations.
 
     Parameters
     ----------
     shell
         Which shell.
     install
-        Put it where the shell finds it instead.
+        Install the script instead of printing it.
 
     """
     from postdate.cli.main import app, load_all

@@ -17,20 +17,22 @@ from postdate.cli.remote import (
 )
 
 destination_app = cyclopts.App(
-    name="destination", help="Create, change, try, disable and delete destinations."
+    name="destination", help="Create, change, test, disable and delete destinations."
 )
 destinations = Noun(destination_app, "/destinations", "name", DestinationName)
 destinations.list_all("List the destinations.")
 destinations.get("Show a destination.")
 destinations.delete("Delete a destination that no open job needs.")
-destinations.act("test", "Send a test call, and show how it was answered.")
-destinations.act("disable", "Call a destination no more; its jobs wait.", reason="reason")
-destinations.act("enable", "Call a destination again.")
+destinations.act("test", "Send a test call and show the answer.")
+destinations.act(
+    "disable", "Disable a destination: its jobs fail until it is enabled.", reason="reason"
+)
+destinations.act("enable", "Enable a destination.")
 
 
 @destination_app.command(name="create")
 def destination_create(body: str) -> None:
-    """Create a destination from the JSON that `POST /destinations` takes; a secret is shown now."""
+    """Create a destination from the JSON of `POST /destinations`; its secret is shown only now."""
     show(call("POST", "/destinations", parse(body)))
 
 
@@ -42,7 +44,7 @@ def destination_change(
     max_running: WholeOrNone = None,
     rate_per_second: DecimalOrNone = None,
 ) -> None:
-    """Change the address or the limits of a destination; what is not given stays."""
+    """Change the address or limits of a destination; omitted options stay as they are."""
     body = changed(
         url=UNSET if url is None else url,
         max_running=limit_of(max_running),
@@ -53,6 +55,6 @@ def destination_change(
 
 @destination_app.command(name="rotate-secret")
 def destination_rotate(name: DestinationName, *, overlap_seconds: float | None = None) -> None:
-    """Give a webhook another secret, shown now; both sign for a while."""
+    """Rotate a webhook's secret; it is shown only now, and both sign until the overlap ends."""
     body = without_none(overlap_seconds=overlap_seconds)
     show(call("POST", item_path("/destinations", name, "rotate-secret"), body))

@@ -50,9 +50,9 @@ def events_tail(
     types: Types = None,
     subject: Subject = None,
     after: After = "now",
-    count: Annotated[int | None, Parameter(help="Leave after so many.")] = None,
+    count: Annotated[int | None, Parameter(help="Stop after this many events.")] = None,
 ) -> None:
-    """Print events as they come, until it is stopped; in a pipe as JSON lines."""
+    """Print events as they come, until interrupted; in a pipe as JSON lines."""
     left = count
     while left is None or left > 0:
         limit = PAGE if left is None else min(PAGE, left)

@@ -1,4 +1,4 @@
-"""`postdate history`: list, detach, drop and mend weeks."""
+"""`postdate history`: list, detach, drop and repair weeks of history."""
 
 from collections.abc import Awaitable
 from typing import Annotated, Any, Final, TypeVar
@@ -17,9 +17,9 @@ from postdate.store.operate.partition import Strays
 LAST_YEAR: Final = 9999
 
 T = TypeVar("T")
-DryRun = Annotated[bool, cyclopts.Parameter(negative=(), help="Only say what would be done.")]
+DryRun = Annotated[bool, cyclopts.Parameter(negative=(), help="Only show what would be done.")]
 
-history_app = cyclopts.App(name="history", help="List, detach, drop and mend weeks of history.")
+history_app = cyclopts.App(name="history", help="List, detach, drop and repair weeks of history.")
 
 
 @history_app.command(name="list")
@@ -37,7 +37,7 @@ def history_detach(partition: str, *, money: bool = False) -> None:
     partition
         Its name, from `history list`.
     money
-        Needed for payments, entries and outcomes; their proofs then begin after this week.
+        Required for payments, entries and outcomes; their proofs then begin after this week.
 
     """
 
@@ -51,7 +51,7 @@ def history_detach(partition: str, *, money: bool = False) -> None:
 
 @history_app.command(name="drop")
 def history_drop(partition: str) -> None:
-    """Drop a detached week for ever."""
+    """Drop a detached week permanently."""
 
     async def run(database: Database) -> None:
         async with database.write() as connection:

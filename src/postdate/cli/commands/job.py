@@ -1,4 +1,4 @@
-"""`postdate job`: register, show, change and wait for jobs, one or many of them."""
+"""`postdate job`: create, show, change and wait for jobs, one or many."""
 
 import sys
 from dataclasses import asdict, dataclass
@@ -29,7 +29,7 @@ from postdate.cli.remote import (
     without_none,
 )
 
-job_app = cyclopts.App(name="job", help="Register, show, change and wait for jobs.")
+job_app = cyclopts.App(name="job", help="Create, show, change and wait for jobs.")
 jobs = Noun(job_app, "/jobs", "job_id")
 jobs.get("Show a job.")
 jobs.list_of_one("attempts", "List the attempts at a job.", paged=False)
@@ -80,7 +80,7 @@ class TimingOptions:
     delay_seconds: Annotated[float | None, Parameter(help="When it is due, from now.")] = None
     spread_seconds: Annotated[int | None, Parameter(help="Spread jobs of one instant.")] = None
     timeout_seconds: Annotated[float | None, Parameter(help="How long one attempt takes.")] = None
-    expires_at: Annotated[str | None, Parameter(help="Not begun by then, it is dropped.")] = None
+    expires_at: Annotated[str | None, Parameter(help="Do not start it after this.")] = None
 
     def body(self) -> dict[str, Any]:
         """Return the fields of the request."""
@@ -102,7 +102,7 @@ def job_create(
     tries: RetryOptions = USUAL,
     idempotency_key: Key = None,
 ) -> None:
-    """Register a job: a webhook, a message on a queue, else work for the workers of a lane."""
+    """Create a job: a webhook, a message on a queue, or else work for the workers of a lane."""
     body = without_none(destination=target.body(), lane=lane, retry=tries.body())
     body |= when.body() | content.body()
     show(call("POST", "/jobs", body, idempotency_key=idempotency_key))
@@ -110,7 +110,7 @@ def job_create(
 
 @job_app.command(name="change")
 def job_change(job_id: str, body: str) -> None:
-    """Change a job that has not begun, by the JSON that `PATCH /jobs/{job_id}` takes."""
+    """Change a job that has not started, with the JSON of `PATCH /jobs/{job_id}`."""
     show(call("PATCH", item_path("/jobs", job_id), parse(body)))
 
 
@@ -132,7 +132,7 @@ def job_list(
 
 @job_app.command(name="resolve")
 def job_resolve(job_id: str, outcome: Resolution) -> None:
-    """Say what became of a job in doubt."""
+    """Resolve a job whose status is UNKNOWN."""
     path = item_path("/jobs", job_id, "resolve")
     show(call("POST", path, {"outcome": outcome}))
 
@@ -150,7 +150,7 @@ def job_wait(
 
 @job_app.command(name="reschedule")
 def job_reschedule(job_id: str, *, to: NewTimeOptions = NOWHERE) -> None:
-    """Give a job that has not begun another instant."""
+    """Reschedule a job that has not started."""
     show(call("PATCH", item_path("/jobs", job_id), to.body()))
 
 
@@ -162,7 +162,7 @@ def job_cancel_many(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Cancel all jobs that a filter finds; it says first how many those are."""
+    """Cancel all jobs that match a filter, after confirming their number."""
     body = without_none(filter=_filter(which), reason=reason)
     _change_by_filter("/jobs/bulk/cancel", "cancel", body, dry_run=dry_run, yes=yes)
 
@@ -172,14 +172,14 @@ def job_reschedule_many(
     *,
     which: OpenJobOptions | None = None,
     to: NewTimeOptions = NOWHERE,
-    spread_seconds: Annotated[int | None, Parameter(help="Spread them over so long.")] = None,
+    spread_seconds: Annotated[int | None, Parameter(help="Spread them over this time.")] = None,
     reason: Reason = None,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Give all jobs that a filter finds another instant, outside of the filter's own range.
+    """Reschedule all jobs that match a filter to an instant outside the filter's range.
 
-    It says first how many those are.
+    Asks for confirmation of their number first.
     """
     instant = to.body() | without_none(spread_seconds=spread_seconds)
     body = without_none(filter=_filter(which), to=instant, reason=reason)
@@ -189,14 +189,14 @@ def job_reschedule_many(
 def _filter(which: OpenJobOptions | None) -> dict[str, Any]:
     wanted = without_none(**asdict(which)) if which else {}
     if not wanted:
-        raise UsageError("say which jobs: --lane, --status, --schedule-id, --due-after, …")
+        raise UsageError("give a filter: --lane, --status, --schedule-id, --due-after, …")
     return wanted
 
 
 def _change_by_filter(
     path: str, verb: str, body: dict[str, Any], *, dry_run: bool, yes: bool
 ) -> None:
-    """Count first, ask, then change as many at a time as one call does."""
+    """Count the jobs, ask for confirmation, then change them call by call."""
     found = call("POST", path, {**body, "dry_run": True})
     count = sum(found["matched"].values())
     if dry_run or not count:

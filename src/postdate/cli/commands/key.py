@@ -20,13 +20,13 @@ key_app = cyclopts.App(name="key", help="Issue, list, rotate and revoke API keys
 def key_create(
     *,
     tenant: Annotated[str, Parameter(help="The tenant it belongs to.")] = "default",
-    scope: Annotated[list[str], Parameter(help="What it may do; may be given several times.")],
+    scope: Annotated[list[str], Parameter(help="What the key may do; may be repeated.")],
     note: Annotated[str, Parameter(help="What it is for.")] = "",
     account: Annotated[list[str] | None, Parameter(help="Limit it to these accounts.")] = None,
     max_amount: Annotated[int | None, Parameter(help="Limit the amount of one payment.")] = None,
     expires_at: Annotated[datetime | None, Parameter(help="When it ends.")] = None,
 ) -> None:
-    """Issue a key; it is shown only now."""
+    """Create a key; it is shown only now."""
     limits = KeyLimits(accounts=account, max_amount=max_amount, expires_at=expires_at)
     issued = with_database(
         lambda database: Tenants(database).issue(tenant, scope, note=note, limits=limits)
@@ -48,14 +48,14 @@ def key_list(*, tenant: str = "default") -> None:
 
 @key_app.command(name="revoke")
 def key_revoke(key_id: UUID, *, tenant: str = "default") -> None:
-    """End a key; every node notices within five seconds."""
+    """Revoke a key; every node notices within five seconds."""
     at = with_database(lambda database: Tenants(database).revoke(tenant, key_id))
     show({"key_id": str(key_id), "revoked_at": at})
 
 
 @key_app.command(name="rotate")
 def key_rotate(key_id: UUID, *, tenant: str = "default", overlap_seconds: float = 86400.0) -> None:
-    """Put a new key, shown only now, in the place of one that ends after the overlap."""
+    """Rotate a key: create its successor, shown only now; the old key ends after the overlap."""
     issued = with_database(
         lambda database: Tenants(database).rotate(tenant, key_id, overlap_seconds)
     )

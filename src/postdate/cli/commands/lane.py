@@ -12,22 +12,22 @@ from postdate.cli.remote import Lane, call, changed, item_path, limit_of
 
 lane_app = cyclopts.App(name="lane", help="List, show, change, pause and resume lanes.")
 lanes = Noun(lane_app, "/lanes", "lane", Lane)
-lanes.list_all("List the lanes and what waits in them.")
+lanes.list_all("List the lanes.")
 lanes.get("Show a lane.")
-lanes.act("pause", "Let nothing of a lane start; what runs goes on.", reason="note")
-lanes.act("resume", "Let a lane go on.")
+lanes.act("pause", "Pause a lane: running jobs continue, no other job starts.", reason="note")
+lanes.act("resume", "Resume a paused lane.")
 
 
 @lane_app.command(name="change")
 def lane_change(
     lane: Lane,
     *,
-    weight: Annotated[int | None, Parameter(help="Its share beside others.")] = None,
-    width: Annotated[int | None, Parameter(help="Buckets it uses; only grows.")] = None,
+    weight: Annotated[int | None, Parameter(help="Its share relative to others.")] = None,
+    width: Annotated[int | None, Parameter(help="Number of buckets; can only grow.")] = None,
     max_running: WholeOrNone = None,
     rate_per_second: DecimalOrNone = None,
 ) -> None:
-    """Change the share and the limits of a lane; what is not given stays."""
+    """Change the weight and limits of a lane; omitted options stay as they are."""
     body = changed(
         weight=limit_of(weight),
         width=limit_of(width),

@@ -15,7 +15,7 @@ node_app = cyclopts.App(name="node", help="List the processes of the cluster.")
 
 @node_app.command(name="list")
 def node_list() -> None:
-    """List the nodes that have not signed off; one that is not live fell silent."""
+    """List the nodes that have not signed off; one that is not live has stopped reporting."""
 
     async def run(database: Database) -> list[dict[str, Any]]:
         async with database.connection() as connection:

@@ -17,8 +17,8 @@ payments.get("Show a payment.")
 payments.act(
     "cancel", "Cancel a payment that is not yet settled; its hold is released.", method="DELETE"
 )
-payments.list_of_one("events", "List what happened to a payment, in order.")
-payments.list_of_one("executions", "List every execution of a payment, in order.", paged=False)
+payments.list_of_one("events", "List the events of a payment, in order.")
+payments.list_of_one("executions", "List the executions of a payment, in order.", paged=False)
 payments.act("receipt", "Get the signed receipt of a payment that has ended.", method="GET")
 payments.act("approve", "Approve a payment that somebody else requested.", reason="note")
 payments.act(
@@ -33,13 +33,15 @@ def payment_schedule(  # noqa: PLR0913 - one option for each field
     amount: Annotated[int, Parameter(help="How much, in the smallest unit.")],
     *,
     delay_seconds: Annotated[int | None, Parameter(help="When it is due, from now.")] = None,
-    scheduled_time: Annotated[str | None, Parameter(help="Due then; RFC 3339.")] = None,
-    funding: Annotated[Funding | None, Parameter(help="Hold it now, or look then.")] = None,
-    retry_until: Annotated[str | None, Parameter(help="While the money is not there.")] = None,
+    scheduled_time: Annotated[str | None, Parameter(help="When it is due; RFC 3339.")] = None,
+    funding: Annotated[
+        Funding | None, Parameter(help="Hold the amount now, or take it when due.")
+    ] = None,
+    retry_until: Annotated[str | None, Parameter(help="How long to retry without funds.")] = None,
     description: Annotated[str | None, Parameter(help="What it is for.")] = None,
     idempotency_key: Key = None,
 ) -> None:
-    """Schedule a payment; the amount is held at once."""
+    """Schedule a payment; the amount is held immediately."""
     body = without_none(
         from_account_id=from_account,
         to_account_id=to_account,
@@ -76,7 +78,7 @@ def payment_list(
 def payment_reschedule(
     payment_id: str, *, scheduled_time: str | None = None, delay_seconds: int | None = None
 ) -> None:
-    """Give an open payment another instant; one that waits for a person is tried again then."""
+    """Reschedule an open payment; one that waits for a person is retried then."""
     body = _when(scheduled_time, delay_seconds)
     show(call("PATCH", item_path("/payments", payment_id), body))
 
@@ -94,5 +96,5 @@ def payment_wait(
 
 @payment_app.command(name="approvals")
 def payment_approvals(*, limit: Limit = 20) -> None:
-    """List the payments that wait for a second person, the oldest first."""
+    """List the payments that wait for approval, the oldest first."""
     print_page("/approvals", "payments", limit=limit)

@@ -1,4 +1,4 @@
-"""`postdate prove`, `postdate reconcile`: what the books say about themselves."""
+"""`postdate prove` and `postdate reconcile`: check the books."""
 
 import sys
 import time
@@ -78,7 +78,7 @@ def reconcile(*, tenant: str | None = None) -> None:
 
 
 async def record_check(database: Database, name: str, seconds: float, findings: int) -> None:
-    """Note a check of everything where metrics and alerts find it."""
+    """Store the result of a full check, for metrics and alerts."""
     async with database.write() as connection:
         await vital.audited(connection, name, seconds, findings)
 

@@ -21,7 +21,9 @@ from postdate.store.secret.receipt_key import ReceiptKeys
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """The largest payloads and seals make a receipt of a few of them."""
 
-receipt_app = cyclopts.App(name="receipt", help="Check receipts, and keep the keys that sign them.")
+receipt_app = cyclopts.App(
+    name="receipt", help="Verify receipts, and manage the keys that sign them."
+)
 
 
 @receipt_app.command
@@ -56,7 +58,7 @@ def receipt_keys() -> None:
 
 @receipt_app.command(name="rotate-key")
 def rotate_key() -> None:
-    """Make a new key, which signs from now on; receipts of the old ones stay valid."""
+    """Create a new signing key; receipts signed by the old ones stay valid."""
     keys = keyring.load(load())
 
     async def run(database: Database) -> str:
@@ -77,7 +79,7 @@ def _read(file: Path) -> bytes:
 
 
 def _trusted(file: Path) -> set[str]:
-    """Read the ids of keys; each is that of its key, or the file was changed."""
+    """Read the ids of the trusted keys; refuse a file in which an id does not match its key."""
     from postdate.model.event.receipt import key_id_of
 
     try:
@@ -85,7 +87,7 @@ def _trusted(file: Path) -> set[str]:
         listed = found["keys"] if isinstance(found, dict) else found
         ids = {each["key_id"]: bytes.fromhex(each["public_key"]) for each in listed}
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
-        raise StartError(f"{file} is no list of keys: {error}") from error
+        raise StartError(f"{file} is not a list of keys: {error}") from error
     if any(key_id_of(public) != key_id for key_id, public in ids.items()):
         raise StartError(f"{file} was changed: a key in it does not match its id")
     return set(ids)

@@ -1,4 +1,4 @@
-"""`postdate relay`: send what an outbox in another database holds."""
+"""`postdate relay`: send the rows of an outbox in another database."""
 
 import sqlite3
 import time
@@ -21,18 +21,20 @@ def relay(
         str,
         Parameter(
             name="--from",
-            help="sqlite:///FILE, or any address that SQLAlchemy knows, where it is installed.",
+            help="sqlite:///FILE, or any SQLAlchemy URL if SQLAlchemy is installed.",
         ),
     ],
     table: str = "postdate_outbox",
     source: Annotated[
         str | None,
-        Parameter(help="Tells this outbox from others of the tenant: part of every key."),
+        Parameter(help="Name of this outbox, unique in the tenant; part of every key."),
     ] = None,
-    once: Annotated[bool, Parameter(negative=(), help="Send what is there now, and end.")] = False,
-    pause_seconds: Annotated[float, Parameter(help="Between two looks that find nothing.")] = 1.0,
+    once: Annotated[
+        bool, Parameter(negative=(), help="Send the rows that are there now, then exit.")
+    ] = False,
+    pause_seconds: Annotated[float, Parameter(help="Delay after a look that finds nothing.")] = 1.0,
 ) -> None:
-    """Send the rows of an outbox over HTTP, each under a key of its own, and mark them."""
+    """Send the rows of an outbox over HTTP, each with its own idempotency key, and mark them."""
     connection, paramstyle = _open(from_)
     sent, failures = 0, 0
     with connected(retries=2) as client:

@@ -35,7 +35,7 @@ restore_app = cyclopts.App(
 
 
 class QuarantineCount(msgspec.Struct, frozen=True, kw_only=True):
-    """What waits, and since when; counts are exact up to 10,000 a bucket."""
+    """What is held back, and since when; counts are exact up to 10,000 a bucket."""
 
     quarantine: str | None
     jobs: int = 0
@@ -50,7 +50,7 @@ def quarantine(*, until: datetime | None = None) -> None:
     Parameters
     ----------
     until
-        Hold back what was due up to then instead.
+        Hold back what was due up to this instant instead.
 
     """
     show(_with_any_database(lambda database: hold(database, until)))
@@ -58,13 +58,13 @@ def quarantine(*, until: datetime | None = None) -> None:
 
 @restore_app.command(name="status")
 def status() -> None:
-    """Say what is held back."""
+    """Show what is held back."""
     show(_with_any_database(held))
 
 
 @restore_app.command(name="resume")
 def resume() -> None:
-    """Let everything that is held back run: somebody has compared it with what really happened."""
+    """Release everything that is held back, after somebody has checked what really happened."""
     show(_with_any_database(release))
 
 
@@ -79,7 +79,7 @@ async def hold(database: Database, until: datetime | None = None) -> QuarantineC
 
 
 async def release(database: Database) -> QuarantineCount:
-    """Clear it; give what was held back until now."""
+    """Clear the quarantine; return what was held back."""
     before = await held(database)
     try:
         await SettingChanges(database).clear(0, QUARANTINE)
@@ -109,7 +109,7 @@ _ALL: Final = range(BUCKETS)
 
 
 def _with_any_database(act: Callable[[Database], Awaitable[T]]) -> T:
-    """Act on the database that runs, or start our own for as long as it takes."""
+    """Use the running database, or start the embedded one for the duration of the command."""
 
     async def run() -> Any:
         address = await database_address.running(settings)

@@ -28,10 +28,12 @@ schedule_app = cyclopts.App(
 )
 schedules = Noun(schedule_app, "/schedules", "schedule_id", ScheduleId)
 schedules.get("Show a schedule with all of its policies.")
-schedules.list_of_one("occurrences", "List what became of each occurrence, the newest first.")
-schedules.act("pause", "Skip the occurrences that come until it is resumed.", reason="note")
-schedules.act("resume", "End a pause, or try again what was set aside.")
-schedules.delete("End a schedule; the jobs and payments it has made go on.")
+schedules.list_of_one(
+    "occurrences", "List the book: the result of each occurrence, the newest first."
+)
+schedules.act("pause", "Pause a schedule: skip its occurrences until it is resumed.", reason="note")
+schedules.act("resume", "Resume a schedule that is paused or set aside.")
+schedules.delete("Delete a schedule; jobs and payments that it created continue.")
 
 
 NO_RULE: Final = RuleOptions()
@@ -43,7 +45,9 @@ Name = Annotated[str | None, Parameter(help="What you call it.")]
 
 @schedule_app.command(name="create")
 def create(  # noqa: PLR0913 - groups of options, one for each part
-    body: Annotated[str | None, Parameter(help="All of it, or the rest, as JSON.")] = None,
+    body: Annotated[
+        str | None, Parameter(help="The whole body, or the rest of it, as JSON.")
+    ] = None,
     *,
     name: Name = None,
     rule: RuleOptions = NO_RULE,
@@ -55,7 +59,7 @@ def create(  # noqa: PLR0913 - groups of options, one for each part
 ) -> None:
     """Create a schedule of jobs, or with --from-account of payments.
 
-    What has no option (dst, misfire, retry, …) is given in BODY, as `POST /schedules` takes it.
+    Fields without an option (dst, misfire, retry, …) go into BODY, as for `POST /schedules`.
     """
     asked = _body(body) | without_none(name=name) | rule.body()
     asked.setdefault("template", _template(pays, target, lane, content))
@@ -70,10 +74,10 @@ def change(
     name: Name = None,
     rule: RuleOptions = NO_RULE,
 ) -> None:
-    """Change a schedule; what is not given stays, another rule takes the place of the old one."""
+    """Change a schedule; omitted options stay as they are, a new rule replaces the old one."""
     asked = _body(body) | without_none(name=name) | rule.body()
     if not asked:
-        raise UsageError("say what is to be changed; --help lists it")
+        raise UsageError("give at least one option to change; see --help")
     show(call("PATCH", f"/schedules/{schedule_id}", asked))
 
 
@@ -113,7 +117,7 @@ def preview(
     body: Annotated[str | None, Parameter(help="What has no option, as JSON.")] = None,
     count: Annotated[int, Parameter(help="How many occurrences.")] = 10,
 ) -> None:
-    """Show the next occurrences, and warnings: of a schedule, or of a rule before it is created."""
+    """Preview the next occurrences and warnings of a schedule or of a new rule."""
     if schedule_id is not None:
         answer = call("GET", f"/schedules/{schedule_id}/preview?count={count}")
     else:
@@ -141,7 +145,7 @@ def backfill(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Run what a range of the past has not run; it says first how much that is."""
+    """Run the occurrences of a past range that have not run, after confirming their number."""
     path = f"/schedules/{schedule_id}/backfill"
     body = {"from": begin, "until": until}
     found = call("POST", path, {**body, "dry_run": True})

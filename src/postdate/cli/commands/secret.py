@@ -1,4 +1,4 @@
-"""Commands for the key that encrypts secrets: make one, and change over to it."""
+"""`postdate secret`: generate the key that encrypts secrets, and rotate to it."""
 
 import secrets
 
@@ -13,7 +13,7 @@ from postdate.store.connection.database import Database
 from postdate.store.secret import secret_rotation
 from postdate.store.secret.secret import KEY_BYTES, SecretError
 
-secret_app = cyclopts.App(name="secret", help="Make and change the key that encrypts secrets.")
+secret_app = cyclopts.App(name="secret", help="Generate and rotate the key that encrypts secrets.")
 
 
 @secret_app.command
@@ -24,7 +24,7 @@ def generate() -> None:
 
 @secret_app.command
 def rotate() -> None:
-    """Encrypt every secret anew with the first key; the others are then no longer needed."""
+    """Re-encrypt every secret with the first key; the others are then no longer needed."""
     keys = keyring.load(load())
 
     async def run(database: Database) -> int:

@@ -44,7 +44,7 @@ def setting_list(*, tenant: str | None = None) -> None:
 
 @setting_app.command(name="set")
 def setting_set(name: str, value: str, *, tenant: str | None = None) -> None:
-    """Set a value (a number, true, false, or a text) for a tenant or for all."""
+    """Set a value (a number, true, false or a string) for a tenant or for all."""
 
     async def run(database: Database) -> None:
         tenant_id = await tenant_number(database, tenant) if tenant else 0
@@ -56,7 +56,7 @@ def setting_set(name: str, value: str, *, tenant: str | None = None) -> None:
 
 @setting_app.command(name="clear")
 def setting_clear(name: str, *, tenant: str | None = None) -> None:
-    """Return to the default."""
+    """Clear a setting: return to the default."""
 
     async def run(database: Database) -> None:
         tenant_id = await tenant_number(database, tenant) if tenant else 0

@@ -1,4 +1,4 @@
-"""`postdate settlement`: stop settling payments on every node, and let it go on."""
+"""`postdate settlement`: stop and resume settlement on every node."""
 
 import cyclopts
 
@@ -11,9 +11,7 @@ from postdate.store.connection.database import Database
 from postdate.store.payment import settlement_clock as clock_store
 from postdate.store.tenant import setting as setting_store
 
-settlement_app = cyclopts.App(
-    name="settlement", help="Stop settling payments on every node, and let it go on."
-)
+settlement_app = cyclopts.App(name="settlement", help="Stop and resume settlement on every node.")
 
 
 @settlement_app.command(name="status")
@@ -25,9 +23,9 @@ def status() -> None:
 
 @settlement_app.command(name="stop")
 def stop(reason: str) -> None:
-    """Settle nothing more, on any node, until `resume`; holds and timers stay as they are."""
+    """Stop settlement on every node until `resume`; holds and timers stay as they are."""
     if not reason.strip():
-        raise refuse(Code.INVALID_FIELD, "Say why settlement stops.", "reason")
+        raise refuse(Code.INVALID_FIELD, "Give a reason.", "reason")
     with_database(
         lambda database: SettingChanges(database).put(0, STOPPED, reason, changed_by="cli")
     )
@@ -36,7 +34,7 @@ def stop(reason: str) -> None:
 
 @settlement_app.command(name="resume")
 def resume() -> None:
-    """Settle again; where the clock was the reason, this confirms the database's time."""
+    """Resume settlement; if the clock guard stopped it, this confirms the database's time."""
 
     async def run(database: Database) -> bool:
         async with database.connection() as connection:

@@ -1,4 +1,4 @@
-"""`postdate simulate`: how a fleet takes a spike, before it is bought."""
+"""`postdate simulate`: how a fleet would handle a spike."""
 
 from dataclasses import asdict, dataclass
 from typing import Annotated
@@ -15,20 +15,20 @@ from postdate.model.foresight.spike import Fleet, Spike, simulate_spike
 class FleetOptions:
     """What runs."""
 
-    process_per_second: Annotated[float, Parameter(help="What one process does alone.")]
-    database_per_second: Annotated[float, Parameter(help="What the database does for all.")]
-    processes: Annotated[int, Parameter(help="How many run.")] = 1
-    window: Annotated[int | None, Parameter(help="Open calls of one process.")] = None
-    call_ms: Annotated[float, Parameter(help="How long a call takes.")] = 0.0
+    process_per_second: Annotated[float, Parameter(help="Throughput of one process.")]
+    database_per_second: Annotated[float, Parameter(help="Throughput of the database.")]
+    processes: Annotated[int, Parameter(help="Number of processes.")] = 1
+    window: Annotated[int | None, Parameter(help="Concurrent calls of one process.")] = None
+    call_ms: Annotated[float, Parameter(help="Duration of a call.")] = 0.0
 
 
 def simulate(
-    items: Annotated[int, Parameter(help="How many are due.")],
+    items: Annotated[int, Parameter(help="Number of jobs that are due.")],
     *,
     fleet: FleetOptions,
-    spread_seconds: Annotated[float, Parameter(help="Within how long they are due.")] = 0.0,
-    steady_per_second: Annotated[float, Parameter(help="What comes all the time.")] = 0.0,
+    spread_seconds: Annotated[float, Parameter(help="Time within which they come due.")] = 0.0,
+    steady_per_second: Annotated[float, Parameter(help="Constant background load.")] = 0.0,
 ) -> None:
-    """Tell how late a spike would be for a fleet, and how many processes it needs."""
+    """Compute how late a spike would run on a fleet, and how many processes it needs."""
     spike = Spike(items=items, spread_seconds=spread_seconds, steady_per_second=steady_per_second)
     show(msgspec.to_builtins(simulate_spike(Fleet(**asdict(fleet)), spike)))

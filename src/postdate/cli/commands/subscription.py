@@ -17,18 +17,16 @@ subscription_app = cyclopts.App(
     name="subscription", help="List, pause, resume and replay subscriptions."
 )
 subscriptions = Noun(subscription_app, "/subscriptions", "subscription_id")
-subscriptions.list_all("List the subscriptions, how far behind each is, and what is wrong.")
+subscriptions.list_all("List the subscriptions with their lag and errors.")
 subscriptions.get("Show a subscription.")
-subscriptions.change(
-    "pause", "Deliver no event until it is resumed; none is lost.", {"paused": True}, "note"
-)
-subscriptions.change("resume", "Deliver on from where it stopped.", {"paused": False}, None)
-subscriptions.delete("End a subscription.")
+subscriptions.change("pause", "Pause a subscription; its events wait.", {"paused": True}, "note")
+subscriptions.change("resume", "Resume a subscription where it stopped.", {"paused": False}, None)
+subscriptions.delete("Delete a subscription.")
 
 
 @subscription_app.command(name="create")
 def subscription_create(body: str) -> None:
-    """Create a subscription from the JSON that `POST /subscriptions` takes."""
+    """Create a subscription from the JSON of `POST /subscriptions`."""
     show(call("POST", "/subscriptions", parse(body)))
 
 
@@ -37,6 +35,6 @@ def subscription_replay(
     subscription_id: str,
     start: Annotated[str, Parameter(help="`beginning`, `now`, or a sequence number.")],
 ) -> None:
-    """Deliver again from some point on."""
+    """Continue from another position."""
     body = {"from": int(start) if start.isdecimal() else start}
     show(call("POST", item_path("/subscriptions", subscription_id, "replay"), body))

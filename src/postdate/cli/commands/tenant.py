@@ -1,4 +1,4 @@
-"""Commands about tenants: create and list them, stop them, and let them go on."""
+"""`postdate tenant`: create, list, stop and release tenants."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -22,15 +22,13 @@ from postdate.store.tenant import tenant as tenant_store
 
 tenant_app = cyclopts.App(name="tenant", help="Create, list and stop tenants.")
 Test = Annotated[
-    bool, Parameter(help="In test mode: time stands still until `postdate clock advance`.")
+    bool, Parameter(help="In test mode: the clock stands still until `postdate clock advance`.")
 ]
 ClockAt = Annotated[
     datetime | None,
-    Parameter(
-        help="The instant at which a test clock begins, UTC without a zone; else the present."
-    ),
+    Parameter(help="The initial time of a test clock, UTC without a zone; now by default."),
 ]
-Why = Annotated[str, Parameter(help="Why; shown to the tenant and the auditor.")]
+Why = Annotated[str, Parameter(help="The reason; shown to the tenant and in the audit.")]
 
 
 @tenant_app.command(name="create")
@@ -56,28 +54,28 @@ def _halt(name: str, act: Callable[[Halting, int], Awaitable[list[Halt]]]) -> No
 
 @tenant_app.command(name="kill")
 def tenant_kill(name: str, *, reason: Why) -> None:
-    """Stop everything of a tenant at once; only `release` lets it go on."""
+    """Turn on a tenant's kill switch: stop everything until `release`."""
     if not reason.strip():
-        raise refuse(Code.INVALID_FIELD, "Say why the tenant is stopped.", "reason")
+        raise refuse(Code.INVALID_FIELD, "Give a reason.", "reason")
     _halt(name, lambda halting, found: halting.kill(found, reason, CLI))
 
 
 @tenant_app.command(name="release")
 def tenant_release(name: str) -> None:
-    """Turn a tenant's kill switch off."""
+    """Turn off a tenant's kill switch."""
     _halt(name, lambda halting, found: halting.lift(found, "kill", CLI))
 
 
 @tenant_app.command(name="disable")
 def tenant_disable(name: str, *, reason: Why) -> None:
-    """Stop a tenant and take none of its keys; what it has stays as it is."""
+    """Disable a tenant: stop it and refuse its keys; its data stays as it is."""
     with_database(lambda db: Halting(db, Halts()).disable(name, reason, CLI))
     show({"tenant": name, "disabled": True})
 
 
 @tenant_app.command(name="enable")
 def tenant_enable(name: str) -> None:
-    """Take a tenant's keys again, and let it go on."""
+    """Enable a disabled tenant."""
     with_database(lambda db: Halting(db, Halts()).enable(name, CLI))
     show({"tenant": name, "disabled": False})
 
@@ -91,7 +89,7 @@ def tenant_freeze(
     mode: Mode = "hold",
     reason: Why,
 ) -> None:
-    """Hold what is due, or (drain) accept nothing new, between two instants; UTC without a zone."""
+    """Set a freeze window: hold due work, or (drain) refuse new work; UTC without a zone."""
     window = FreezeWindow(from_at=_utc(from_) if from_ else None, until_at=_utc(until), mode=mode)
     _halt(name, lambda halting, found: halting.freeze(found, window, reason, CLI))
 
@@ -114,10 +112,10 @@ def tenant_bind_role(
     *,
     tenant: str,
     scope: Annotated[
-        tuple[str, ...], Parameter(help="jobs:write and payments:write, or one of them.")
+        tuple[str, ...], Parameter(help="jobs:write, payments:write or both.")
     ] = SCOPES,
     account: Annotated[
-        tuple[str, ...], Parameter(help="Only these accounts may pay; repeat it.")
+        tuple[str, ...], Parameter(help="Only these accounts may pay; may be repeated.")
     ] = (),
     max_amount: int | None = None,
 ) -> None:
@@ -131,7 +129,7 @@ def tenant_bind_role(
 
 @tenant_app.command(name="unbind-role")
 def tenant_unbind_role(role: str) -> None:
-    """Let a login role speak for no tenant any more."""
+    """Unbind a login role from its tenant."""
     with_database(lambda database: ClientRoles(database).unbind(role))
     show({"role": role, "tenant": None})
 

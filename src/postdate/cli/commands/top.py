@@ -23,7 +23,7 @@ SCRAPE_SECONDS: Final = 5.0
 MAX_LANES: Final = 100
 READ_ONLY: Final = "started with --read-only: nothing can be changed here"
 
-Interval = Annotated[float, Parameter(help="Seconds between two looks.")]
+Interval = Annotated[float, Parameter(help="Seconds between two refreshes.")]
 
 
 def top(
@@ -41,11 +41,11 @@ def top(
     Parameters
     ----------
     once
-        Print one page and leave.
+        Print one page and exit.
     interval
-        Seconds between two looks.
+        Seconds between two refreshes.
     read_only
-        Offer nothing that changes anything.
+        Disable all commands that change something.
     node
         Address of another process's metrics, such as http://worker:9090; may be repeated.
 
@@ -63,7 +63,7 @@ def top(
 
 
 class ServerWatch:
-    """Looks at a server again and again."""
+    """Polls a server."""
 
     def __init__(self, url: str, key: str, nodes: Sequence[str], interval: float) -> None:
         self._url = url
@@ -73,18 +73,18 @@ class ServerWatch:
         self._before: tuple[float, Samples] | None = None
 
     async def once(self) -> VitalsPage:
-        """Look twice, for the rates, and give one page."""
+        """Poll twice, to compute rates, and return one page."""
         await self._look()
         await asyncio.sleep(self._interval)
         return await self._look()
 
     async def stream(self) -> None:
-        """Print a line of JSON for each look."""
+        """Print a line of JSON for each poll."""
         while True:
             show(await self.once())
 
     async def live(self, *, read_only: bool) -> None:
-        """Draw until somebody leaves."""
+        """Draw until the user quits."""
         screen = Screen(read_only=read_only)
         with Live(screen=True, auto_refresh=False) as drawn, keys() as pressed:
             looking = asyncio.create_task(self._keep(screen))
@@ -128,7 +128,7 @@ class ServerWatch:
         return vitals_page.page(self._url, before, after, max(now - began, 0.001), lanes)
 
     async def _lanes(self) -> list[dict[str, Any]]:
-        """List lanes as far as the key may; without one, the rest is shown all the same."""
+        """List the lanes that the key may see; without a key, the rest of the page still works."""
         if not self._key:
             return []
         try:

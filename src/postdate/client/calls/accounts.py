@@ -27,9 +27,9 @@ class Accounts(Group[K]):
     ) -> Account:
         """Create an account.
 
-        It begins empty; `POST /accounts/{account_id}/adjustments` puts money into it.
-        `account_id`: Yours, or one is assigned.
-        `floor`: The least that must stay available; below 0 needs the scope ledger:adjust.
+        It starts empty; `POST /accounts/{account_id}/adjustments` adds money.
+        `account_id`: Your own id; if absent, one is assigned.
+        `floor`: The minimum that must stay available; below 0 needs the scope ledger:adjust.
         `max_amount`: The most for one payment from this account; null: the tenant's limit. It
         counts above that only as far as the setting `payment.account_max_amount` allows.
         `note`: Yours.
@@ -44,23 +44,23 @@ class Accounts(Group[K]):
     ) -> AccountList:
         """List accounts by id.
 
-        With balance, held and available as of now.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        With their current balance, held and available amounts.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_page, "accounts")
     def list(self, *, page_size: int = 100) -> Iterator[Account]:
         """List accounts by id, page by page until the end.
 
-        With balance, held and available as of now.
+        With their current balance, held and available amounts.
         """
 
     @call("get_account", "GET", "/accounts/{account_id}")
     def get(self, account_id: str) -> Account:
         """Show an account.
 
-        `available` is what a new payment can use: the balance less what is held, above the floor.
+        `available` is what a new payment can use: the balance minus holds, above the floor.
         """
 
     @call("change_account", "PATCH", "/accounts/{account_id}")
@@ -75,7 +75,7 @@ class Accounts(Group[K]):
         """Change the limits or the note of an account.
 
         What is absent stays as it is; payments that were accepted keep their terms.
-        `floor`: The least that must stay available; below 0 needs the scope ledger:adjust.
+        `floor`: The minimum that must stay available; below 0 needs the scope ledger:adjust.
         `max_amount`: The most for one payment from this account; null: the tenant's limit. It
         counts above that only as far as the setting `payment.account_max_amount` allows.
         `note`: Yours.
@@ -83,21 +83,21 @@ class Accounts(Group[K]):
 
     @call("freeze_account", "POST", "/accounts/{account_id}/freeze")
     def freeze(self, account_id: str) -> Account:
-        """Refuse every new payment from and to an account.
+        """Freeze an account: refuse every new payment from or to it.
 
         Payments that come due while it is frozen fail with `account_frozen`.
         """
 
     @call("unfreeze_account", "POST", "/accounts/{account_id}/unfreeze")
     def unfreeze(self, account_id: str) -> Account:
-        """Allow payments from and to an account again.
+        """Unfreeze an account: allow payments from and to it again.
 
         Payments that failed while it was frozen stay failed.
         """
 
     @call("close_account", "DELETE", "/accounts/{account_id}")
     def close(self, account_id: str) -> Account:
-        """Close an empty account for ever.
+        """Close an empty account forever.
 
         Refused while it has money or open holds. Its history and its id stay. Payments to it that
         are still pending fail when they are due.
@@ -115,9 +115,9 @@ class Accounts(Group[K]):
         """Show the statement of an account, the newest entry first.
 
         `at` shows the balance as it was at an instant; entries never change.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
-        `at`: Begin where the account stood at this instant.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
+        `at`: Begin with the newest entry at this instant.
         """
 
     @pages(list_entries_page, "entries")
@@ -127,7 +127,7 @@ class Accounts(Group[K]):
         """Show the statement of an account, the newest entry first, page by page until the end.
 
         `at` shows the balance as it was at an instant; entries never change.
-        `at`: Begin where the account stood at this instant.
+        `at`: Begin with the newest entry at this instant.
         """
 
     @call("adjust_account", "POST", "/accounts/{account_id}/adjustments")
@@ -138,5 +138,5 @@ class Accounts(Group[K]):
 
         The counterpart is the tenant's `issuer` account, so that the ledger always sums to zero.
         `amount`: Positive credits the account, negative debits it; not 0.
-        `reason`: Why; kept with the entries.
+        `reason`: The reason; stored with the entries.
         """

@@ -22,11 +22,11 @@ class Audit(Group[K]):
         cursor: str | None = None,
         subject: UUID | str | None = None,
     ) -> AuditList:
-        """Read who did what to which thing, from where, by which key.
+        """List who changed what, from which address and with which key.
 
-        Taken from the sealed events, so that each entry is part of the hash chain.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        Entries come from sealed events, so each is part of the hash chain.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         `subject`: Only about this key, lane, account, job or payment.
         """
 
@@ -34,8 +34,8 @@ class Audit(Group[K]):
     def list(
         self, *, subject: UUID | str | None = None, page_size: int = 100
     ) -> Iterator[AuditEntry]:
-        """Read who did what to which thing, from where, by which key, page by page until the end.
+        """List who changed what, from which address and with which key, page by page until the end.
 
-        Taken from the sealed events, so that each entry is part of the hash chain.
+        Entries come from sealed events, so each is part of the hash chain.
         `subject`: Only about this key, lane, account, job or payment.
         """

@@ -23,9 +23,9 @@ class Calendars(Group[K]):
         weekend: Sequence[int] | UnsetType = UNSET,
         idempotency_key: str | None = None,
     ) -> Calendar:
-        """Upload a business calendar; schedules that follow it are computed anew.
+        """Upload a business calendar; schedules that use it are recomputed.
 
-        The next occurrences move at once where a day has opened or closed.
+        The next occurrences move immediately if a day has opened or closed.
         `weekend`: Closed days of the week; 1 is Monday.
         """
 
@@ -43,8 +43,8 @@ class Calendars(Group[K]):
         """List business calendars.
 
         By name.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_page, "calendars")
@@ -56,7 +56,7 @@ class Calendars(Group[K]):
 
     @call("delete_calendar", "DELETE", "/calendars/{name}")
     def delete(self, name: str) -> None:
-        """Delete a business calendar that no schedule follows.
+        """Delete a business calendar that no schedule uses.
 
-        While a schedule follows it, the answer is 409.
+        While a schedule uses it, the answer is 409.
         """

@@ -52,17 +52,17 @@ class ChangeSets(Group[K]):
         until_at: datetime | None = None,
         idempotency_key: str | None = None,
     ) -> ChangeSet:
-        """See what changes would do.
+        """Preview a set of changes.
 
         Nothing is changed: a draft is stored, and `effect` says what would move, what would be
         late and which payments would fail. A filter is frozen: the jobs or payments that match
-        now are the only ones that applying the draft touches. Each change needs the scope of the
-        same operation by itself. What a key may not read elsewhere is null or empty here: a
-        change of payments without `payments:read` is null in `changes`, and its step tells
-        neither the amount nor what is left.
+        now are the only ones that applying the draft changes. Each change needs the scope of the
+        same operation by itself. What a key may not read elsewhere is null or empty here: without
+        `payments:read` a change of payments is null in `changes`, and its step shows neither the
+        amount nor what is left.
         `changes`: Each as the operation by itself.
         `note`: Why.
-        `until_at`: How far to look ahead; a day by default.
+        `until_at`: End of the forecast; by default a day from now.
         """
 
     @call("list_change_sets", "GET", "/change-sets")
@@ -72,8 +72,8 @@ class ChangeSets(Group[K]):
         """List change sets, the newest first.
 
         Drafts are kept for a week, the others for 90 days.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_page, "change_sets")
@@ -87,7 +87,7 @@ class ChangeSets(Group[K]):
     def get(self, change_set_id: UUID | str) -> ChangeSet:
         """Show a change set.
 
-        `steps` says of each change how far it has come.
+        `steps` shows the progress of each change.
         """
 
     @call("list_change_set_items", "GET", "/change-sets/{change_set_id}/items")
@@ -100,10 +100,10 @@ class ChangeSets(Group[K]):
     ) -> ChangeItemList:
         """List the jobs and payments of a change set.
 
-        Those that matched when it was made, and what became of each. Jobs need `jobs:read`,
-        payments `payments:read`: a key sees what it may read.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        Those that matched when the set was created, with the result of each. Jobs need
+        `jobs:read`, payments `payments:read`: a key sees only what it may read.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_items_page, "items")
@@ -112,25 +112,26 @@ class ChangeSets(Group[K]):
     ) -> Iterator[ChangeItem]:
         """List the jobs and payments of a change set, page by page until the end.
 
-        Those that matched when it was made, and what became of each. Jobs need `jobs:read`,
-        payments `payments:read`: a key sees what it may read.
+        Those that matched when the set was created, with the result of each. Jobs need
+        `jobs:read`, payments `payments:read`: a key sees only what it may read.
         """
 
     @call("apply_change_set", "POST", "/change-sets/{change_set_id}/apply")
     def apply(self, change_set_id: UUID | str) -> ChangeSet:
-        """Make the changes, one after the other.
+        """Apply a change set.
 
-        Each step is recorded before and after it: when this is broken off, ask again and it goes
-        on. Asking again for one that is applied changes nothing.
+        The changes are made one after the other, and each step is recorded before and after it.
+        If this is interrupted, send the request again to continue. Applying a set twice changes
+        nothing.
         """
 
     @call("undo_change_set", "POST", "/change-sets/{change_set_id}/undo")
     def undo(self, change_set_id: UUID | str) -> ChangeSet:
-        """Undo the changes, the last first.
+        """Undo a change set, the last change first.
 
-        Refused once something that was moved has been executed. What somebody else has changed
-        since is left as it is, and `left` says so. A cancelled job is final: it is made anew, due
-        when it was, and names the old one as its `origin_id`. So is a cancelled payment: the
-        items name the new one, unless its instant has passed or the payer can no longer hold the
-        amount.
+        Refused once a job or payment that was moved has been executed. Whatever somebody else has
+        changed since is left as it is, and `left` says so. A cancelled job is final: a new one is
+        created, due at the same instant, with the old one as its `origin_id`. The same holds for
+        a cancelled payment: the items name the new one, unless its instant has passed or the
+        payer can no longer hold the amount.
         """

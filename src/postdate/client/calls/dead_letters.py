@@ -38,9 +38,9 @@ class DeadLetters(Group[K]):
     ) -> DeadLetterList:
         """List failed jobs, or payments that wait for a person.
 
-        What has used up its attempts. `type=payment` lists payments whose settling broke.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        Jobs that have failed permanently; `type=payment` lists payments whose settlement failed.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_page, "jobs", "payments")
@@ -57,12 +57,12 @@ class DeadLetters(Group[K]):
     ) -> Iterator[Job | Payment]:
         """List failed jobs, or payments that wait for a person, page by page until the end.
 
-        What has used up its attempts. `type=payment` lists payments whose settling broke.
+        Jobs that have failed permanently; `type=payment` lists payments whose settlement failed.
         """
 
     @call("show_dead_letter", "GET", "/dead-letters/{job_id}")
     def get(self, job_id: UUID | str) -> DeadLetter:
-        """Show a failed job with its attempts.
+        """Show a failed job.
 
         With every attempt, so that the cause can be seen before it is repeated.
         """
@@ -78,9 +78,9 @@ class DeadLetters(Group[K]):
         cursor: str | None = None,
         per_second: float | None = None,
     ) -> RedriveOutcome:
-        """Send failed jobs on their way again, as new jobs.
+        """Redrive failed jobs, as new jobs.
 
-        Each is a new job that names the old one; `dry_run` only counts them.
+        Each new job names the failed one; `dry_run` only counts them.
         `reason`: Why: it stands in the event and the audit.
         """
 
@@ -104,5 +104,5 @@ class DeadLetters(Group[K]):
     def purge(self, job_id: UUID | str) -> None:
         """Remove a failed job for good.
 
-        It cannot be undone; the events that tell of it stay.
+        It cannot be undone; the job's events stay.
         """

@@ -40,13 +40,13 @@ class Destinations(Group[K]):
         """Create a destination; a webhook's secret is shown only now.
 
         A job or a subscription then names it instead of an address, and shares its limits.
-        `url`: Where a webhook is called.
-        `kind`: Which sort of queue.
-        `config`: What a queue needs; stored encrypted.
-        `secret`: `whsec_…` of your own; one is made if absent.
-        `max_running`: Most calls at once, over all nodes.
-        `rate_per_second`: Most calls a second, over all nodes.
-        `force`: Register a queue whose broker cannot be reached just now.
+        `url`: The webhook's URL.
+        `kind`: The kind of queue.
+        `config`: The settings of a queue; stored encrypted.
+        `secret`: Your own `whsec_…` secret; generated if absent.
+        `max_running`: Maximum concurrent calls, across all nodes.
+        `rate_per_second`: Maximum calls per second, across all nodes.
+        `force`: Register a queue even if its broker cannot be reached.
         """
 
     @call("list_destinations", "GET", "/destinations")
@@ -56,8 +56,8 @@ class Destinations(Group[K]):
         """List destinations by name.
 
         Secrets and queue settings are not shown.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_page, "destinations")
@@ -71,7 +71,7 @@ class Destinations(Group[K]):
     def get(self, name: str) -> Destination:
         """Show a destination.
 
-        `trouble` tells how it fares while calls to it are held back.
+        `trouble` shows its state while calls to it are held back.
         """
 
     @call("change_destination", "PATCH", "/destinations/{name}")
@@ -83,18 +83,18 @@ class Destinations(Group[K]):
         max_running: int | UnsetType | None = UNSET,
         rate_per_second: float | UnsetType | None = UNSET,
     ) -> Destination:
-        """Change address and limits.
+        """Change the address and limits of a destination.
 
-        What is absent stays as it is; calls under way are not affected.
-        `max_running`: Most calls at once, over all nodes.
-        `rate_per_second`: Most calls a second, over all nodes.
+        Absent fields stay as they are; running calls are not affected.
+        `max_running`: Maximum concurrent calls, across all nodes.
+        `rate_per_second`: Maximum calls per second, across all nodes.
         """
 
     @call("delete_destination", "DELETE", "/destinations/{name}")
     def delete(self, name: str) -> None:
-        """Delete a destination; jobs that still name it will fail.
+        """Delete a destination; jobs that name it will fail.
 
-        Its secret is forgotten; the name can be given again.
+        Its secret is deleted; the name can be reused.
         """
 
     @call("rotate_destination_secret", "POST", "/destinations/{name}/rotate-secret")
@@ -105,31 +105,31 @@ class Destinations(Group[K]):
         overlap_seconds: float | timedelta | UnsetType = UNSET,
         idempotency_key: str | None = None,
     ) -> SigningSecret:
-        """Make a new secret; both sign until the overlap ends.
+        """Rotate a destination's secret; both sign until the overlap ends.
 
         Receivers can change over while calls carry both signatures.
-        `overlap_seconds`: How long the secret before signs too.
+        `overlap_seconds`: How long the previous secret signs as well.
         """
 
     @call("disable_destination", "POST", "/destinations/{name}/disable")
     def disable(self, name: str, *, reason: str | UnsetType = UNSET) -> Destination:
-        """Let jobs for it fail until it is enabled again.
+        """Disable a destination: its jobs fail until it is enabled again.
 
         A receiver that answers 410 disables its destination in the same way.
         """
 
     @call("enable_destination", "POST", "/destinations/{name}/enable")
     def enable(self, name: str) -> Destination:
-        """Let deliveries go on.
+        """Enable a destination.
 
         Jobs that failed meanwhile are in the dead letters: redrive them there.
         """
 
     @call("test_destination", "POST", "/destinations/{name}/test", repeatable=False)
     def test(self, name: str) -> DestinationTrial:
-        """Deliver one small event now and say what came of it.
+        """Send a test event to a destination and return the result.
 
-        No job is made and nothing is retried; the answer has status, duration and response.
+        No job is created and nothing is retried; the answer has status, duration and response.
         """
 
     @call("get_signing_secret", "GET", "/signing-secret")
@@ -146,8 +146,8 @@ class Destinations(Group[K]):
         overlap_seconds: float | timedelta | UnsetType = UNSET,
         idempotency_key: str | None = None,
     ) -> SigningSecret:
-        """Make a new one; both sign until the overlap ends.
+        """Rotate the tenant's signing secret; both sign until the overlap ends.
 
         Receivers can change over while calls carry both signatures.
-        `overlap_seconds`: How long the secret before signs too.
+        `overlap_seconds`: How long the previous secret signs as well.
         """

@@ -30,11 +30,11 @@ class Events(Group[K]):
         Each key sees the types that its scopes can read, and only events about its accounts if it
         is limited to some. With `Accept: text/event-stream` the answer is a stream; `Last-Event-
         ID` resumes it.
-        `after`: `next_cursor` of the page before, or `now`; without it, the beginning.
-        `limit`: How many events to return at most.
+        `after`: `next_cursor` of the previous page, or `now`; without it, the beginning.
+        `limit`: Maximum number of events to return.
         `types`: Comma-separated types: `payment.completed`, `payment.*`.
         `subject`: Only events of this job, payment, account or schedule.
-        `wait_seconds`: Wait so long for the first event.
+        `wait_seconds`: How long to wait for the first event.
         """
 
     @pages(list_page, "events")
@@ -51,7 +51,7 @@ class Events(Group[K]):
         Each key sees the types that its scopes can read, and only events about its accounts if it
         is limited to some. With `Accept: text/event-stream` the answer is a stream; `Last-Event-
         ID` resumes it.
-        `after`: `next_cursor` of the page before, or `now`; without it, the beginning.
+        `after`: `next_cursor` of the previous page, or `now`; without it, the beginning.
         `types`: Comma-separated types: `payment.completed`, `payment.*`.
         `subject`: Only events of this job, payment, account or schedule.
         """

@@ -29,24 +29,24 @@ class Foresight(Group[K]):
         lane: str | None = None,
         schedule_id: UUID | str | None = None,
     ) -> Load:
-        """Show what becomes due, and when that is too much.
+        """Forecast the load: what comes due, and when it exceeds the capacity.
 
-        What is stored and what schedules will make (their rules, calendars and changes of the
-        clock included), by slots of time that begin with a whole minute. `queues` says when the
-        work is more than the capacity, from when until when and how late, at most a minute too
-        little; `jitter_seconds` what another jitter would change. Paused schedules count nothing,
-        and overlaps are taken as allowed. Up to 100,000 stored items are counted one by one;
-        beyond, `error_percent` says how far the estimate may be off. A key that may not see all
-        payments is shown jobs alone.
+        Counts stored work and what schedules will create (including calendars and clock changes),
+        in time slots that begin at a whole minute. `queues` says when the work exceeds the
+        capacity, for how long and how late it gets, at most a minute too low; `jitter_seconds`
+        shows the effect of another jitter. Paused schedules are not counted, and overlaps are
+        treated as allowed. Up to 100,000 stored items are counted exactly; beyond that,
+        `error_percent` is the error of the estimate. A key that may not see all payments is shown
+        jobs only.
         `from_at`: The next whole minute by default.
-        `until_at`: A day later by default, a year at the most.
-        `slot_seconds`: Whole minutes; by default, as fits.
-        `jobs_per_second`: The capacity; what was measured by default.
+        `until_at`: A day later by default, at most a year later.
+        `slot_seconds`: A multiple of 60; chosen to fit the window by default.
+        `jobs_per_second`: The capacity for jobs; by default the measured one.
         `payments_per_second`: The same for payments.
-        `jitter_seconds`: Tell what this jitter would change.
-        `by`: What to tell apart.
+        `jitter_seconds`: Also show the effect of this jitter.
+        `by`: How to break the figures down.
         `lane`: Only jobs of this lane; needs by=lane.
-        `schedule_id`: Whose jitter; that of all schedules by default.
+        `schedule_id`: Apply the jitter to this schedule only; to all by default.
         """
 
     @call("show_load_of_all", "GET", "/internal/foresight/load", internal=True)
@@ -60,27 +60,28 @@ class Foresight(Group[K]):
         payments_per_second: float | None = None,
         jitter_seconds: int | timedelta | None = None,
     ) -> Load:
-        """Show what becomes due of all tenants.
+        """Forecast the load of all tenants.
 
         For operators, with `X-Internal-Auth`; by tenant.
         `from_at`: The next whole minute by default.
-        `until_at`: A day later by default, a year at the most.
-        `slot_seconds`: Whole minutes; by default, as fits.
-        `jobs_per_second`: The capacity; what was measured by default.
+        `until_at`: A day later by default, at most a year later.
+        `slot_seconds`: A multiple of 60; chosen to fit the window by default.
+        `jobs_per_second`: The capacity for jobs; by default the measured one.
         `payments_per_second`: The same for payments.
-        `jitter_seconds`: Tell what this jitter would change.
+        `jitter_seconds`: Also show the effect of this jitter.
         """
 
     @call("show_money", "GET", "/foresight/money")
     def get_money(
         self, *, until_at: datetime | None = None, account_id: str | None = None
     ) -> Money:
-        """Show which payments will fail, and how a balance will go.
+        """Forecast which payments will fail, and how a balance will develop.
 
-        The open payments and those that schedules will make are settled on a copy of the
-        accounts, in the order of settlement. Payments that wait for an approval are left out; one
-        that waits for its money is taken to try again every hour. Up to 100,000 open payments all
-        of the window is settled; beyond, only until `known_until`.
-        `until_at`: 30 days from now by default, a year at the most.
+        Simulates settlement of the open payments and those that schedules will create on a copy
+        of the accounts, in the order of settlement. Payments that wait for an approval are left
+        out; one that waits for its money is assumed to be retried every hour. With up to 100,000
+        open payments the whole window is simulated; beyond that, only the part until
+        `known_until`.
+        `until_at`: 30 days from now by default, at most a year.
         `account_id`: Project this account.
         """

@@ -16,14 +16,14 @@ class Halts(Group[K]):
 
     @call("list_halts", "GET", "/halts")
     def list(self) -> HaltList:
-        """Show whether the tenant stands still, why, and until when.
+        """Show whether the tenant is halted, why, and until when.
 
-        An empty list means that nothing is stopped, now or in a window ahead.
+        An empty list means that the tenant is not halted and no window is planned.
         """
 
     @call("kill_tenant", "PUT", "/kill-switch")
     def kill(self, *, note: str) -> HaltList:
-        """Stop everything of the tenant at once.
+        """Turn on the kill switch: stop everything of the tenant.
 
         Once this is answered, no payment of the tenant settles, nothing of it starts, and every
         change is refused; reading goes on, and what runs may report.
@@ -32,9 +32,9 @@ class Halts(Group[K]):
 
     @call("release_tenant", "DELETE", "/kill-switch")
     def release(self) -> HaltList:
-        """Let the tenant go on.
+        """Turn off the kill switch: release the tenant.
 
-        Turns the kill switch off; what came due meanwhile runs as its policies say.
+        Work that came due meanwhile runs according to its policies.
         """
 
     @call("freeze_tenant", "PUT", "/freeze")
@@ -46,13 +46,13 @@ class Halts(Group[K]):
         from_: datetime | None = None,
         mode: Literal["drain", "hold"] | UnsetType = UNSET,
     ) -> HaltList:
-        """Hold what is due, or accept nothing new, for a window of time.
+        """Set a freeze window: hold due work, or refuse new work.
 
-        What is due waits (`hold`), or runs while nothing new is accepted (`drain`).
+        Due work waits (`hold`), or runs while new work is refused (`drain`).
         `until`: When it ends.
         `from_`: When it begins; now, if absent.
-        `mode`: `hold`: what is due waits until the end. `drain`: nothing new is accepted, what is
-        due still runs.
+        `mode`: `hold`: due work waits until the end. `drain`: new work is refused, due work still
+        runs.
         `note`: Why.
         """
 
@@ -60,5 +60,5 @@ class Halts(Group[K]):
     def thaw(self) -> HaltList:
         """End the freeze window now.
 
-        What was held runs now.
+        Work that was held back runs now.
         """

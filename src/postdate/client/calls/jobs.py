@@ -54,10 +54,10 @@ class Jobs(Group[K]):
         description: str | None = None,
         idempotency_key: str | None = None,
     ) -> Job:
-        """Register a job.
+        """Create a job.
 
-        Neither `run_at` nor `delay_seconds` means now. With an Idempotency-Key the request can be
-        repeated safely: a key is remembered for at least seven days.
+        Without `run_at` and `delay_seconds` it is due now. With an Idempotency-Key the request
+        can be repeated safely: a key is remembered for at least seven days.
         `payload_base64`: The payload as opaque bytes.
         """
 
@@ -65,10 +65,9 @@ class Jobs(Group[K]):
     def create_many(
         self, *, jobs: Sequence[BatchJobParams], idempotency_key: str | None = None
     ) -> JobOutcomes:
-        """Register up to 1,000 jobs in one commit.
+        """Create up to 1,000 jobs in one commit.
 
-        Each item is accepted or refused for itself, with the status a single request would have
-        had.
+        Each item is accepted or refused separately, with the status a single request would get.
         `jobs`: At most 1000.
         """
 
@@ -76,7 +75,7 @@ class Jobs(Group[K]):
     def get(self, job_id: UUID | str) -> Job:
         """Show a job.
 
-        With its payload, where it stands, and how its last attempt went.
+        With its payload, its status, and the result of its last attempt.
         """
 
     @call("list_jobs", "GET", "/jobs")
@@ -93,9 +92,9 @@ class Jobs(Group[K]):
     ) -> JobList:
         """List jobs.
 
-        With an open status the soonest comes first, otherwise the newest.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        With an open status the earliest due comes first, otherwise the newest.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_page, "jobs")
@@ -111,7 +110,7 @@ class Jobs(Group[K]):
     ) -> Iterator[Job]:
         """List jobs, page by page until the end.
 
-        With an open status the soonest comes first, otherwise the newest.
+        With an open status the earliest due comes first, otherwise the newest.
         """
 
     @call("list_job_attempts", "GET", "/jobs/{job_id}/attempts")
@@ -121,8 +120,8 @@ class Jobs(Group[K]):
         """List the attempts at a job.
 
         One row for each try: when, how long, what was answered, and why it failed.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_attempts_page, "attempts")
@@ -149,30 +148,30 @@ class Jobs(Group[K]):
     ) -> Job:
         """Change a job that is not running.
 
-        Its instant, payload, retries or expiry; one that runs or has ended answers 409.
+        Changes its instant, payload, retries or expiry; a running or finished job answers 409.
         """
 
     @call("cancel_job", "POST", "/jobs/{job_id}/cancel")
     def cancel(self, job_id: UUID | str) -> CancelledJob:
-        """Cancel a job, at any moment before its end.
+        """Cancel a job that has not ended.
 
-        A worker that has it is told at its next report; what it did by then is not undone.
+        A worker that is running it learns of this at its next report; its work is not undone.
         """
 
     @call("run_job_now", "POST", "/jobs/{job_id}/run-now")
     def run_now(self, job_id: UUID | str) -> Job:
-        """Make a pending job due at once.
+        """Make a pending job due now.
 
-        The rest of it, retries included, stays as it was registered.
+        Everything else, including retries, stays as it was.
         """
 
     @call("resolve_job", "POST", "/jobs/{job_id}/resolve")
     def resolve(
         self, job_id: UUID | str, *, outcome: Literal["completed", "failed", "retry"]
     ) -> Job:
-        """Say what became of a job whose status is UNKNOWN.
+        """Resolve a job whose status is UNKNOWN.
 
-        Only a person can say whether the work of an ambiguous attempt was done.
+        You decide whether the work of the ambiguous attempt was done.
         """
 
     @call("cancel_jobs", "POST", "/jobs/bulk/cancel", repeatable=False)
@@ -185,7 +184,7 @@ class Jobs(Group[K]):
     ) -> BulkOutcome:
         """Cancel jobs by a filter, at most 10,000 in a call.
 
-        A dry run counts them first. `more` says that another call is needed.
+        A dry run only counts them. If `more` is true, call again.
         `reason`: Why: it stands in the event and the audit.
         """
 
@@ -200,7 +199,7 @@ class Jobs(Group[K]):
     ) -> BulkOutcome:
         """Reschedule jobs by a filter, at most 10,000 in a call.
 
-        A dry run counts them first. `spread_seconds` keeps them from being due all at once.
-        `to`: The new instant; it lies outside the filter.
+        A dry run only counts them. `spread_seconds` spreads their due instants.
+        `to`: The new instant; it must be outside the filter.
         `reason`: Why: it stands in the event and the audit.
         """

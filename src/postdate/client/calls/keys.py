@@ -33,12 +33,12 @@ class Keys(Group[K]):
         expires_at: datetime | None = None,
         idempotency_key: str | None = None,
     ) -> NewKey:
-        """Make a key that reaches at most as far as yours; it is shown only now.
+        """Create a key with at most the reach of yours; it is shown only now.
 
-        Give it few scopes, an expiry, accounts or a largest amount to narrow it further.
+        Limit it further by scopes, expiry, accounts or a largest amount.
         `note`: What it is for.
         `accounts`: Only these accounts.
-        `max_amount`: The largest amount of one payment.
+        `max_amount`: The largest amount of a payment.
         `expires_at`: When it ends.
         """
 
@@ -46,23 +46,23 @@ class Keys(Group[K]):
     def list_page(self, *, limit: int | UnsetType = UNSET, cursor: str | None = None) -> KeyList:
         """List the keys.
 
-        Keys are named by the characters they begin with; none is shown again.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        A key is shown by its first characters only.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_page, "keys")
     def list(self, *, page_size: int = 100) -> Iterator[Key]:
         """List the keys, page by page until the end.
 
-        Keys are named by the characters they begin with; none is shown again.
+        A key is shown by its first characters only.
         """
 
     @call("revoke_key", "DELETE", "/keys/{key_id}")
     def revoke(self, key_id: UUID | str) -> None:
         """Revoke a key; every node refuses it within five seconds.
 
-        A request that is being served is finished. A revoked key never comes back.
+        Requests in progress are finished. A revoked key cannot be restored.
         """
 
     @call("rotate_key", "POST", "/keys/{key_id}/rotate")
@@ -73,7 +73,7 @@ class Keys(Group[K]):
         overlap_seconds: float | timedelta | UnsetType = UNSET,
         idempotency_key: str | None = None,
     ) -> RotatedKey:
-        """Put a new key in the place of one that ends after the overlap.
+        """Rotate a key: create its successor; the old key ends after the overlap.
 
-        Both work during the overlap, so that clients can change over without a gap.
+        Both work during the overlap, so that clients can switch without a gap.
         """

@@ -15,16 +15,16 @@ class Lanes(Group[K]):
 
     @call("list_lanes", "GET", "/lanes")
     def list_page(self, *, limit: int | UnsetType = UNSET, cursor: str | None = None) -> LaneList:
-        """List the lanes and what waits in them.
+        """List the lanes.
 
         With what waits, is ready and runs, and the limits that hold.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_page, "lanes")
     def list(self, *, page_size: int = 100) -> Iterator[Lane]:
-        """List the lanes and what waits in them, page by page until the end.
+        """List the lanes, page by page until the end.
 
         With what waits, is ready and runs, and the limits that hold.
         """
@@ -48,21 +48,21 @@ class Lanes(Group[K]):
     ) -> Lane:
         """Change the weight, width and limits of a lane.
 
-        Weight shares out what there is when lanes compete; limits hold over all nodes.
-        `weight`: Its share beside others.
-        `width`: Buckets it uses; only grows.
+        The weight decides when lanes compete; limits apply across all nodes.
+        `weight`: Its share relative to other lanes.
+        `width`: Number of buckets it uses; can only grow.
         """
 
     @call("pause_lane", "POST", "/lanes/{lane}/pause")
     def pause(self, lane: str, *, note: str | None = None) -> Lane:
-        """Pause a lane: what runs goes on, nothing else starts.
+        """Pause a lane: running jobs continue, no other job starts.
 
-        Jobs are still accepted and keep their instants.
+        New jobs are still accepted; waiting jobs keep their due instants.
         """
 
     @call("resume_lane", "POST", "/lanes/{lane}/resume")
     def resume(self, lane: str) -> Lane:
         """Resume a paused lane.
 
-        What came due meanwhile starts at once, within the lane's limits.
+        Jobs that came due meanwhile start immediately, within the lane's limits.
         """

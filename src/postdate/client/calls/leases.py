@@ -26,12 +26,12 @@ class Leases(Group[K]):
     ) -> LeaseList:
         """Claim due jobs of a lane.
 
-        Only jobs whose destination is a worker; with none due, waits for some.
+        Claims only jobs whose destination is a worker; waits if none is due.
         """
 
     @call("complete_lease", "POST", "/leases/{job_id}/complete")
     def complete(self, job_id: UUID | str, *, token: int, result: Any = UNSET) -> LeaseReport:
-        """Record that a job was done.
+        """Complete a job.
 
         The token of the claim proves the lease; a stale one changes nothing.
         """
@@ -48,7 +48,7 @@ class Leases(Group[K]):
         retry_after_seconds: float | timedelta | None = None,
         unknown: bool | UnsetType = UNSET,
     ) -> LeaseReport:
-        """Record that an attempt failed; the job's policy says what follows.
+        """Fail an attempt; the job's policy decides what follows.
 
         The token of the claim proves the lease; a stale one changes nothing.
         """
@@ -68,7 +68,7 @@ class Leases(Group[K]):
         token: int,
         lease_seconds: float | timedelta | UnsetType = UNSET,
     ) -> RenewedLease:
-        """Keep a lease for longer.
+        """Renew a lease.
 
         The token of the claim proves the lease; a stale one changes nothing.
         """

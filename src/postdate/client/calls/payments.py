@@ -46,16 +46,16 @@ class Payments(Group[K]):
     ) -> ScheduledPayment:
         """Schedule a payment.
 
-        Holds the amount now and moves it at the second it is due. A refusal that depends on the
-        accounts is remembered under the key, as a success is.
+        Holds the amount now and moves it when the payment is due. A refusal that depends on the
+        accounts is stored under the key, just like a success.
         `from_account_id`: Who pays.
         `to_account_id`: Who is paid.
-        `amount`: How much; the tenant or payer may be limited.
-        `delay_seconds`: Due so long after the payment is accepted, by the database's clock.
+        `amount`: The amount, within the limits of tenant and payer.
+        `delay_seconds`: Delay after the payment is accepted, by the database's clock.
         `scheduled_time`: Due then.
-        `description`: Your words.
-        `funding`: Hold the amount now, or look for it at the due second.
-        `on_insufficient`: With `at_execution`: what to do when the money is not there.
+        `description`: Free text.
+        `funding`: Hold the amount now, or take it when the payment is due.
+        `on_insufficient`: With `at_execution`: what to do if the payer does not have enough.
         `on_broken`: When settling breaks for good, for a reason that is not about money: keep the
         amount held and wait for a person, or release it and fail. Without it, the setting
         `payment.on_broken` decides at that moment.
@@ -74,7 +74,7 @@ class Payments(Group[K]):
 
     @call("get_payment", "GET", "/payments/{payment_id}")
     def get(self, payment_id: UUID | str) -> Payment:
-        """Show a payment and where it stands.
+        """Show a payment.
 
         `status` is final once it is COMPLETED, FAILED or CANCELLED.
         """
@@ -92,12 +92,12 @@ class Payments(Group[K]):
         """List payments, the newest first.
 
         Filter by account or status; `broken` finds those that wait for a person.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
-        `account_id`: Those that this account pays or is paid.
-        `status`: Only these. A page may then hold fewer than `limit` and still have a
-        `next_cursor`.
-        `broken`: True: only those whose settling broke, which wait for a person.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
+        `account_id`: Only payments from or to this account.
+        `status`: Only payments with this status. A page may then have fewer than `limit` and
+        still a `next_cursor`.
+        `broken`: True: only payments whose settlement failed and that wait for a person.
         """
 
     @pages(list_page, "payments")
@@ -112,45 +112,45 @@ class Payments(Group[K]):
         """List payments, the newest first, page by page until the end.
 
         Filter by account or status; `broken` finds those that wait for a person.
-        `account_id`: Those that this account pays or is paid.
-        `status`: Only these. A page may then hold fewer than `limit` and still have a
-        `next_cursor`.
-        `broken`: True: only those whose settling broke, which wait for a person.
+        `account_id`: Only payments from or to this account.
+        `status`: Only payments with this status. A page may then have fewer than `limit` and
+        still a `next_cursor`.
+        `broken`: True: only payments whose settlement failed and that wait for a person.
         """
 
     @call("list_payment_executions", "GET", "/payments/{payment_id}/executions")
     def list_executions(self, payment_id: UUID | str) -> ExecutionList:
-        """List every execution of a payment.
+        """List the executions of a payment.
 
-        One row for each try to settle it, with its lateness and why it failed.
+        One row per try to settle it, with its lateness and the reason of a failure.
         """
 
     @call("list_payment_events", "GET", "/payments/{payment_id}/events")
     def list_events_page(
         self, payment_id: UUID | str, *, limit: int | UnsetType = UNSET, cursor: str | None = None
     ) -> PaymentEventList:
-        """List what happened to a payment.
+        """List the events of a payment.
 
         In order, from its acceptance on, as sealed into the tenant's chain.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_events_page, "events")
     def list_events(
         self, payment_id: UUID | str, *, page_size: int = 100
     ) -> Iterator[PaymentEvent]:
-        """List what happened to a payment, page by page until the end.
+        """List the events of a payment, page by page until the end.
 
         In order, from its acceptance on, as sealed into the tenant's chain.
         """
 
     @call("cancel_payment", "DELETE", "/payments/{payment_id}/cancel")
     def cancel(self, payment_id: UUID | str) -> CancelledPayment:
-        """Cancel a payment that has not happened.
+        """Cancel a pending payment.
 
         Wins if and only if it ends the payment's timer before a settlement does; otherwise the
-        answer is 409 with the status that was reached.
+        answer is 409 with the payment's status.
         """
 
     @call("reschedule_payment", "PATCH", "/payments/{payment_id}")
@@ -161,51 +161,51 @@ class Payments(Group[K]):
         delay_seconds: int | timedelta | None = None,
         scheduled_time: datetime | None = None,
     ) -> ScheduledPayment:
-        """Give a payment another time.
+        """Reschedule a payment.
 
-        The hold stays. A payment that waits for a person (a dead letter) is tried again at the
-        new time.
-        `delay_seconds`: Due so long from now, by the database's clock.
-        `scheduled_time`: Due then.
+        The hold stays. A payment that waits for a person (a dead letter) is retried at the new
+        time.
+        `delay_seconds`: Seconds from now, by the database's clock.
+        `scheduled_time`: The new due instant.
         """
 
     @call("execute_payment", "POST", "/internal/payments/{payment_id}/execute", internal=True)
     def execute(self, payment_id: UUID | str, *, execution_id: str) -> ExecutedPayment:
         """Settle a due payment now.
 
-        The same payment moves money once, however often and under whatever `execution_id` this is
+        A payment moves money once, no matter how often and with which `execution_id` this is
         called.
-        `execution_id`: Printable, no space.
+        `execution_id`: Printable characters without spaces.
         """
 
     @call("list_approvals", "GET", "/approvals")
     def list_approvals_page(
         self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
     ) -> ApprovalList:
-        """List the payments that wait for a second person.
+        """List the payments that wait for approval.
 
-        The oldest first; an approval that is not given in time lets the payment expire.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        The oldest first; a payment that is not approved in time fails.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_approvals_page, "payments")
     def list_approvals(self, *, page_size: int = 100) -> Iterator[Payment]:
-        """List the payments that wait for a second person, page by page until the end.
+        """List the payments that wait for approval, page by page until the end.
 
-        The oldest first; an approval that is not given in time lets the payment expire.
+        The oldest first; a payment that is not approved in time fails.
         """
 
     @call("approve_payment", "POST", "/payments/{payment_id}/approve")
     def approve(self, payment_id: UUID | str, *, note: str | None = None) -> Approval:
         """Approve a payment that another key has scheduled.
 
-        It is settled at its instant, or at once if that has passed.
+        It is settled when it is due, or immediately if it is overdue.
         """
 
     @call("refuse_payment", "POST", "/payments/{payment_id}/refuse")
     def refuse(self, payment_id: UUID | str, *, note: str | None = None) -> Approval:
         """Refuse a payment that waits; its hold is released.
 
-        The payment ends as CANCELLED. Whoever asked for it cannot decide on it.
+        The payment ends as CANCELLED. The requester cannot decide on it.
         """

@@ -15,21 +15,21 @@ class Receipts(Group[K]):
     def get_payment(self, payment_id: UUID | str) -> Receipt:
         """Get the receipt of a payment that has ended.
 
-        A signed document that `postdate receipt verify` checks without the server: what was asked
-        for and what was done, the position of both in the tenant's chain, and the proof that its
-        seals hold them.
+        A signed document that `postdate receipt verify` checks without the server: what was
+        requested and what was done, the position of both in the tenant's chain, and the proof
+        that its seals contain them.
         """
 
     @call("get_job_receipt", "GET", "/jobs/{job_id}/receipt")
     def get_job(self, job_id: UUID | str) -> Receipt:
         """Get the receipt of a job that has ended.
 
-        As that of a payment. It carries the payload and the answer as they are stored.
+        Like the receipt of a payment. It carries the payload and the answer as they are stored.
         """
 
     @call("list_receipt_keys", "GET", "/receipt-keys")
     def list_keys(self) -> ReceiptKeyList:
         """List the public keys of receipts.
 
-        Open to everybody: whoever is shown a receipt compares its `key_id`.
+        Needs no key: anyone who has a receipt can compare its `key_id`.
         """

@@ -57,7 +57,7 @@ class Schedules(Group[K]):
     ) -> AcceptedSchedule:
         """Create a schedule.
 
-        The key also needs the scope that its template would need by itself.
+        The key also needs the scope that the template would need by itself.
         """
 
     @call("list_schedules", "GET", "/schedules")
@@ -71,11 +71,11 @@ class Schedules(Group[K]):
     ) -> ScheduleList:
         """List schedules.
 
-        `missed` and `set_aside` find those that need a look.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
-        `missed`: Only those that have missed an occurrence; `last_missed_at`.
-        `set_aside`: Only those that cannot be expanded; `set_aside_error`.
+        `missed` and `set_aside` find those that need attention.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
+        `missed`: Only schedules that have missed an occurrence (`last_missed_at`).
+        `set_aside`: Only schedules that cannot be expanded (`set_aside_error`).
         """
 
     @pages(list_page, "schedules")
@@ -88,9 +88,9 @@ class Schedules(Group[K]):
     ) -> Iterator[Schedule]:
         """List schedules, page by page until the end.
 
-        `missed` and `set_aside` find those that need a look.
-        `missed`: Only those that have missed an occurrence; `last_missed_at`.
-        `set_aside`: Only those that cannot be expanded; `set_aside_error`.
+        `missed` and `set_aside` find those that need attention.
+        `missed`: Only schedules that have missed an occurrence (`last_missed_at`).
+        `set_aside`: Only schedules that cannot be expanded (`set_aside_error`).
         """
 
     @call("show_schedule", "GET", "/schedules/{schedule_id}")
@@ -123,7 +123,7 @@ class Schedules(Group[K]):
         calendar: str | InlineCalendarParams | None = None,
         count: int | UnsetType = UNSET,
     ) -> Preview:
-        """Show what a schedule would do, without creating it.
+        """Preview a schedule without creating it.
 
         A template is checked as if it were created, and needs the same scopes.
         """
@@ -151,37 +151,37 @@ class Schedules(Group[K]):
         jitter_seconds: int | timedelta | UnsetType = UNSET,
         insufficient_funds: InsufficientFundsParams | UnsetType = UNSET,
     ) -> AcceptedSchedule:
-        """Change a schedule; what is due already is left to the version before.
+        """Change a schedule; occurrences already due keep the previous version.
 
-        Every change is a version of its own; the book says which version made what.
+        Every change creates a version; the book shows the version of each occurrence.
         """
 
     @call("delete_schedule", "DELETE", "/schedules/{schedule_id}")
     def delete(self, schedule_id: UUID | str) -> None:
-        """Delete a schedule; what it has made goes on, and its book can be read.
+        """Delete a schedule; jobs and payments that it created continue.
 
-        The schedule ends: it has no further occurrence and cannot be resumed.
+        It has no further occurrences and cannot be resumed. Its book can still be read.
         """
 
     @call("pause_schedule", "POST", "/schedules/{schedule_id}/pause")
     def pause(self, schedule_id: UUID | str, *, note: str | None = None) -> Schedule:
-        """Pause a schedule: its occurrences are skipped and noted in the book.
+        """Pause a schedule: its occurrences are skipped and recorded in the book.
 
-        A preview still shows what its rule says.
+        A preview still shows the occurrences of its rule.
         """
 
     @call("resume_schedule", "POST", "/schedules/{schedule_id}/resume")
     def resume(self, schedule_id: UUID | str) -> Schedule:
         """Resume a schedule that is paused or set aside.
 
-        Goes on with the next occurrence; use a backfill for those that were skipped.
+        It continues with the next occurrence; use a backfill for those that were skipped.
         """
 
     @call("trigger_schedule", "POST", "/schedules/{schedule_id}/trigger")
     def trigger(self, schedule_id: UUID | str, *, idempotency_key: str | None = None) -> Triggered:
         """Run a schedule once, now.
 
-        In addition to its rule, which goes on as before.
+        This run is in addition to those of its rule.
         """
 
     @call("backfill_schedule", "POST", "/schedules/{schedule_id}/backfill")
@@ -194,16 +194,16 @@ class Schedules(Group[K]):
         dry_run: bool | UnsetType = UNSET,
         idempotency_key: str | None = None,
     ) -> Backfill:
-        """Run what has not run in the past; a dry run unless told otherwise.
+        """Run past occurrences that have not run; a dry run by default.
 
-        For each occurrence of the window the answer says whether it runs, and if not, why.
+        For each occurrence in the range the answer says whether it runs, and if not, why.
         """
 
     @call("preview_schedule", "GET", "/schedules/{schedule_id}/preview")
     def preview(self, schedule_id: UUID | str, *, count: int | UnsetType = UNSET) -> Preview:
-        """Show the next occurrences and what each policy does to them.
+        """Preview the next occurrences of a schedule.
 
-        Nothing is made. Closed days, clock changes and spreads are taken into account.
+        Nothing is created. Closed days, clock changes and jitter are taken into account.
         """
 
     @call("list_schedule_occurrences", "GET", "/schedules/{schedule_id}/occurrences")
@@ -215,11 +215,11 @@ class Schedules(Group[K]):
         cursor: str | None = None,
         status: OccurrenceStatusName | None = None,
     ) -> OccurrenceList:
-        """List the book: what became of each occurrence.
+        """List the book of a schedule: the result of each occurrence.
 
-        Skipped, missed and merged occurrences stand in it too, with the reason.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        It includes skipped, missed and merged occurrences, with the reason.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_occurrences_page, "occurrences")
@@ -230,7 +230,7 @@ class Schedules(Group[K]):
         status: OccurrenceStatusName | None = None,
         page_size: int = 100,
     ) -> Iterator[Occurrence]:
-        """List the book: what became of each occurrence, page by page until the end.
+        """List the book of a schedule: the result of each occurrence, page by page until the end.
 
-        Skipped, missed and merged occurrences stand in it too, with the reason.
+        It includes skipped, missed and merged occurrences, with the reason.
         """

@@ -11,23 +11,23 @@ class Settings(Group[K]):
 
     @call("list_settings", "GET", "/settings")
     def list(self) -> SettingList:
-        """List the run-time settings of the tenant, and who has set each.
+        """List the run-time settings of the tenant, and who set each.
 
-        Each has its default, the value that holds, and what the tenant itself may do with it.
+        Each has its default, its current value, and how the tenant may change it.
         """
 
     @call("put_setting", "PUT", "/settings/{name}")
     def set(self, name: str, *, value: int | float | bool | str) -> SettingList:
-        """Set a value for the tenant; every node follows within five seconds.
+        """Set a value for the tenant; every node applies it within five seconds.
 
-        `tenant_may` says what is allowed: a value that is not looser than what the operator has
-        set for the tenant or for all, or than the default. Beyond that comes 403.
-        `value`: A number, a text, true or false.
+        `tenant_may` says what is allowed: a value that is not looser than the one the operator
+        has set for the tenant or for all, or than the default. Otherwise the answer is 403.
+        `value`: A number, a string, true or false.
         """
 
     @call("clear_setting", "DELETE", "/settings/{name}")
     def clear(self, name: str) -> None:
-        """Forget what the tenant has set; what the operator has set stays.
+        """Clear the tenant's value of a setting; the operator's value stays.
 
-        The value of the operator, or the default, holds again within seconds.
+        The operator's value, or the default, applies again within seconds.
         """

@@ -25,9 +25,9 @@ class Subscriptions(Group[K]):
         from_: str | UnsetType = UNSET,
         idempotency_key: str | None = None,
     ) -> Subscription:
-        """Have events delivered to a webhook or queue.
+        """Create a subscription: deliver events to a webhook or queue.
 
-        Delivered at least once, in order, each event with an id of its own.
+        Events are delivered at least once, in order, each with its own id.
         `destination`: Where events go; `{type}` in a queue's subject is the event's type.
         `types`: Types such as `payment.completed` or `payment.*`; none means all.
         `accounts`: Only events about these accounts.
@@ -38,41 +38,41 @@ class Subscriptions(Group[K]):
     def list_page(
         self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
     ) -> SubscriptionList:
-        """List subscriptions with how far they are behind.
+        """List subscriptions with their lag.
 
-        `lag_events` and `lag_seconds` tell whether a receiver keeps up.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        `lag_events` and `lag_seconds` show whether a receiver keeps up.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_page, "subscriptions")
     def list(self, *, page_size: int = 100) -> Iterator[Subscription]:
-        """List subscriptions with how far they are behind, page by page until the end.
+        """List subscriptions with their lag, page by page until the end.
 
-        `lag_events` and `lag_seconds` tell whether a receiver keeps up.
+        `lag_events` and `lag_seconds` show whether a receiver keeps up.
         """
 
     @call("show_subscription", "GET", "/subscriptions/{subscription_id}")
     def get(self, subscription_id: UUID | str) -> Subscription:
-        """Look at a subscription.
+        """Show a subscription.
 
-        With its place in the events, its failures, and when it tries again.
+        With its position in the chain, its failures, and when it is retried.
         """
 
     @call("delete_subscription", "DELETE", "/subscriptions/{subscription_id}")
     def delete(self, subscription_id: UUID | str) -> None:
-        """End a subscription.
+        """Delete a subscription.
 
-        An event that is on its way may still arrive.
+        An event that is being sent may still arrive.
         """
 
     @call("change_subscription", "PATCH", "/subscriptions/{subscription_id}")
     def change(
         self, subscription_id: UUID | str, *, paused: bool, note: str | UnsetType = UNSET
     ) -> Subscription:
-        """Pause a subscription, or let it go on.
+        """Pause or resume a subscription.
 
-        While it is paused its place is kept; nothing is left out.
+        While it is paused it keeps its position; no event is skipped.
         `note`: Why it is paused.
         """
 
@@ -80,8 +80,8 @@ class Subscriptions(Group[K]):
     def replay(
         self, subscription_id: UUID | str, *, from_: str, idempotency_key: str | None = None
     ) -> Subscription:
-        """Go on from another point: send again, or leave something out.
+        """Move a subscription to another position, to repeat or skip events.
 
-        Receivers know repeated events by their id.
+        Receivers recognise repeated events by their id.
         `from_`: `now`, `beginning`, or a cursor of `GET /events`.
         """

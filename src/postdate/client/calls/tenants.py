@@ -25,11 +25,11 @@ class Tenants(Group[K]):
     ) -> NewTenant:
         """Create a tenant and its first key, which is shown only now.
 
-        For operators, with `X-Internal-Auth`. Tenants never see each other's things.
+        For operators, with `X-Internal-Auth`. Tenants never see each other's data.
         `name`: 1 to 63 of a-z 0-9 _ -, beginning with a letter or digit.
-        `test`: In test mode the tenant's time stands still until its test clock is advanced.
-        Decided here, for good.
-        `clock_at`: The instant at which a test clock begins; the present if null.
+        `test`: In test mode the tenant's clock stands still until it is advanced. This cannot be
+        changed later.
+        `clock_at`: The initial time of a test clock; the current time if null.
         """
 
     @call("list_tenants", "GET", "/internal/tenants", internal=True)
@@ -37,8 +37,8 @@ class Tenants(Group[K]):
         """List the tenants.
 
         For operators, with `X-Internal-Auth`.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_page, "tenants")
@@ -50,15 +50,15 @@ class Tenants(Group[K]):
 
     @call("disable_tenant", "POST", "/internal/tenants/{name}/disable", internal=True)
     def disable(self, name: str, *, note: str) -> None:
-        """Stop a tenant and take none of its keys any more.
+        """Disable a tenant: stop it and refuse all its keys.
 
-        For operators: nothing of the tenant starts or settles any more, and nothing is lost.
+        For operators: none of the tenant's work starts or settles, and nothing is lost.
         `note`: Why.
         """
 
     @call("enable_tenant", "POST", "/internal/tenants/{name}/enable", internal=True)
     def enable(self, name: str) -> None:
-        """Take a tenant's keys again, and let it go on.
+        """Enable a disabled tenant.
 
-        For operators: undoes disabling; what is overdue runs as its policies say.
+        For operators: accepts its keys again; overdue work runs according to its policies.
         """

@@ -37,7 +37,7 @@ class TestClock(Group[K]):
         messages are really sent. The same `Idempotency-Key` continues or repeats the answer; it
         never advances twice. Refused for every live tenant.
         `by`: A duration: `90s`, `15m`, `12h`, `30d`, `2w`, `1d12h`.
-        `to`: An instant, not before what the clock shows.
+        `to`: An instant, not before the clock's current time.
         """
 
     @call("list_test_clock_entries", "GET", "/test-clock/entries")
@@ -53,9 +53,9 @@ class TestClock(Group[K]):
         In order, of one advance or of all. Beside the tenant's events there are `job.ready` (a
         worker's job came due), `lease.expired`, `subscription.delivered` and
         `subscription.failed`.
-        `limit`: How many items to return at most.
-        `cursor`: `next_cursor` of the page before.
-        `advance`: Only those of this advance, by its number.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
+        `advance`: Only entries of the advance with this number.
         """
 
     @pages(list_entries_page, "entries")
@@ -67,5 +67,5 @@ class TestClock(Group[K]):
         In order, of one advance or of all. Beside the tenant's events there are `job.ready` (a
         worker's job came due), `lease.expired`, `subscription.delivered` and
         `subscription.failed`.
-        `advance`: Only those of this advance, by its number.
+        `advance`: Only entries of the advance with this number.
         """

@@ -8,7 +8,7 @@ from postdate.model.open_enum import OpenEnum
 
 
 class Account(Struct, frozen=True, kw_only=True):
-    """An account: `available` is what is not held, `version` counts its entries."""
+    """An account: `available` is the balance minus holds, `version` counts its entries."""
 
     account_id: str
     balance: int
@@ -19,7 +19,7 @@ class Account(Struct, frozen=True, kw_only=True):
     max_amount: int | None
     created_at: datetime
     updated_at: datetime
-    """When its money, what is held, or its terms last changed."""
+    """When its balance, held amount or terms last changed."""
     frozen_at: datetime | None = None
     closed_at: datetime | None = None
     note: str | None = None

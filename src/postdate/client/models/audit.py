@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
-    """One decision. `actor` is the id of a key, `cli` or `system`; `sequence` its place."""
+    """One change. `actor` is the id of a key, `cli` or `system`; `sequence` is its position."""
 
     sequence: int
     time: datetime

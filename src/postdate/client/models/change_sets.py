@@ -19,14 +19,14 @@ from postdate.model.open_enum import OpenEnum
 
 
 class PauseLaneParams(TypedDict, total=False):
-    """Let nothing of a lane start."""
+    """Pause a lane."""
 
     type: Required[Literal["pause_lane"]]
     lane: Required[str]
 
 
 class LimitLaneParams(TypedDict, total=False):
-    """Let a lane start no more than so many in a second; null takes the limit away."""
+    """Limit the jobs that a lane starts per second; null removes the limit."""
 
     type: Required[Literal["limit_lane"]]
     lane: Required[str]
@@ -41,7 +41,7 @@ class PauseScheduleParams(TypedDict, total=False):
 
 
 class ChangePolicyParams(TypedDict, total=False):
-    """Give a schedule another jitter, or another policy for payments without funds."""
+    """Change a schedule's jitter, or its policy for payments without funds."""
 
     type: Required[Literal["change_policy"]]
     schedule_id: Required[UUID | str]
@@ -174,7 +174,7 @@ class ChangeEffect(Struct, frozen=True, kw_only=True):
 
 
 class ChangePolicy(Struct, frozen=True, kw_only=True, tag_field="type", tag="change_policy"):
-    """Give a schedule another jitter, or another policy for payments without funds."""
+    """Change a schedule's jitter, or its policy for payments without funds."""
 
     schedule_id: str
     jitter_seconds: int | None = None
@@ -193,14 +193,14 @@ class HaltTenant(Struct, frozen=True, kw_only=True, tag_field="type", tag="halt"
 
 
 class LimitLane(Struct, frozen=True, kw_only=True, tag_field="type", tag="limit_lane"):
-    """Let a lane start no more than so many in a second; null takes the limit away."""
+    """Limit the jobs that a lane starts per second; null removes the limit."""
 
     lane: str
     rate_per_second: float | None
 
 
 class PauseLane(Struct, frozen=True, kw_only=True, tag_field="type", tag="pause_lane"):
-    """Let nothing of a lane start."""
+    """Pause a lane."""
 
     lane: str
 
@@ -219,7 +219,7 @@ class PutSetting(Struct, frozen=True, kw_only=True, tag_field="type", tag="put_s
 
 
 class Instant(Struct, frozen=True, kw_only=True):
-    """When the jobs are to be due; with a spread each has its own place in it."""
+    """When the jobs are to be due; with a spread each has its own offset."""
 
     run_at: datetime | None = None
     delay_seconds: float | None = None

@@ -35,7 +35,7 @@ class DeadLetterFilterParams(TypedDict, total=False):
 
 
 class Redriven(Struct, frozen=True, kw_only=True):
-    """What became of one dead letter: the new job, or why there is none."""
+    """The result for one dead letter: the new job, or why there is none."""
 
     origin_id: str
     job_id: str | None = None

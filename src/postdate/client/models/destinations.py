@@ -27,7 +27,7 @@ class DestinationStatus(OpenEnum):
 
 
 class Trouble(Struct, frozen=True, kw_only=True):
-    """A destination that fails: its latest calls since that began, over all nodes."""
+    """A failing destination: its latest calls since the failures began, across all nodes."""
 
     since: datetime
     held_until: datetime
@@ -86,7 +86,7 @@ class DestinationTrialOutcome(OpenEnum):
 
 
 class DestinationTrial(Struct, frozen=True, kw_only=True):
-    """How a trial ended, as an attempt of a job would have."""
+    """The result of a test, in the form of an attempt."""
 
     outcome: DestinationTrialOutcome
     duration_ms: int

@@ -18,7 +18,7 @@ class LoadBy(OpenEnum):
 
 
 class LoadSeries(Struct, frozen=True, kw_only=True):
-    """What becomes due of one lane, destination or tenant, slot by slot."""
+    """What comes due for one lane, destination or tenant, slot by slot."""
 
     kind: LoadSeriesKind
     name: str
@@ -28,7 +28,7 @@ class LoadSeries(Struct, frozen=True, kw_only=True):
 
 
 class SpreadEffect(Struct, frozen=True, kw_only=True):
-    """What would be with another jitter: the same queues, computed again."""
+    """The effect of another jitter: the same queues, computed again."""
 
     jitter_seconds: int
     schedule_id: str | None
@@ -36,7 +36,7 @@ class SpreadEffect(Struct, frozen=True, kw_only=True):
 
 
 class Load(Struct, frozen=True, kw_only=True):
-    """What becomes due in a window that begins with a whole minute."""
+    """What comes due in a window that begins at a whole minute."""
 
     from_at: datetime
     until_at: datetime
@@ -84,7 +84,7 @@ class ShortAccount(Struct, frozen=True, kw_only=True):
 
 
 class Money(Struct, frozen=True, kw_only=True):
-    """What will become of a tenant's payments, and of one account if one was asked for."""
+    """The forecast of a tenant's payments, and of one account if requested."""
 
     from_at: datetime
     until_at: datetime

@@ -22,7 +22,7 @@ class HaltMode(OpenEnum):
 
 
 class Halt(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """A halt that holds or will: why, by whom, and until when (null: until it is lifted)."""
+    """A current or future halt: why, by whom, and until when (null: until it is lifted)."""
 
     kind: HaltKind
     mode: HaltMode

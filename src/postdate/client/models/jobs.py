@@ -43,23 +43,23 @@ class BatchJobParams(TypedDict, total=False):
 
 
 class JobOutcome(Struct, frozen=True, kw_only=True):
-    """What became of one item: a job, or the problem with it."""
+    """The outcome of one item: a job, or a problem."""
 
     status: int
     """What a single request would have answered."""
     job: Job | None = None
     problem: Problem | None = None
     replayed: bool = False
-    """Whether the key was answered before."""
+    """Whether this is a stored answer to the key."""
 
 
 class JobOutcomes(Struct, frozen=True, kw_only=True):
     """One outcome for each item, in the order of the request."""
 
     accepted: int
-    """How many have a job."""
+    """How many were accepted."""
     refused: int
-    """How many have a problem."""
+    """How many were refused."""
     outcomes: list[JobOutcome]
 
 
@@ -92,7 +92,7 @@ class CancelledJob(Struct, frozen=True, kw_only=True):
 
 
 class BulkOutcome(Struct, frozen=True, kw_only=True):
-    """How many matched, by status, and how many were changed; `more` means: ask again."""
+    """How many jobs matched, by status, and how many were changed; if `more`, call again."""
 
     dry_run: bool
     matched: dict[str, int]

@@ -71,7 +71,7 @@ class Key(Struct, frozen=True, kw_only=True):
     revoked_at: datetime | None
     last_used_at: datetime | None
     persons: list[str]
-    """Who is behind it: none of them approves what it asked for."""
+    """The people behind the key: none of them can approve its payments."""
 
 
 class KeyList(Struct, frozen=True, kw_only=True):

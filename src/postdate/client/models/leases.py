@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Lease(Struct, frozen=True, kw_only=True):
-    """A job that is the worker's until `lease_until`, unless renewed."""
+    """A job leased to the worker until `lease_until`, unless renewed."""
 
     job_id: str
     token: int
@@ -33,7 +33,7 @@ class LeaseList(Struct, frozen=True, kw_only=True):
 
 
 class LeaseReport(Struct, frozen=True, kw_only=True):
-    """What became of the job; a retry also says when."""
+    """The status of the job; for a retry also when."""
 
     job_id: str
     status: str

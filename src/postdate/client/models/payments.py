@@ -9,7 +9,7 @@ from postdate.client.models.shared import Payment, PaymentStatus, Problem
 
 
 class RetryUntilParams(TypedDict, total=False):
-    """Keep trying while the money is not there."""
+    """Retry while the payer does not have enough."""
 
     retry_until: Required[datetime]
     """When to give up."""
@@ -38,43 +38,43 @@ class BatchPaymentParams(TypedDict, total=False):
     to_account_id: Required[str]
     """Who is paid."""
     amount: Required[int]
-    """How much; the tenant or payer may be limited."""
+    """The amount, within the limits of tenant and payer."""
     delay_seconds: int | timedelta | None
-    """Due so long after the payment is accepted, by the database's clock."""
+    """Delay after the payment is accepted, by the database's clock."""
     scheduled_time: datetime | None
     """Due then."""
     description: str | None
-    """Your words."""
+    """Free text."""
     funding: Literal["at_execution", "hold"]
-    """Hold the amount now, or look for it at the due second."""
+    """Hold the amount now, or take it when the payment is due."""
     on_insufficient: Literal["fail"] | RetryUntilParams
-    """With `at_execution`: what to do when the money is not there."""
+    """With `at_execution`: what to do if the payer does not have enough."""
     on_broken: Literal["hold", "release"] | None
     """When settling breaks for good, for a reason that is not about money: keep the amount
     held and wait for a person, or release it and fail. Without it, the setting
     `payment.on_broken` decides at that moment."""
     idempotency_key: str
-    """As in the header."""
+    """As in the Idempotency-Key header."""
 
 
 class PaymentOutcome(Struct, frozen=True, kw_only=True):
-    """What became of one item: a payment, or the problem with it."""
+    """The outcome of one item: a payment, or a problem."""
 
     status: int
     """What a single request would have answered."""
     payment: ScheduledPayment | None = None
     problem: Problem | None = None
     replayed: bool = False
-    """Whether the key was answered before."""
+    """Whether this is a stored answer to the key."""
 
 
 class PaymentOutcomes(Struct, frozen=True, kw_only=True):
     """One outcome for each item, in the order of the request."""
 
     accepted: int
-    """How many have a payment."""
+    """How many were accepted."""
     refused: int
-    """How many have a problem."""
+    """How many were refused."""
     outcomes: list[PaymentOutcome]
 
 
@@ -106,7 +106,7 @@ class ExecutionList(Struct, frozen=True, kw_only=True):
 
 
 class PaymentEvent(Struct, frozen=True, kw_only=True):
-    """Something that happened to a payment."""
+    """An event of a payment."""
 
     id: str
     type: str

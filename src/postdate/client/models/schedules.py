@@ -62,7 +62,7 @@ class DstParams(TypedDict, total=False):
 
 
 class MisfirePolicy(OpenEnum):
-    """What becomes of occurrences that could not be expanded in time."""
+    """What happens to occurrences that could not be expanded in time."""
 
     FIRE_ONCE = "fire_once"
     FIRE_ALL = "fire_all"
@@ -82,7 +82,7 @@ class MisfireParams(TypedDict, total=False):
 
 
 class Overlap(OpenEnum):
-    """What an occurrence does while the one before is still under way."""
+    """What an occurrence does while the one before is still open."""
 
     ALLOW = "allow"
     SKIP = "skip"
@@ -113,7 +113,7 @@ class JobTemplateParams(TypedDict, total=False):
 
 
 class PaymentTemplateParams(TypedDict, total=False):
-    """A payment without its instant; the money is looked for when an occurrence is due."""
+    """A payment without its instant; the money is taken when an occurrence is due."""
 
     from_account_id: Required[str]
     """Who pays."""
@@ -176,7 +176,7 @@ class JobTemplate(Struct, frozen=True, kw_only=True):
 
 
 class PaymentTemplate(Struct, frozen=True, kw_only=True):
-    """A payment without its instant; the money is looked for when an occurrence is due."""
+    """A payment without its instant; the money is taken when an occurrence is due."""
 
     from_account_id: str
     """Who pays."""
@@ -309,7 +309,7 @@ class Preview(Struct, frozen=True, kw_only=True):
 
 
 class Triggered(Struct, frozen=True, kw_only=True):
-    """The job or payment that a trigger made."""
+    """The job or payment that a trigger created."""
 
     occurrence_id: str
     scheduled_for: datetime
@@ -374,7 +374,7 @@ class Occurrence(Struct, frozen=True, kw_only=True):
 
 
 class OccurrenceList(Struct, frozen=True, kw_only=True):
-    """What became of occurrences, the newest first."""
+    """The results of occurrences, the newest first."""
 
     occurrences: list[Occurrence]
     next_cursor: str | None

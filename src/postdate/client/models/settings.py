@@ -25,7 +25,7 @@ class TenantMay(OpenEnum):
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """A setting as a tenant sees it: the value that holds, and who has set it."""
+    """A setting as a tenant sees it: the current value, and who set it."""
 
     name: str
     value: int | float | bool | str

@@ -101,11 +101,11 @@ class Payment(Struct, frozen=True, kw_only=True):
     executed_at: datetime | None = None
     cancelled_at: datetime | None = None
     first_due_at: datetime | None = None
-    """When it was first due, where retries have moved `scheduled_time`."""
+    """The original due instant, if retries have moved `scheduled_time`."""
     lateness_ms: int | None = None
     """From the first due instant until it was executed."""
     waiting_for: PaymentWaitingFor | None = None
-    """What an open payment waits for, besides its instant."""
+    """What an open payment waits for, apart from its due instant."""
     broken: Broken | None = None
     on_broken: PaymentOnBroken | None = None
     error_code: str | None = None
@@ -142,18 +142,18 @@ class RetryParams(TypedDict, total=False):
     """When to try again, as given; what is absent follows the tenant's settings `job.*`."""
 
     max_attempts: int | None
-    """The first one counts."""
+    """Including the first attempt."""
     backoff: Literal["exponential", "fixed", "linear"] | None
     initial_seconds: float | timedelta | None
     max_seconds: float | timedelta | None
     jitter: float | None
-    """Part of the wait, 0 to 1."""
+    """Random part of a delay, 0 to 1."""
     max_age_seconds: float | timedelta | None
     on_unknown: Literal["hold", "retry"] | None
 
 
 class HeldBack(Struct, frozen=True, kw_only=True):
-    """The destination is in trouble: the job is not tried before the instant."""
+    """The destination is failing: the job is not tried before this instant."""
 
     destination: str
     until: datetime
@@ -210,12 +210,12 @@ class Retry(Struct, frozen=True, kw_only=True):
     """When to try again, as given; what is absent follows the tenant's settings `job.*`."""
 
     max_attempts: int | None = None
-    """The first one counts."""
+    """Including the first attempt."""
     backoff: RetryBackoff | None = None
     initial_seconds: float | None = None
     max_seconds: float | None = None
     jitter: float | None = None
-    """Part of the wait, 0 to 1."""
+    """Random part of a delay, 0 to 1."""
     max_age_seconds: float | None = None
     on_unknown: RetryOnUnknown | None = None
 
@@ -233,7 +233,7 @@ class WorkerDestination(Struct, frozen=True, kw_only=True, tag_field="type", tag
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """A job, and where it stands."""
+    """A job and its status."""
 
     job_id: str
     status: JobStatus
@@ -299,7 +299,7 @@ class BulkFilterParams(TypedDict, total=False):
 
 
 class InstantParams(TypedDict, total=False):
-    """When the jobs are to be due; with a spread each has its own place in it."""
+    """When the jobs are to be due; with a spread each has its own offset."""
 
     run_at: datetime | None
     delay_seconds: float | timedelta | None
@@ -307,7 +307,7 @@ class InstantParams(TypedDict, total=False):
 
 
 class FundsPolicy(OpenEnum):
-    """What a payment does when the money is not there at its due second."""
+    """What a payment does if the payer does not have enough when it is due."""
 
     FAIL = "fail"
     RETRY = "retry"

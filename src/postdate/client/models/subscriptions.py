@@ -9,7 +9,7 @@ from postdate.model.open_enum import OpenEnum
 
 
 class SubscriptionStatus(OpenEnum):
-    """Where a subscription stands."""
+    """The status of a subscription."""
 
     ACTIVE = "ACTIVE"
     RETRYING = "RETRYING"

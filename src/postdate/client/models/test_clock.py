@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class ClockState(Struct, frozen=True, kw_only=True):
-    """What the clock of a tenant in test mode shows."""
+    """The clock of a tenant in test mode."""
 
     at: datetime
     target: datetime | None
@@ -16,10 +16,7 @@ class ClockState(Struct, frozen=True, kw_only=True):
 
 
 class ClockEntry(Struct, frozen=True, kw_only=True):
-    """Something that happened.
-
-    `type` is that of the event that tells of it, where there is one.
-    """
+    """Something that happened: `type` is the type of its event, if there is one."""
 
     number: int
     at: datetime

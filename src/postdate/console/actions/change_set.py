@@ -12,7 +12,7 @@ async def _apply(request: PageRequest) -> str:
     done = await sets.apply(request.actor, request.uuid("change_set_id"))
     request.services.overview.forget(request.actor.tenant_id)
     many = len(done.steps)
-    return f"{many} {'change was' if many == 1 else 'changes were'} made. Undo takes them back."
+    return f"{many} {'change was' if many == 1 else 'changes were'} made. Undo reverts them."
 
 
 async def _undo(request: PageRequest) -> str:
@@ -20,8 +20,8 @@ async def _undo(request: PageRequest) -> str:
     done = await sets.undo(request.actor, request.uuid("change_set_id"))
     request.services.overview.forget(request.actor.tenant_id)
     if any(step.left for step in done.steps):
-        return "The changes were taken back, but for what is left as it is: see below."
-    return "The changes were taken back."
+        return "The changes were undone, except for what was left as it is: see below."
+    return "The changes were undone."
 
 
 ACTIONS: Final = (
@@ -31,8 +31,8 @@ ACTIONS: Final = (
         title="Apply change set",
         button="Apply",
         means="The changes are made one after the other. Jobs and payments that have begun or "
-        "ended meanwhile are left alone. If it is broken off, apply it again: it goes on where it "
-        "was.",
+        "ended meanwhile are left alone. If it is interrupted, apply it again to "
+        "continue.",
         back="/change-sets/{change_set_id}",
         does=_apply,
         danger=True,
@@ -46,7 +46,7 @@ ACTIONS: Final = (
         title="Undo change set",
         button="Undo the changes",
         means="The changes are taken back, the last first. Refused once a job or payment that was "
-        "moved has been executed; a cancelled one is created anew.",
+        "moved has been executed; a cancelled one is created again.",
         back="/change-sets/{change_set_id}",
         does=_undo,
         danger=True,

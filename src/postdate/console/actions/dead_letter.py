@@ -70,7 +70,7 @@ def _per_second(request: PageRequest) -> float | None:
     except ValueError:
         given = -1.0
     if given is not None and not given > 0:
-        raise refuse(Code.INVALID_FIELD, "The pace is a number above 0.", "per_second")
+        raise refuse(Code.INVALID_FIELD, "The rate must be a number above 0.", "per_second")
     return given
 
 
@@ -127,7 +127,7 @@ def _filter(given: Mapping[str, str]) -> DeadLetterFilter:
 def _pace(*, late: bool) -> Field:
     return Field(
         name="per_second",
-        label="How many a second",
+        label="Jobs per second",
         kind="number",
         hint="empty: all at once",
         required=False,

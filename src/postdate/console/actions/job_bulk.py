@@ -69,7 +69,7 @@ def _filter(given: Mapping[str, str]) -> BulkFilter:
             due_before=instant(given.get("due_before"), "due_before"),
         )
     except ValueError:
-        raise refuse(Code.INVALID_FIELD, "The filter is not usable.", "status") from None
+        raise refuse(Code.INVALID_FIELD, "The filter is not valid.", "status") from None
 
 
 async def _found(
@@ -94,7 +94,7 @@ async def _rehearse(
     found = await _found(request, given, allowed)
     counts = Counter(found.jobs.values())
     facts = [(str(status), f"{many:,}") for status, many in sorted(counts.items())]
-    facts = facts or [("Jobs", "none matches")]
+    facts = facts or [("Jobs", "no job matches")]
     chosen = len(request.http.query_params.getlist("jobs"))
     if chosen > len(found.jobs):
         facts.append(("Skipped", f"{chosen - len(found.jobs):,} selected that have ended or begun"))

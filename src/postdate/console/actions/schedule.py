@@ -64,7 +64,7 @@ async def _trigger(request: PageRequest) -> str:
 
 async def _delete(request: PageRequest) -> str:
     await request.services.schedule.change.delete(request.actor, request.uuid("schedule_id"))
-    return "The schedule is deleted; the jobs and payments it has made go on."
+    return "The schedule is deleted; jobs and payments that it created continue."
 
 
 async def _rehearse_backfill(request: PageRequest, given: Mapping[str, str]) -> DryRun:

@@ -23,7 +23,7 @@ STATES: Final = {
     "planned": "not made yet",
     "begun": "being made",
     "done": "made",
-    "undone": "taken back",
+    "undone": "undone",
 }
 
 

@@ -39,8 +39,8 @@ NOTES: Final = {
     "rolled_modified_following": "moved to the next open day of the month",
     "rolled_none": "skipped",
     "excluded_date": "an excluded date",
-    "merged": "several fell together here",
-    "moved_by_calendar": "a new calendar put it before the upload: it ran at once",
+    "merged": "several occurrences merged",
+    "moved_by_calendar": "a new calendar moved it before the upload: it ran immediately",
 }
 DST: Final = ("gap_", "repeated_")
 
@@ -138,7 +138,7 @@ def status_words(status: str) -> str:
 
 
 def roll_words(roll: str) -> str:
-    """Write what becomes of an occurrence on a closed day."""
+    """Describe what happens to an occurrence on a closed day."""
     return NOTES.get(f"rolled_{roll}", status_words(roll))
 
 

@@ -1,1 +1,1 @@
-"""What every noun needs to take something in: idempotency, events, groups of requests."""
+"""What every noun needs to accept requests: idempotency, events, groups of requests."""

@@ -1,4 +1,4 @@
-"""A step before a change: asked under its lock whether to make it, in its transaction."""
+"""A check before a change, in the change's transaction and under its lock."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -12,5 +12,5 @@ BeforeChange = Callable[[Connection, T], Awaitable[bool]]
 
 
 async def always(_connection: Connection, _found: Any) -> bool:
-    """Change it, whatever there is."""
+    """Allow every change."""
     return True

@@ -1,4 +1,4 @@
-"""Answer a group without those whose accounts a stranger holds: they alone have to wait."""
+"""Commit a group without the items whose accounts are locked elsewhere: only those have to wait."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ Outcome = TypeVar("Outcome")
 
 
 class AroundBusyAccounts(Generic[Item, Outcome]):
-    """Commits groups of items; `accounts` names those that an item changes."""
+    """Commits groups of items; `accounts` returns the accounts that an item changes."""
 
     def __init__(
         self,
@@ -68,11 +68,11 @@ class AroundBusyAccounts(Generic[Item, Outcome]):
 
 
 def _busy() -> Refused:
-    """Return the refusal for an account that somebody holds; it is not remembered."""
+    """Return the refusal for an account that is locked elsewhere; it is never stored."""
     return Refused(
         Refusal(
             Code.OVERLOADED,
-            "Another transaction holds the account just now.",
+            "Another transaction has locked the account.",
             extra={"retry_after_seconds": 1},
         )
     )

@@ -1,4 +1,4 @@
-"""Create something once for each client's key, in a transaction of the creator's own."""
+"""Create something once for each idempotency key, in the creator's own transaction."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, TypeVar
@@ -32,11 +32,11 @@ Remember = Callable[[Connection, T], Awaitable[None]]
 
 
 async def forget(_connection: Connection, _made: Any) -> None:
-    """Remember no answer: the request came without a key."""
+    """Store no answer, because the request came without a key."""
 
 
 class CreateRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that creates something, as it is compared with a later one under its key."""
+    """A request that creates something, in the form in which it is compared with repetitions."""
 
     tenant_id: int
     operation: str
@@ -49,7 +49,7 @@ class CreateRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """The answer now, and the answer to repetitions, which tells no secret again."""
+    """The answer now, and the answer to repetitions, which repeats no secret."""
 
     now: msgspec.Struct
     later: msgspec.Struct
@@ -57,7 +57,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 class CreateOnce:
-    """Run what creates something at most once for each key of a tenant."""
+    """Runs a creation at most once for each idempotency key of a tenant."""
 
     def __init__(self, database: Database, cipher: PayloadCipher | None = None) -> None:
         self._database = database
@@ -71,9 +71,9 @@ class CreateOnce:
         show: Callable[[T], Shown],
         status: int,
     ) -> Granted | Refused:
-        """Create and keep the answer, or return the answer that was kept.
+        """Create and store the answer, or return the stored answer.
 
-        A refusal is not kept: nothing was made, and the next request may be allowed.
+        A refusal is not stored: nothing was created, and the next request may be allowed.
         """
         key = key_of(wanted.tenant_id, wanted.scope, wanted.key, wanted.operation)
         with self._open_keys.hold(key):

@@ -1,7 +1,7 @@
-"""Idempotency: the same key and request are answered the same, for ever or for a while.
+"""Idempotency: the same key and request get the same answer, forever or for a while.
 
-Of most answers nothing is stored: they follow from the request and the id of what it made. Where an
-answer does not, the request and the answer are kept beside the key.
+Most answers are not stored: they can be derived from the request and the id of what it created.
+Where that is impossible, the request and the answer are stored with the key.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ class Granted(msgspec.Struct, frozen=True):
     replayed: bool = False
 
     def body_as(self, kind: type[Body]) -> Body:
-        """Return the body as what it is, whether made now or stored before."""
+        """Return the decoded body, whether it is new or stored."""
         if isinstance(self.body, msgspec.Raw):
             return msgspec.json.decode(self.body, type=kind)
         return msgspec.convert(self.body, kind, from_attributes=True)
@@ -56,7 +56,7 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """What is stored of a request whose answer follows from nothing else."""
+    """The stored request and answer, where the answer cannot be derived."""
 
     request: msgspec.Raw
     answer: msgspec.Raw
@@ -80,7 +80,7 @@ def keyed(key: IdempotencyKey, request: bytes) -> KeyedRequest:
 def kept_under(
     request: KeyedRequest, answer: msgspec.Struct, now: datetime, subject: UUID | None = None
 ) -> IdempotencyRow:
-    """Return the row of a key beside which the answer is kept: what it made, or a refusal."""
+    """Return the row of a key with a stored answer: a result or a refusal."""
     kept = _Kept(
         msgspec.Raw(request.request), msgspec.Raw(_encode(answer)), isinstance(answer, Refusal)
     )
@@ -88,7 +88,7 @@ def kept_under(
 
 
 def kept_answer(row: IdempotencyRow, request: KeyedRequest, status: int) -> Granted | Refused:
-    """Answer a request whose key is known from what was kept: the same again, or what differs."""
+    """Answer a repeated request from the stored answer, or refuse it and name what differs."""
     kept = _kept(row)
     if row.fingerprint != request.fingerprint:
         return Refused(reused(kept_differences(row, request)))
@@ -98,13 +98,13 @@ def kept_answer(row: IdempotencyRow, request: KeyedRequest, status: int) -> Gran
 
 
 def kept_body(row: IdempotencyRow, kind: type[Body]) -> Body | None:
-    """Return the answer that was kept, or None where it was a refusal."""
+    """Return the stored answer, or None if it was a refusal."""
     kept = _kept(row)
     return None if kept.refused else msgspec.json.decode(kept.answer, type=kind)
 
 
 def kept_differences(row: IdempotencyRow, request: KeyedRequest) -> list[str]:
-    """Name the fields in which a request differs from the one that was kept."""
+    """Return the fields in which a request differs from the stored one."""
     before = msgspec.json.decode(_kept(row).request)
     return differences(before, msgspec.json.decode(request.request))
 
@@ -127,7 +127,7 @@ def reused(differs: Sequence[str]) -> Refusal:
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Name the fields in which two requests differ; one that is null is not one that is absent."""
+    """Return the fields in which two requests differ; null differs from absent."""
     return sorted(
         name
         for name in before.keys() | after.keys()
@@ -136,14 +136,14 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str
 
 
 class OpenKeys:
-    """The keys that this process is answering just now."""
+    """The keys of requests that this process is working on."""
 
     def __init__(self) -> None:
         self._keys: set[IdempotencyKey] = set()
 
     @contextmanager
     def hold(self, key: IdempotencyKey) -> Iterator[None]:
-        """Refuse a key that is still being answered; hold it while this request is."""
+        """Refuse a key that is in use; reserve it during this request."""
         if key in self._keys:
             raise key_busy()
         self._keys.add(key)
@@ -154,7 +154,7 @@ class OpenKeys:
 
     @contextmanager
     def hold_all(self, keys: AbstractSet[IdempotencyKey]) -> Iterator[AbstractSet[IdempotencyKey]]:
-        """Hold many keys; yield those that are being answered already, which stay as they are."""
+        """Reserve many keys; yield those that are already in use."""
         busy = keys & self._keys
         free = keys - busy
         self._keys |= free

@@ -1,11 +1,11 @@
-"""The one way in: jobs and payments, one or many, asked for or made by a schedule.
+"""The single way in for jobs and payments: one or many, from clients or from schedules.
 
     validate → idempotency → limits → write → events → answer
 
-What differs between jobs and payments is a `Strategy`. One commit decides about an `AcceptGroup`:
-it looks at everything a decision rests on in one statement, decides in memory, and writes in one,
-which is a transaction of its own. The write refuses where something has changed since the look.
-Each job and payment is its own first event; its address goes into the outbox with it.
+What differs between jobs and payments is a `Strategy`. One commit handles an `AcceptGroup`: it
+reads everything needed to decide in one statement, decides in memory, and writes in one statement,
+which is its own transaction. The write fails if something has changed since the read. Each job and
+payment is its own first event; its address goes into the outbox with it.
 """
 
 from abc import ABC, abstractmethod
@@ -56,11 +56,11 @@ class Accepted(Protocol):
 
     @property
     def body(self) -> msgspec.Struct:
-        """Return it as a client is shown it."""
+        """Return the body that the client receives."""
 
     @property
     def replayed(self) -> bool:
-        """Return whether the key was answered before."""
+        """Return whether this is a repeated answer."""
 
 
 Item = TypeVar("Item")
@@ -78,7 +78,7 @@ class Known(NamedTuple, Generic[Valid]):
 
 
 class AcceptGroup(ABC, Generic[Valid, Made]):
-    """What one commit decides about and writes."""
+    """The items that one commit decides on and writes."""
 
     remembers_refusals: bool = False
     """Whether a refusal is kept under the item's key, and given again."""
@@ -96,12 +96,12 @@ class AcceptGroup(ABC, Generic[Valid, Made]):
         """Prepare what all decisions of the group share."""
 
     def limit(self, item: Valid) -> Refusal | None:  # noqa: ARG002 - by default there is no quota
-        """Hold an item to its tenant's quota; this refusal is never kept."""
+        """Refuse an item beyond its tenant's quota; this refusal is never stored."""
         return None
 
     @abstractmethod
     def decide(self, number: int, item: Valid) -> Made | Refusal:
-        """Decide about the item of this number, seeing what those before it have taken."""
+        """Decide on the item with this number, taking the items before it into account."""
 
     def row(self, request: KeyedRequest, made: Made) -> IdempotencyRow:
         """Return the row of a key whose answer follows from the request and what it made."""
@@ -109,7 +109,7 @@ class AcceptGroup(ABC, Generic[Valid, Made]):
 
     @abstractmethod
     async def write(self, connection: Connection) -> None:
-        """Write what was decided, and `keys`; refuse where what was looked at has changed."""
+        """Write the decisions and `keys`; raise if what was read has changed."""
 
 
 class Strategy(ABC, Generic[Item, Valid, Made]):
@@ -120,20 +120,20 @@ class Strategy(ABC, Generic[Item, Valid, Made]):
 
     @abstractmethod
     async def validate(self, items: Sequence[Item]) -> list[Valid | Refusal]:
-        """Check what needs no transaction; a refusal from here is never kept."""
+        """Validate what needs no transaction; a refusal from here is never stored."""
 
     @abstractmethod
     async def look(
         self, connection: Connection, items: Sequence[Valid], *, locked: bool
     ) -> AcceptGroup[Valid, Made]:
-        """Look at what decisions rest on: time, keys, accounts; lock it only if asked to."""
+        """Read what decisions need: time, keys, accounts; lock them only if asked to."""
 
     async def replay(self, connection: Connection, known: Sequence[Known[Valid]]) -> list[Made]:
-        """Return what was answered when these keys were first used, from what they led to."""
+        """Rebuild the first answers to these keys from what they created."""
         raise TypeError(f"{type(self).__name__} keeps its answers: {connection}, {known}")
 
     def stored_answer(self, known: Known[Valid]) -> Made | Refused:
-        """Return the answer that was kept under a key."""
+        """Return the answer that is stored under a key."""
         refused = kept_answer(known.row, known.request, CREATED)
         if not isinstance(refused, Refused):
             raise TypeError("only refusals are kept here")
@@ -142,7 +142,7 @@ class Strategy(ABC, Generic[Item, Valid, Made]):
     async def differing_fields(
         self, connection: Connection, known: Known[Valid]
     ) -> list[str] | None:
-        """Name the fields in which a request differs from what its key led to; None: it is gone."""
+        """Return the fields in which a request differs from its key's result; None if gone."""
         raise TypeError(f"{type(self).__name__} keeps its requests: {connection}, {known}")
 
 
@@ -175,7 +175,7 @@ class Pipeline(Generic[Item, Valid, Made]):
         items: Sequence[Valid | Refusal],
         group: AcceptGroup[Valid, Made] | None = None,
     ) -> list[Made | Refused]:
-        """Accept items in the caller's transaction; `group` is what it has looked at already."""
+        """Accept items in the caller's transaction; `group` holds what was already read."""
         if group is None:
             group = await self._strategy.look(connection, _valid(items), locked=False)
         outcomes, known = _decide(group, items)
@@ -194,7 +194,7 @@ class Pipeline(Generic[Item, Valid, Made]):
     async def _look_then_write(
         self, items: Sequence[Valid | Refusal]
     ) -> tuple[list[Made | Refused], list[Known[Valid]]]:
-        """Look and write apart, in two round trips; nobody waits for us while we decide."""
+        """Read and write in two round trips, without holding locks in between."""
         looked: list[AcceptGroup[Valid, Made]] = []
 
         async def look(connection: Connection) -> None:
@@ -213,7 +213,7 @@ class Pipeline(Generic[Item, Valid, Made]):
     async def _lock_and_write(
         self, items: Sequence[Valid | Refusal]
     ) -> tuple[list[Made | Refused], list[Known[Valid]]]:
-        """Lock what decisions rest on first: it changed between a look and a write."""
+        """Lock first, then decide and write: something changed between a read and a write."""
         async with self._database.near.write("accept.locked") as connection:
             group = await self._strategy.look(connection, _valid(items), locked=True)
             decided = _decide(group, items)
@@ -226,10 +226,10 @@ class Pipeline(Generic[Item, Valid, Made]):
         outcomes: list[Made | Refused],
         known: Sequence[Known[Valid]],
     ) -> None:
-        """Answer the items whose keys were used before: the same again, or what differs."""
+        """Answer the items whose keys were used before, or refuse them and name what differs."""
         again: list[Known[Valid]] = []
         for each in known:
-            # What SQL has accepted has another fingerprint: the fields decide.
+            # Requests accepted through SQL have another fingerprint: compare the fields.
             differs: list[str] | None = []
             if each.row.fingerprint != each.request.fingerprint:
                 differs = await self._differing(connection, each)
@@ -247,10 +247,9 @@ class Pipeline(Generic[Item, Valid, Made]):
     async def _answer_after_commit(
         self, outcomes: list[Made | Refused], known: Sequence[Known[Valid]]
     ) -> None:
-        """Answer the items whose keys were used before, and fail at them alone.
+        """Answer the items whose keys were used before; an error affects only them.
 
-        The others are written: whoever tried the whole group again would make what came without a
-        key a second time.
+        The others are committed: retrying the whole group would create items without a key twice.
         """
         try:
             async with self._database.connection() as connection:
@@ -280,7 +279,7 @@ def _valid(items: Sequence[Valid | Refusal]) -> list[Valid]:
 
 _UNREAD: Final = Refusal(
     Code.OUTCOME_UNKNOWN,
-    "The first answer to this key cannot be read just now.",
+    "The first answer to this key cannot be read at the moment.",
     extra={"retry_after_seconds": 1},
 )
 _BROKEN: Final = Refusal(Code.INTERNAL, "The first answer to this key cannot be read.")
@@ -291,7 +290,7 @@ _PENDING: Final = Refused(key_busy().refusal)
 def _decide(
     group: AcceptGroup[Valid, Made], items: Sequence[Valid | Refusal]
 ) -> tuple[list[Made | Refused], list[Known[Valid]]]:
-    """Decide about items in order: a key may come twice, and each sees what those before took."""
+    """Decide on items in order; a key may occur twice, and each item sees the ones before it."""
     group.begin(items)
     outcomes: list[Made | Refused] = []
     known: list[Known[Valid]] = []

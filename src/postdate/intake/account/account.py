@@ -24,7 +24,7 @@ ASSIGNED: Final = "acc_"
 
 
 class AccountChange(msgspec.Struct, frozen=True, kw_only=True):
-    """New limits of an account; what is unset stays."""
+    """New limits of an account; unset fields stay as they are."""
 
     floor: int | UnsetType = UNSET
     max_amount: int | UnsetType | None = UNSET
@@ -37,7 +37,7 @@ class AccountChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Accounts:
-    """Change everything about accounts but their money."""
+    """Changes everything about accounts except their money."""
 
     def __init__(self, database: Database, settings: Settings | None = None) -> None:
         self._database = database
@@ -81,7 +81,7 @@ class Accounts:
         return await self._change(actor, account_id, "account.changed", wanted.amend)
 
     async def freeze(self, actor: Identity, account_id: str) -> AccountRow:
-        """Refuse every new payment from and to an account."""
+        """Freeze an account: refuse every new payment from or to it."""
         return await self._change(
             actor, account_id, "account.frozen", lambda t: msgspec.structs.replace(t, frozen=True)
         )
@@ -96,7 +96,7 @@ class Accounts:
         )
 
     async def close(self, actor: Identity, account_id: str) -> AccountRow:
-        """Close an empty account for ever; its history stays."""
+        """Close an empty account forever; its history stays."""
         return await self._change(
             actor, account_id, "account.closed", lambda t: msgspec.structs.replace(t, closed=True)
         )
@@ -147,20 +147,20 @@ class Accounts:
 
 
 def allow(actor: Identity, account_id: str) -> None:
-    """Hold a limited key to its accounts; others look missing to it."""
+    """Limit a key to its accounts; others look missing to it."""
     if actor.accounts is not None and account_id not in actor.accounts:
         raise not_found("account", account_id)
 
 
 def refuse_limited(actor: Identity) -> None:
-    """Refuse a key limited to accounts where something holds for the whole tenant."""
+    """Refuse a key limited to accounts for changes that affect the whole tenant."""
     if actor.accounts is not None:
-        detail = "A key limited to accounts decides nothing for the whole tenant."
+        detail = "A key limited to accounts cannot change anything for the whole tenant."
         raise refuse(Code.FORBIDDEN, detail)
 
 
 def _allow_floor(actor: Identity, limits: AccountChange) -> None:
-    # To spend below zero is to make money.
+    # Spending below zero creates money.
     below = limits.floor is not UNSET and limits.floor < 0
     if below and not actor.allows(Scope.LEDGER_ADJUST):
         detail = f"A floor below 0 needs the scope `{Scope.LEDGER_ADJUST}`."
@@ -168,7 +168,7 @@ def _allow_floor(actor: Identity, limits: AccountChange) -> None:
 
 
 def _refuse_lifting(before: AccountTerms, after: AccountTerms, tenant_max: int) -> None:
-    """Let a key that is limited to accounts bind them tighter, but not lift what binds them."""
+    """Refuse a key limited to accounts if it would lift a restriction on them."""
     lifted = None
     if before.frozen and not after.frozen:
         lifted = "frozen_at"
@@ -177,12 +177,12 @@ def _refuse_lifting(before: AccountTerms, after: AccountTerms, tenant_max: int) 
     elif before.floor is not None and (after.floor is None or after.floor < before.floor):
         lifted = "floor"
     if lifted is not None:
-        detail = f"A key limited to accounts does not lift what binds them: see `{lifted}`."
+        detail = f"A key limited to accounts cannot lift a restriction on them: see `{lifted}`."
         raise refuse(Code.FORBIDDEN, detail, lifted)
 
 
 def _lifts_amount(before: int | None, after: int | None, tenant_max: int) -> bool:
-    """Compare limits of an account; without one of its own it is bound by its tenant's."""
+    """Return whether a new limit is higher; an account without its own limit has its tenant's."""
     if before is None:
         return after is not None and after > tenant_max
     return after is None or after > before

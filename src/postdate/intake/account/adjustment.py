@@ -90,7 +90,7 @@ class AdjustmentStrategy(Strategy[AdjustmentRequest, AdjustmentRequest, Accepted
     async def validate(
         self, items: Sequence[AdjustmentRequest]
     ) -> list[AdjustmentRequest | Refusal]:
-        """Check nothing: all was checked when the request was made."""
+        """Validate nothing: everything was checked when the request was built."""
         return list(items)
 
     async def look(
@@ -100,7 +100,7 @@ class AdjustmentStrategy(Strategy[AdjustmentRequest, AdjustmentRequest, Accepted
         *,
         locked: bool,  # noqa: ARG002 - they always are
     ) -> "AdjustmentGroup":
-        """Look at the keys, refuse tenants that are halted, and lock the accounts."""
+        """Read the keys, refuse halted tenants, and lock the accounts."""
         known = await idempotency_store.find(connection, [each.keyed.key for each in items])
         fresh = [each for each in items if each.keyed.key not in known]
         await halt_store.refuse_held(connection, sorted({each.account.tenant_id for each in fresh}))
@@ -110,7 +110,7 @@ class AdjustmentStrategy(Strategy[AdjustmentRequest, AdjustmentRequest, Accepted
         return AdjustmentGroup(now, known, accounts, self._database)
 
     def stored_answer(self, known: Known[AdjustmentRequest]) -> AdjustmentAnswer:
-        """Return the adjustment, or the refusal, that was kept under a key."""
+        """Return the adjustment or refusal that is stored under a key."""
         body = kept_body(known.row, Adjusted)
         return (
             super().stored_answer(known)
@@ -120,7 +120,7 @@ class AdjustmentStrategy(Strategy[AdjustmentRequest, AdjustmentRequest, Accepted
 
 
 class Adjustments:
-    """Moves money between accounts and the issuer of their tenant."""
+    """Moves money between accounts and their tenant's issuer."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -137,7 +137,7 @@ class Adjustments:
         """Credit an account, or debit it by a negative amount."""
         allow(actor, account_id)
         if actor.max_amount is not None and abs(amount) > actor.max_amount:
-            raise refuse(Code.FORBIDDEN, f"The key may move {actor.max_amount} at most.", "amount")
+            raise refuse(Code.FORBIDDEN, f"The key may move at most {actor.max_amount}.", "amount")
         await self._ensure_issuer(actor.tenant_id)
         idempotency_key = idempotency_key_of(actor.tenant_id, KeyScope.ADJUSTMENT, key)
         asked = canonical({"account_id": account_id, "amount": amount, "reason": reason})
@@ -191,7 +191,7 @@ class AdjustmentGroup(AcceptGroup[AdjustmentRequest, AcceptedAdjustment]):
         """Prepare nothing."""
 
     def decide(self, number: int, item: AdjustmentRequest) -> AcceptedAdjustment | Refusal:
-        """Accept or refuse one adjustment, seeing what those before it have moved."""
+        """Accept or refuse one adjustment, taking those before it into account."""
         del number
         issuer = self._accounts[item.issuer]
         account = adjust(
@@ -218,7 +218,7 @@ class AdjustmentGroup(AcceptGroup[AdjustmentRequest, AcceptedAdjustment]):
         return AcceptedAdjustment(body)
 
     def row(self, request: KeyedRequest, made: AcceptedAdjustment) -> IdempotencyRow:
-        """Keep the answer: balance and version after the adjustment stand nowhere else by id."""
+        """Store the answer, because balance and version after it cannot be looked up by id."""
         return kept_under(request, made.body, self.now, made.subject)
 
     async def write(self, connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Put an account right: one person asks, another approves, and the repair is a fact of its own."""
+"""Repair an account: one person requests it, another approves it, and the repair is recorded."""
 
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ REQUEST_SECONDS: Final = 86400.0
 
 
 class Repairs:
-    """Compare accounts with their entries, and put them right."""
+    """Compares accounts with their entries, and repairs them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -32,7 +32,7 @@ class Repairs:
             return (await _decide(connection, actor, account_id))[1]
 
     async def request(self, actor: Identity, account_id: str, reason: str) -> Repair:
-        """Ask for a repair, which another person approves within a day."""
+        """Request a repair, which another person must approve within a day."""
         async with self._database.write("account.repair_request") as connection:
             _, repair = await _decide(connection, actor, account_id)
             _refuse_needless(repair)
@@ -41,7 +41,7 @@ class Repairs:
         return repair
 
     async def approve(self, actor: Identity, account_id: str) -> Repair:
-        """Make the repair that another person has asked for, if it is still the same one."""
+        """Make the repair that another person has requested, if nothing has changed since."""
         async with self._database.write("account.repair_approve") as connection:
             account, repair = await _decide(connection, actor, account_id)
             _refuse_needless(repair)
@@ -89,7 +89,7 @@ async def _decide(
 ) -> tuple[Account, Repair]:
     """Lock an account and compare it with its entries; settlements wait meanwhile."""
     if not actor.allows(Scope.LEDGER_ADJUST):
-        detail = f"To repair an account needs the scope `{Scope.LEDGER_ADJUST}`."
+        detail = f"Repairing an account needs the scope `{Scope.LEDGER_ADJUST}`."
         raise refuse(Code.FORBIDDEN, detail, scope=Scope.LEDGER_ADJUST)
     allow(actor, account_id)
     key = key_of(actor.tenant_id, account_id)
@@ -109,16 +109,18 @@ async def _decide(
 async def _requested(
     connection: Connection, actor: Identity, key: AccountKey
 ) -> tuple[str, dict[str, Any]]:
-    """Find the request, which must come from somebody else."""
+    """Find the request; refuse one by the same person."""
     _, subject = account_subject(key.tenant_id, key.account_id)
     found = await store.requested(connection, key, subject, REQUEST_SECONDS)
     if found is None:
-        raise refuse(Code.CONFLICT, f"Nobody has asked to repair {key.account_id} since yesterday.")
+        raise refuse(
+            Code.CONFLICT, f"Nobody has requested a repair of {key.account_id} since yesterday."
+        )
     asked_by, data = found
     if asked_by == actor.key_id:
         raise refuse(Code.APPROVAL_BY_REQUESTER, "You cannot approve a repair you requested.")
     if not actor.persons.isdisjoint(data["persons"]):
-        detail = "Your key and the one that asked for it come from one person."
+        detail = "Your key and the requester's key belong to one person."
         raise refuse(Code.APPROVAL_BY_REQUESTER, detail)
     return asked_by, data
 

@@ -1,1 +1,1 @@
-"""Changes that are tried out, made together, and undone."""
+"""Change sets: preview, apply and undo changes."""

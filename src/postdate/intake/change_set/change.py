@@ -1,4 +1,4 @@
-"""What a change set may hold: each change is an operation that exists by itself."""
+"""The kinds of changes in a change set; each is an operation that also exists by itself."""
 
 from datetime import datetime
 from typing import Annotated, Final, Literal
@@ -45,13 +45,13 @@ class _ItemChange(
 
 
 class PauseLane(_ItemChange, frozen=True, kw_only=True, tag="pause_lane"):
-    """Let nothing of a lane start."""
+    """Pause a lane."""
 
     lane: LaneName
 
 
 class LimitLane(_ItemChange, frozen=True, kw_only=True, tag="limit_lane"):
-    """Let a lane start no more than so many in a second; null takes the limit away."""
+    """Limit the jobs that a lane starts per second; null removes the limit."""
 
     lane: LaneName
     rate_per_second: Annotated[float, Meta(ge=0.001, le=1_000_000)] | None
@@ -64,7 +64,7 @@ class PauseSchedule(_ItemChange, frozen=True, kw_only=True, tag="pause_schedule"
 
 
 class ChangePolicy(_ItemChange, frozen=True, kw_only=True, tag="change_policy"):
-    """Give a schedule another jitter, or another policy for payments without funds."""
+    """Change a schedule's jitter, or its policy for payments without funds."""
 
     schedule_id: UUID
     jitter_seconds: Jitter | None = None
@@ -139,9 +139,9 @@ SCOPES: Final[dict[type[msgspec.Struct], Scope]] = {
 
 
 class ChangeStep(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """How far one change has come, and what is needed to undo it.
+    """The progress of one change, and what is needed to undo it.
 
-    It is recorded in the transaction of the change itself, so what it says has happened.
+    It is recorded in the transaction of the change itself, so it is always accurate.
     """
 
     state: Literal["planned", "begun", "done", "undone"] = "planned"

@@ -1,4 +1,4 @@
-"""Change sets: try changes out, make them together, and undo them."""
+"""Change sets: preview changes, apply them together, and undo them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -56,7 +56,7 @@ class ChangeSet(msgspec.Struct, frozen=True):
 
 
 class ChangeSets:
-    """Makes drafts, applies and undoes them; both go on where they were broken off."""
+    """Creates, applies and undoes change sets; interrupted work can be continued."""
 
     def __init__(self, database: Database, operations: Operations) -> None:
         self._database = database
@@ -65,7 +65,7 @@ class ChangeSets:
     async def draft(
         self, actor: Identity, changes: Sequence[Change], note: str | None
     ) -> ChangeSet:
-        """Plan changes; what matches now is all that they will touch."""
+        """Plan changes; they will affect only what matches now."""
         check_rights(actor, changes)
         steps = [await self._operations.of(each).plan(actor, each) for each in changes]
         _check_order(changes, steps)
@@ -107,7 +107,7 @@ class ChangeSets:
         ]
 
     async def apply(self, actor: Identity, change_set_id: UUID) -> ChangeSet:
-        """Make the changes one after the other; go on where another call ended."""
+        """Apply the changes one after the other, continuing where an earlier call stopped."""
         found, token = await self._hold(actor, change_set_id, ("DRAFT", "APPLYING"), "APPLIED")
         if found.row.status == "APPLIED":
             return found
@@ -120,9 +120,9 @@ class ChangeSets:
             return await self._end(actor, found, token, "APPLIED")
 
     async def undo(self, actor: Identity, change_set_id: UUID) -> ChangeSet:
-        """Undo the changes, the last first, unless something of them was executed.
+        """Undo the changes, the last first, unless a changed job or payment was executed.
 
-        What somebody else has changed since is left as it is, and said in the step.
+        What somebody else has changed since is left as it is, and the step says so.
         """
         expected = ("APPLIED", "APPLYING", "UNDOING")
         found, token = await self._hold(actor, change_set_id, expected, "UNDONE")
@@ -149,7 +149,7 @@ class ChangeSets:
         token: int,
         begun: Sequence[tuple[Change, ChangeStep]],
     ) -> None:
-        """Refuse it where something was executed; else record it before anything is undone."""
+        """Refuse if something was executed; otherwise record the start of the undo."""
         for change, step in begun:
             await self._operations.of(change).check_undo(actor, change, step)
             step.undoing = True
@@ -157,14 +157,14 @@ class ChangeSets:
             await self._record(connection, actor, found, token)
 
     async def suppose(self, actor: Identity, found: ChangeSet) -> Hypothesis:
-        """Return what would be if the changes were made."""
+        """Return the assumptions that the changes add to a forecast."""
         hypothesis = Hypothesis()
         for change, step in zip(found.changes, found.steps, strict=True):
             await self._operations.of(change).suppose(actor, change, step, hypothesis)
         return hypothesis
 
     async def _check_killed(self, actor: Identity, change: Change) -> None:
-        """Refuse to change anything of a tenant that stands still, but its standing still."""
+        """Refuse changes of a halted tenant, except to the halt itself."""
         if not isinstance(change, HaltTenant):
             await self._operations.check_killed(actor.tenant_id)
 
@@ -195,7 +195,7 @@ class ChangeSets:
     async def _hold(
         self, actor: Identity, change_set_id: UUID, expected: Sequence[str], done: str
     ) -> tuple[ChangeSet, int]:
-        """Begin to work on a set alone; one that is done already is returned as it is."""
+        """Claim a set; return one that is already done unchanged."""
         found = await self.find(actor, change_set_id)
         check_rights(actor, found.changes)
         working = "APPLYING" if done == "APPLIED" else "UNDOING"
@@ -215,7 +215,7 @@ class ChangeSets:
 
     @asynccontextmanager
     async def _at_work(self, actor: Identity, found: ChangeSet, token: int) -> AsyncIterator[None]:
-        """Let the set go when work on it is broken off: its steps say how far it has come."""
+        """Release the set when work on it is interrupted; its steps record the progress."""
         try:
             yield
         except BaseException:
@@ -240,12 +240,14 @@ class ChangeSets:
 
 
 def check_rights(actor: Identity, changes: Sequence[Change]) -> None:
-    """Refuse whoever may not make each change by itself."""
+    """Refuse a key that may not make each change by itself."""
     refuse_limited(actor)
     for number, change in enumerate(changes):
         scope = SCOPES[type(change)]
         if not actor.allows(scope):
-            raise refuse(Code.FORBIDDEN, f"This needs the scope {scope}.", f"changes[{number}]")
+            raise refuse(
+                Code.FORBIDDEN, f"This change needs the scope {scope}.", f"changes[{number}]"
+            )
 
 
 def _check_order(changes: Sequence[Change], steps: Sequence[ChangeStep]) -> None:
@@ -254,19 +256,19 @@ def _check_order(changes: Sequence[Change], steps: Sequence[ChangeStep]) -> None
     for number, (change, step) in enumerate(zip(changes, steps, strict=True)):
         own = _touched(change, step)
         if not seen.isdisjoint(own):
-            detail = "Another change of the set touches the same."
+            detail = "Another change of the set affects the same object."
             raise refuse(Code.INVALID_FIELD, detail, f"changes[{number}]")
         seen |= own
         if isinstance(change, HaltTenant) and number + 1 < len(changes):
-            detail = "After a halt nothing can be changed: it comes last."
+            detail = "A halt must be the last change: nothing can be changed after it."
             raise refuse(Code.INVALID_FIELD, detail, f"changes[{number}]")
     if sum(len(step.jobs) + len(step.payments) for step in steps) > MAX_BULK:
-        detail = f"A set touches {MAX_BULK} jobs and payments at the most."
+        detail = f"A set changes at most {MAX_BULK} jobs and payments."
         raise refuse(Code.INVALID_FIELD, detail, "changes")
 
 
 def _touched(change: Change, step: ChangeStep) -> set[object]:
-    """Return what a change is about: its items, or the kind and what it names."""
+    """Return what a change affects: its items, or its kind and the name of its object."""
     if isinstance(change, JobItemChanges | PaymentItemChanges):
         return {*step.jobs, *step.payments}
     names = ("lane", "schedule_id", "name")
@@ -274,7 +276,7 @@ def _touched(change: Change, step: ChangeStep) -> set[object]:
 
 
 def _broken_off(found: ChangeSet) -> str:
-    """Return what a set is on which work was broken off: one that was not made whole stays so."""
+    """Return the status of a set whose work was interrupted."""
     if any(step.undoing for step in found.steps):
         return "UNDOING"
     if found.row.status == "UNDOING" and {step.state for step in found.steps} == {"done"}:

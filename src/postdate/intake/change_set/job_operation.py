@@ -1,4 +1,4 @@
-"""Move and cancel jobs by a filter, and undo that for those that nobody has touched since."""
+"""Move and cancel jobs by a filter, and undo that for jobs that were not changed since."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -30,7 +30,7 @@ class JobOperation:
         self._dead_letters = dead_letters
 
     async def plan(self, actor: Identity, change: JobItemChanges) -> ChangeStep:
-        """Freeze the jobs that match."""
+        """Fix the jobs that match now."""
         if isinstance(change, RescheduleJobs):
             await self._bulk.check_instant(actor.tenant_id, change.to)
         found = await self._bulk.find(actor.tenant_id, change.filter, WAITING)
@@ -39,7 +39,7 @@ class JobOperation:
     async def suppose(
         self, actor: Identity, change: JobItemChanges, step: ChangeStep, hypothesis: Hypothesis
     ) -> None:
-        """Add where the jobs would go."""
+        """Add the new instants of the jobs to the assumptions."""
         to = None
         if isinstance(change, RescheduleJobs):
             to = await self._bulk.check_instant(actor.tenant_id, change.to)
@@ -50,7 +50,7 @@ class JobOperation:
         ]
 
     async def make(self, work: StepWork, change: JobItemChanges) -> None:
-        """Change what is still waiting; each transaction records what it has changed."""
+        """Change the jobs that still wait; each transaction records what it has changed."""
         actor, step = work.actor, work.step
         left = dict.fromkeys((job for job in step.jobs if job not in step.due), JobStatus.PENDING)
         if isinstance(change, RescheduleJobs):
@@ -67,9 +67,9 @@ class JobOperation:
         await work.end(len(step.due))
 
     async def check_undo(self, actor: Identity, change: JobItemChanges, step: ChangeStep) -> None:
-        """Refuse to move back where something was executed; a cancelled job never is.
+        """Refuse to move jobs back if one was executed; a cancelled job never is.
 
-        A job that is no longer kept has ended, and nothing says any more that it was not executed.
+        A job that is no longer stored has ended, and may have been executed.
         """
         if isinstance(change, RescheduleJobs):
             rows = await self._rows(actor, list(step.due))
@@ -77,7 +77,7 @@ class JobOperation:
             check_not_executed("jobs", begun, len(step.due) - len(rows))
 
     async def unmake(self, work: StepWork, change: JobItemChanges) -> None:
-        """Move jobs back, or make cancelled ones anew."""
+        """Move jobs back, or create cancelled ones again."""
         if isinstance(change, RescheduleJobs):
             left = await self._move_back(work, change)
         else:
@@ -107,7 +107,7 @@ class JobOperation:
         return f"{len(step.due)} jobs were changed or ended by others since" if step.due else None
 
     async def _restore(self, work: StepWork) -> str | None:
-        """Make cancelled jobs anew, each due when it was; what is final stays so."""
+        """Create new jobs for the cancelled ones, each due at the same instant."""
         actor, ids, refused = work.actor, list(work.step.due), 0
         for begin in range(0, len(ids), MAX_REDRIVE):
             made = await self._dead_letters.redrive(
@@ -119,10 +119,10 @@ class JobOperation:
                 work.step.due,
             )
             refused += sum(each.code not in {None, ALREADY} for each in made)
-        return f"{refused} jobs could not be made anew" if refused else None
+        return f"{refused} jobs could not be created again" if refused else None
 
     async def _rows(self, actor: Identity, job_ids: Sequence[UUID]) -> list[JobRow]:
-        """Read jobs, some at a time: all 10,000 at once take longer than a statement may."""
+        """Read jobs in parts, because 10,000 at once take longer than a statement may."""
         rows: list[JobRow] = []
         for begin in range(0, len(job_ids), ROWS):
             some = job_ids[begin : begin + ROWS]
@@ -132,9 +132,9 @@ class JobOperation:
 
 
 def _check_held(changed: Changed) -> None:
-    """Refuse to call a step done while somebody else holds some of its jobs."""
+    """Refuse to finish a step while other transactions have locked some of its jobs."""
     if changed.held:
-        detail = f"Somebody else holds {changed.held} of its jobs; ask again."
+        detail = f"Other transactions have locked {changed.held} of its jobs; try again."
         raise refuse(Code.OVERLOADED, detail, retry_after_seconds=1)
 
 

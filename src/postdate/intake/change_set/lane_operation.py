@@ -56,10 +56,10 @@ class LaneOperation:
             await self._lanes.change(actor.tenant_id, change.lane, rate, actor.key_id, before)
 
     async def check_undo(self, actor: Identity, change: LaneChanges, step: ChangeStep) -> None:
-        """Allow it: what a lane started meanwhile is not the change's."""
+        """Allow it: jobs that a lane started meanwhile do not matter."""
 
     async def unmake(self, work: StepWork, change: LaneChanges) -> None:
-        """Resume a lane that is paused as it was here, or give it its old limit."""
+        """Resume a lane that this change paused, or restore its old limit."""
         actor, step = work.actor, work.step
 
         async def before(connection: Connection, lane: Lane) -> bool:
@@ -82,7 +82,7 @@ class LaneOperation:
 
 
 def _equal_rates(stored: float | None, given: float | None) -> bool:
-    """Return whether a lane still has a limit; it is stored with single precision."""
+    """Compare rates; they are stored with single precision."""
     if stored is None or given is None:
         return stored is given
     return isclose(stored, given, rel_tol=1e-6)

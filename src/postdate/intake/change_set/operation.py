@@ -1,4 +1,4 @@
-"""Which operation makes a change, and undoes it: those that everybody uses."""
+"""Map each kind of change to the operation that makes and undoes it."""
 
 from typing import Any
 
@@ -53,5 +53,5 @@ class Operations:
         }
 
     def of(self, change: Change) -> ChangeOperation[Any]:
-        """Return what makes a change."""
+        """Return the operation of a change."""
         return self._by_kind[type(change)]

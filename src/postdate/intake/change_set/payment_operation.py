@@ -59,9 +59,9 @@ class PaymentOperation:
         self._payments = payments
 
     async def plan(self, actor: Identity, change: PaymentItemChanges) -> ChangeStep:
-        """Freeze the payments that match, the first of them that become due."""
+        """Fix the payments that match now, the earliest due first."""
         if change.filter == PaymentBulkFilter():
-            raise refuse(Code.INVALID_FIELD, "The filter must name something.", "filter")
+            raise refuse(Code.INVALID_FIELD, "The filter needs at least one field.", "filter")
         if isinstance(change, ReschedulePayments):
             await self._target(change)
         found, whole = await self._matching(actor, change.filter)
@@ -75,7 +75,7 @@ class PaymentOperation:
     async def suppose(
         self, actor: Identity, change: PaymentItemChanges, step: ChangeStep, hypothesis: Hypothesis
     ) -> None:
-        """Add where the payments would go."""
+        """Add the new instants of the payments to the assumptions."""
         to = await self._target(change) if isinstance(change, ReschedulePayments) else None
         hypothesis.payments |= dict.fromkeys(step.payments, to)
         hypothesis.amount += step.amount
@@ -88,7 +88,7 @@ class PaymentOperation:
         ]
 
     async def make(self, work: StepWork, change: PaymentItemChanges) -> None:
-        """Change what is still pending; each transaction records what it has changed."""
+        """Change the payments that are still pending; each transaction records its changes."""
         actor, step = work.actor, work.step
         if isinstance(change, ReschedulePayments):
             step.to = step.to or await self._target(change)
@@ -104,7 +104,7 @@ class PaymentOperation:
     async def check_undo(
         self, actor: Identity, change: PaymentItemChanges, step: ChangeStep
     ) -> None:
-        """Refuse to move back where something was executed; a cancelled payment never is."""
+        """Refuse to move payments back if one was executed; a cancelled payment never is."""
         if not isinstance(change, ReschedulePayments):
             return
         executed, found = 0, 0
@@ -117,7 +117,7 @@ class PaymentOperation:
         check_not_executed("payments", executed, len(step.due) - found)
 
     async def unmake(self, work: StepWork, change: PaymentItemChanges) -> None:
-        """Move payments back, or make new ones in the place of cancelled ones."""
+        """Move payments back, or create new ones for the cancelled ones."""
         for some in _batches(list(work.step.due)):
             if isinstance(change, ReschedulePayments):
                 back = {each: partial(_back, work.step) for each in some}
@@ -129,7 +129,7 @@ class PaymentOperation:
         await work.end_undone(why)
 
     async def _restore(self, work: StepWork, payment_ids: Sequence[UUID]) -> None:
-        """Accept the same payments again under keys of their own, so that each is made once.
+        """Accept the same payments again under derived keys, so that each is created once.
 
         Only those that are cancelled: whatever a row of `change_set` says, nothing is paid twice.
         """
@@ -155,7 +155,7 @@ class PaymentOperation:
     async def _cancelled_terms(
         self, work: StepWork, payment_ids: Sequence[UUID]
     ) -> dict[UUID, PaymentAsAccepted]:
-        """Return the terms of those that are to be made anew; of the others the step says why."""
+        """Return the terms of payments to create again; record in the step why others are not."""
         actor, step = work.actor, work.step
         rows = await self._load(actor, payment_ids)
         statuses = {row.payment_id: row.status for row in rows}
@@ -180,7 +180,7 @@ class PaymentOperation:
         return await payment_store.load(reader, actor.tenant_id, payment_ids)
 
     async def _target(self, change: ReschedulePayments) -> datetime:
-        """Return the instant that payments are moved to; refused where it does not lie ahead."""
+        """Return the instant that payments are moved to; refuse one that is not in the future."""
         async with self._database.connection() as connection:
             now = await clock.now(connection)
         when = When(change.to.delay_seconds, change.to.scheduled_time)
@@ -192,7 +192,7 @@ class PaymentOperation:
     async def _matching(
         self, actor: Identity, wanted: PaymentBulkFilter
     ) -> tuple[list[ExpectedPayment], bool]:
-        """Return what matches by due time, and whether all of it was seen."""
+        """Return the matching payments by due time, and whether all were found."""
         async with self._database.read(actor.tenant_id) as connection:
             now = await clock.now(connection)
             until = wanted.due_before or now + YEAR
@@ -254,7 +254,7 @@ async def _cancelled(work: StepWork, connection: Connection, ended: Sequence[Loc
 
 
 def _leave(step: ChangeStep, payment_id: UUID, why: str) -> None:
-    """Say why a payment is not made anew, once however often that is tried."""
+    """Record once why a payment is not created again."""
     if (sentence := f"payment {payment_id}: {why}") not in step.left:
         step.left.append(sentence)
 

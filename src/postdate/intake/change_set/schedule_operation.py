@@ -29,9 +29,9 @@ class ScheduleOperation:
         self._schedules = schedules
 
     async def plan(self, actor: Identity, change: ScheduleChanges) -> ChangeStep:
-        """Refuse a schedule that the key may not change, and a change of nothing."""
+        """Refuse a schedule that the key may not change, and an empty change."""
         if isinstance(change, ChangePolicy) and not _patch(change).changes():
-            raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.", "jitter_seconds")
+            raise refuse(Code.INVALID_FIELD, "Give at least one field to change.", "jitter_seconds")
         async with self._database.write() as connection:
             await lock_changeable(connection, actor, change.schedule_id)
         return ChangeStep()
@@ -49,7 +49,7 @@ class ScheduleOperation:
             hypothesis.funds[change.schedule_id] = change.insufficient_funds
 
     async def make(self, work: StepWork, change: ScheduleChanges) -> None:
-        """Pause a schedule, or give it another policy."""
+        """Pause a schedule, or change its policies."""
         step = work.step
 
         async def before(connection: Connection, row: ScheduleRow) -> bool:
@@ -72,7 +72,7 @@ class ScheduleOperation:
         """Allow it: what was skipped stays skipped."""
 
     async def unmake(self, work: StepWork, change: ScheduleChanges) -> None:
-        """Resume a schedule, or give it its old policy; one that is gone needs neither."""
+        """Resume a schedule, or restore its old policies; ignore one that was deleted."""
         try:
             await self._unmake(work, change)
         except RefusedError as error:
@@ -109,7 +109,7 @@ def _patch(
     jitter_seconds: int | None = None,
     funds: InsufficientFunds | None = None,
 ) -> SchedulePatch:
-    """Return the policies that a change gives, or these instead of them."""
+    """Return the patch of a change, or one with these policies instead."""
     jitter = change.jitter_seconds if jitter_seconds is None else jitter_seconds
     own = change.insufficient_funds if funds is None else funds
     return SchedulePatch(

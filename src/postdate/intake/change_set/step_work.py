@@ -1,4 +1,4 @@
-"""One step at work: who asks, what is known of it, and how it is recorded."""
+"""One step in progress: the actor, its state, and how it is recorded."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
@@ -61,15 +61,15 @@ def check_not_executed(noun: str, executed: int, pruned: int) -> None:
 
 
 class ChangeOperation(Protocol[C_contra]):
-    """Makes changes of some kinds, and undoes them; what is repeated changes nothing more."""
+    """Makes and undoes changes of some kinds; repeating a call changes nothing more."""
 
     async def plan(self, actor: Identity, change: C_contra) -> ChangeStep:
-        """Refuse what cannot be made, and freeze what matches."""
+        """Refuse an impossible change, and fix what matches now."""
 
     async def suppose(
         self, actor: Identity, change: C_contra, step: ChangeStep, hypothesis: Hypothesis
     ) -> None:
-        """Add what would be if the change were made."""
+        """Add the effect of the change to the assumptions of a forecast."""
 
     async def make(self, work: StepWork, change: C_contra) -> None:
         """Make a change."""
@@ -78,4 +78,4 @@ class ChangeOperation(Protocol[C_contra]):
         """Refuse to undo what was executed meanwhile."""
 
     async def unmake(self, work: StepWork, change: C_contra) -> None:
-        """Change back what is still as the step has left it."""
+        """Revert what is still as the step left it."""

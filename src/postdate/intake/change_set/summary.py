@@ -12,7 +12,7 @@ MAX_LEFT: Final = 20
 
 
 class StepSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far one change has come; its size does not depend on how much it touches."""
+    """The progress of one change, in a size independent of the number of items."""
 
     state: Literal["planned", "begun", "done", "undone"] = "planned"
     jobs: int = 0

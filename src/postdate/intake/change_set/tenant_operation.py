@@ -29,7 +29,7 @@ class HaltOperation:
     async def plan(self, _actor: Identity, change: Freeze | HaltTenant) -> ChangeStep:
         """Refuse a window that ends before it begins."""
         if isinstance(change, Freeze) and change.from_at and change.from_at >= change.until_at:
-            raise refuse(Code.INVALID_FIELD, "It ends before it begins.", "until_at")
+            raise refuse(Code.INVALID_FIELD, "The window ends before it begins.", "until_at")
         return ChangeStep()
 
     async def suppose(
@@ -39,16 +39,16 @@ class HaltOperation:
         _step: ChangeStep,
         hypothesis: Hypothesis,
     ) -> None:
-        """Add the time in which nothing starts; that of a halt has no end."""
+        """Add the time in which nothing starts; a halt has no end."""
         if isinstance(change, HaltTenant):
             hypothesis.freeze = None, FOR_EVER
         elif hypothesis.freeze is None:
             hypothesis.freeze = change.from_at, change.until_at
 
     async def make(self, work: StepWork, change: Freeze | HaltTenant) -> None:
-        """Set the halt; one that stands stays as it is, and a second freeze is refused.
+        """Set the halt; leave an existing one as it is, and refuse a second freeze.
 
-        It is done when all has ended that began before; who asks again waits again.
+        It is done when everything that began earlier has ended; a repeated call waits again.
         """
         actor, step = work.actor, work.step
 
@@ -73,7 +73,7 @@ class HaltOperation:
         """Allow it: nothing was executed because of it."""
 
     async def unmake(self, work: StepWork, change: Freeze | HaltTenant) -> None:
-        """Lift the halt that was set here; one that somebody else has set since stays."""
+        """Lift the halt that this change set; leave one that somebody else has set since."""
         kind: Literal["kill", "freeze"] = "kill" if isinstance(change, HaltTenant) else "freeze"
 
         async def before(connection: Connection, found: Halt | None) -> bool:
@@ -119,7 +119,7 @@ class SettingOperation:
         """Allow it."""
 
     async def unmake(self, work: StepWork, change: PutSetting) -> None:
-        """Set the old value again, or none, unless others have, or it is no longer allowed."""
+        """Restore the old value, unless somebody else changed it or it is no longer allowed."""
         try:
             await self._unmake(work, change)
         except RefusedError as error:

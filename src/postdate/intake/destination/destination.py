@@ -1,4 +1,4 @@
-"""Create, change, rotate, disable and try destinations."""
+"""Create, change, rotate, disable and delete destinations."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -41,7 +41,7 @@ RatePerSecond = Annotated[float, Meta(ge=0.001, le=1_000_000)]
 
 
 class DestinationSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A destination as asked for."""
+    """A destination as requested."""
 
     name: str
     type: DestinationType = DestinationType.WEBHOOK
@@ -55,7 +55,7 @@ class DestinationSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DestinationChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A new address or new limits; what is unset stays."""
+    """A new address or new limits; unset fields stay as they are."""
 
     url: str | UnsetType = UNSET
     max_running: int | UnsetType | None = UNSET
@@ -74,7 +74,7 @@ Created = tuple[DestinationRow, str | None]
 
 
 class Destinations:
-    """Change destinations; every node follows within five seconds."""
+    """Changes destinations; every node applies a change within five seconds."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Destinations:
     async def create(
         self, actor: Identity, spec: DestinationSpec, remember: Remember[Created] = forget
     ) -> Created:
-        """Create a destination; a webhook's secret is given only now."""
+        """Create a destination; a webhook's secret is returned only now."""
         await self._check(spec)
         await self._try_out(actor.tenant_id, spec)
         secret = (spec.secret or new_secret()) if spec.type is DestinationType.WEBHOOK else None
@@ -141,7 +141,7 @@ class Destinations:
         overlap_seconds: float,
         remember: Remember[RotatedSecret] = forget,
     ) -> RotatedSecret:
-        """Make a new secret for a webhook; the present one signs too until the overlap ends."""
+        """Rotate the secret of a webhook; the current one signs too until the overlap ends."""
         secret = new_secret()
         envelope = self._keyring.encrypt(actor.tenant_id, secret_label(name), secret.encode())
         async with self._database.write("destination.rotate") as connection:
@@ -151,7 +151,7 @@ class Destinations:
             )
             if row is None:
                 if await destination_store.find(connection, actor.tenant_id, name):
-                    raise refuse(Code.CONFLICT, f"{name} is no webhook: it has no secret.")
+                    raise refuse(Code.CONFLICT, f"{name} is not a webhook, so it has no secret.")
                 raise not_found("destination", name)
             await self._record(connection, actor.tenant_id, actor.key_id, row, "rotated")
             rotated = RotatedSecret(secret, row.previous_until)
@@ -160,21 +160,21 @@ class Destinations:
         return rotated
 
     async def disable(self, tenant_id: int, name: str, reason: str, actor: str = SYSTEM) -> None:
-        """Let jobs for it fail, until it is enabled again; disabling again changes nothing."""
+        """Make its jobs fail until it is enabled again; disabling twice changes nothing."""
         async with self._database.write("destination.disable") as connection:
             done = await destination_store.disable(connection, tenant_id, name, reason)
             await self._switched(connection, tenant_id, name, actor, done, "disabled")
         self._changed(tenant_id, name)
 
     async def enable(self, actor: Identity, name: str) -> None:
-        """Let deliveries go on; enabling again changes nothing."""
+        """Enable deliveries; enabling twice changes nothing."""
         async with self._database.write("destination.enable") as connection:
             done = await destination_store.enable(connection, actor.tenant_id, name)
             await self._switched(connection, actor.tenant_id, name, actor.key_id, done, "enabled")
         self._changed(actor.tenant_id, name)
 
     async def delete(self, actor: Identity, name: str) -> None:
-        """Forget a destination; jobs that still name it will fail."""
+        """Delete a destination; jobs that name it will fail."""
         async with self._database.write("destination.delete") as connection:
             row = await destination_store.find(connection, actor.tenant_id, name)
             if row is None or not await destination_store.delete(connection, actor.tenant_id, name):
@@ -183,7 +183,7 @@ class Destinations:
         self._changed(actor.tenant_id, name)
 
     async def signing_secret(self, actor: Identity) -> RotatedSecret:
-        """Return the secret that signs jobs with a bare URL; the first call makes it."""
+        """Return the secret that signs jobs with a bare URL; the first call creates it."""
         async with self._database.write() as connection:
             found = await destination_store.signing_ensure(
                 connection, self._keyring, actor.tenant_id
@@ -199,7 +199,7 @@ class Destinations:
     async def rotate_signing_secret(
         self, actor: Identity, overlap_seconds: float, remember: Remember[RotatedSecret] = forget
     ) -> RotatedSecret:
-        """Make a new one; the present one signs too until the overlap ends."""
+        """Rotate the tenant's signing secret; the current one signs too until the overlap ends."""
         secret = new_secret()
         envelope = self._keyring.encrypt(actor.tenant_id, SIGNING, secret.encode())
         async with self._database.write("destination.rotate_signing") as connection:
@@ -224,12 +224,14 @@ class Destinations:
             )
         if spec.secret is not None and secret_bytes(spec.secret) is None:
             raise refuse(
-                Code.INVALID_FIELD, "A secret is whsec_ and 24 to 64 bytes in base64.", "secret"
+                Code.INVALID_FIELD,
+                "A secret is `whsec_` followed by 24 to 64 bytes in base64.",
+                "secret",
             )
         if spec.type is DestinationType.WEBHOOK:
             self._check_url(spec.type, spec.url)
             if spec.kind is not None or spec.config is not None:
-                raise refuse(Code.INVALID_FIELD, "A webhook needs no config.", "config")
+                raise refuse(Code.INVALID_FIELD, "A webhook takes no config.", "config")
         else:
             await self._check_queue(spec)
 
@@ -241,14 +243,14 @@ class Destinations:
 
     async def _check_queue(self, spec: DestinationSpec) -> None:
         if spec.url is not None or spec.secret is not None:
-            raise refuse(Code.INVALID_FIELD, "A queue is reached by its config.", "config")
+            raise refuse(Code.INVALID_FIELD, "A queue needs a config.", "config")
         check = self._queues.get(spec.kind or "")
         if check is None:
             known = ", ".join(sorted(self._queues)) or "none on this server"
             raise refuse(Code.INVALID_FIELD, f"`kind` must be one of: {known}.", "kind")
         if len(msgspec.json.encode(spec.config)) > CONFIG_BYTES:
             raise refuse(
-                Code.INVALID_FIELD, f"A config has {CONFIG_BYTES} bytes at most.", "config"
+                Code.INVALID_FIELD, f"A config has at most {CONFIG_BYTES} bytes.", "config"
             )
         if refusal := await check(spec.config or {}):
             raise RefusedError(refusal)
@@ -259,7 +261,7 @@ class Destinations:
         if why := await self._reach(tenant_id, spec.kind or "", spec.config or {}):
             raise refuse(
                 Code.DESTINATION_UNREACHABLE,
-                f"The broker cannot be used: {why}. `force` registers it all the same.",
+                f"The broker cannot be used: {why}. Send `force` to register it anyway.",
                 "config",
             )
 

@@ -1,4 +1,4 @@
-"""Try a destination: one delivery that belongs to no job."""
+"""Test a destination: one delivery without a job."""
 
 import time
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ SHOWN_BYTES: Final = 1024
 
 
 class DestinationTestResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a trial ended, as an attempt of a job would have."""
+    """The result of a test, in the form of an attempt."""
 
     outcome: Literal["completed", "failed", "unknown", "running", "throttled"]
     duration_ms: int
@@ -47,7 +47,7 @@ class DestinationTests:
         self._handlers = handlers
 
     async def run(self, actor: Identity, name: str) -> DestinationTestResult:
-        """Deliver once and say what came of it; nothing is written down or retried."""
+        """Deliver once and return the result; nothing is stored or retried."""
         async with self._database.read(actor.tenant_id) as connection:
             row = await destination_store.find(connection, actor.tenant_id, name)
             now = await clock.now(connection)

@@ -72,7 +72,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
         self._quotas = quotas
 
     async def validate(self, items: Sequence[JobRequest]) -> list[CheckedJob | Refusal]:
-        """Check destination, lane and payload, and make the lanes that are missing."""
+        """Validate destination, lane and payload, and create missing lanes."""
         numbers: dict[Where, int] = {}
         which = [
             numbers.setdefault(
@@ -100,7 +100,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
         return keyed(key, self._encryption.canonical(request.tenant_id, request.spec))
 
     async def _routes(self, wanted: Collection[Where]) -> list[Route | Refusal]:
-        """Decide about destinations: a batch has few of them, each is asked about once."""
+        """Check the destinations of a batch, each distinct one once."""
         names = {named for tenant_id, _, to in wanted if (named := _named(tenant_id, to))}
         unknown = await self._check_names(names) if names else {}
         routes: list[Route | Refusal] = []
@@ -115,7 +115,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
     async def _with_lanes(
         self, checked: Sequence[CheckedJob | Refusal]
     ) -> list[CheckedJob | Refusal]:
-        """Make missing lanes, but only for jobs that are not refused for their time."""
+        """Create missing lanes, but only for jobs whose time is valid."""
         async with self._database.write("lane.ensure") as connection:
             await connection.execute(IMPATIENT)
             now = await clock.now(connection)
@@ -143,7 +143,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
         *,
         locked: bool,  # noqa: ARG002 - a job rests on nothing that could be locked
     ) -> JobGroup:
-        """Ask for the database's time, and for the keys that are known."""
+        """Read the database's time and the known keys."""
         keys = [each.keyed.key for each in items if each.keyed is not None]
         now, known = await job_store.look(connection, keys)
         return self.group(now, known)
@@ -154,7 +154,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
         known: Mapping[IdempotencyKey, IdempotencyRow],
         lanes: Mapping[LaneKey, Lane] | None = None,
     ) -> JobGroup:
-        """Return an empty group of jobs that are judged by this instant."""
+        """Return an empty group of jobs that is decided at this instant."""
         rules = JobRules(self._settings, self._quotas, self._encryption, self._database.unix_ms())
         return JobGroup(now, known, lanes or self._lanes.directory.by_place, rules)
 
@@ -163,7 +163,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
         connection: Connection,  # noqa: ARG002 - all follows from the request and the key
         known: Sequence[Known[CheckedJob]],
     ) -> list[AcceptedJob]:
-        """Return the jobs as they were accepted: the same request, id and time, the same answer."""
+        """Rebuild the answers from the jobs as they were accepted."""
         return [_again(each) for each in known]
 
     async def differing_fields(
@@ -174,7 +174,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
 
 
 class JobIntake:
-    """Takes jobs in. `accept` is the batch; `submit` groups single requests into batches."""
+    """Accepts jobs. `accept` takes a batch; `submit` groups single requests into batches."""
 
     def __init__(  # noqa: PLR0913 - every part of accepting is injected here, by name
         self,
@@ -223,7 +223,7 @@ class JobIntake:
         return results
 
     def announce(self, results: Iterable[JobAnswer]) -> None:
-        """Hint after the commit which lanes have work, and how soon; count and log it."""
+        """After the commit, send hints about lanes with work; count and log the jobs."""
         accepted = [each for each in results if isinstance(each, AcceptedJob) and not each.replayed]
         if item_log.is_enabled("accepted"):
             item_log.write("job.accepted", accepted, _line)
@@ -231,7 +231,7 @@ class JobIntake:
         for each in accepted:
             lane_id, at = each.job.lane_id, each.job.effective_at
             known = first.get(lane_id)
-            # Most jobs of a batch share one instant, the very object.
+            # Most jobs of a batch share one instant, as the same object.
             if known is not at and (known is None or at < known):
                 first[lane_id] = at
         for lane_id, count in Counter(each.job.lane_id for each in accepted).items():

@@ -1,4 +1,4 @@
-"""Change many jobs by a filter: bounded batches, and a dry run that says how many."""
+"""Change many jobs by a filter: bounded batches, and a dry run that counts them."""
 
 import asyncio
 import time
@@ -38,7 +38,7 @@ BATCH: Final = 500
 MAX_PAGES: Final = 200
 
 WAIT_SECONDS: Final = 3.0
-"""How long a call comes back to jobs that somebody else holds."""
+"""How long a call retries jobs that are locked elsewhere."""
 
 PAUSE_SECONDS: Final = 0.1
 
@@ -57,7 +57,7 @@ class BulkFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Instant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When the jobs are to be due; with a spread each has its own place in it."""
+    """When the jobs are to be due; with a spread each has its own offset."""
 
     run_at: When | None = None
     delay_seconds: Delay | None = None
@@ -65,9 +65,9 @@ class Instant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class BulkOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How many matched, by status, and how many were changed; `more` means: ask again.
+    """How many jobs matched, by status, and how many were changed; if `more`, call again.
 
-    There is more when a call does not take all, or when somebody else holds some of the jobs.
+    There is more if one call cannot take all, or other transactions have locked some of the jobs.
     """
 
     dry_run: bool
@@ -84,7 +84,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Changed(NamedTuple):
-    """How many jobs were changed, and how many not, because somebody else held them all along."""
+    """How many jobs were changed, and how many not, because other transactions had locked them."""
 
     jobs: int = 0
     held: int = 0
@@ -119,7 +119,7 @@ class JobBulk:
         *,
         dry_run: bool,
     ) -> BulkOutcome:
-        """Cancel what matches; a RUNNING job is stopped only when the filter says RUNNING."""
+        """Cancel matching jobs; stop a RUNNING job only if the filter says RUNNING."""
         found = await self.find(tenant_id, wanted, CANCELLABLE)
         changed = Changed()
         if not dry_run:
@@ -127,7 +127,7 @@ class JobBulk:
         return _outcome(found, changed, dry_run=dry_run)
 
     async def find(self, tenant_id: int, wanted: BulkFilter, allowed: Sequence[JobStatus]) -> Found:
-        """Find what matches, up to the limit of one call."""
+        """Find matching jobs, up to the limit of one call."""
         jobs, more = await self._gather(tenant_id, wanted, _statuses(wanted, allowed))
         return Found(jobs, more)
 
@@ -139,7 +139,7 @@ class JobBulk:
         reason: str | None = None,
         remember: Remember[Sequence[OpenJob]] = forget,
     ) -> Changed:
-        """Cancel exactly these, as far as they are as they were found; return how many."""
+        """Cancel exactly these jobs, unless they have changed since; return how many."""
         statuses = _unchanged_statuses(found)
 
         async def cancel(connection: Connection, locked: Sequence[OpenJob]) -> int:
@@ -163,7 +163,7 @@ class JobBulk:
         *,
         dry_run: bool,
     ) -> BulkOutcome:
-        """Move what matches to another instant."""
+        """Move matching jobs to another instant."""
         _statuses(wanted, WAITING)
         await self._check_target(tenant_id, wanted, to)
         found = await self.find(tenant_id, wanted, WAITING)
@@ -183,7 +183,7 @@ class JobBulk:
         remember: Remember[Sequence[JobMoved]] = forget,
         back: Mapping[UUID, JobMoved] = MappingProxyType({}),
     ) -> Changed:
-        """Move exactly these to another instant, as far as none has begun; return how many.
+        """Move exactly these jobs to another instant, unless they have started; return how many.
 
         Those in `back` go back to where they were, or are due now where that has passed, unless
         somebody has changed them since.
@@ -214,7 +214,7 @@ class JobBulk:
         return await self._change(tenant_id, found, move)
 
     async def _change(self, tenant_id: int, found: Iterable[UUID], change: Change) -> Changed:
-        """Change what nobody holds, then come back to the rest, for a moment."""
+        """Change the jobs that are free, then retry the locked ones for a short time."""
         until, left, count = time.monotonic() + WAIT_SECONDS, list(found), 0
         while True:
             held: list[UUID] = []
@@ -230,14 +230,14 @@ class JobBulk:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def check_instant(self, tenant_id: int, to: Instant) -> datetime:
-        """Refuse an instant that does not lie ahead; return the first that a job may get."""
+        """Refuse an instant that is not in the future; return the earliest that a job may get."""
         if (to.run_at is None) == (to.delay_seconds is None):
             raise refuse(Code.INVALID_FIELD, "Give either `run_at` or `delay_seconds`.", "run_at")
         async with self._database.read(tenant_id) as connection:
             now = await clock.now(connection)
         first = accepted(self._times(tenant_id, to, None, now))
         if first <= now:
-            raise refuse(Code.DUE_IN_PAST, "The new instant must lie ahead.", "run_at")
+            raise refuse(Code.DUE_IN_PAST, "The new instant must be in the future.", "run_at")
         return first
 
     async def _check_target(self, tenant_id: int, wanted: BulkFilter, to: Instant) -> None:
@@ -250,7 +250,7 @@ class JobBulk:
             or (wanted.due_after is not None and last < wanted.due_after)
         )
         if not leaves:
-            detail = "The new instant must lie outside the filter's `due_after` and `due_before`."
+            detail = "The new instant must be outside the filter's `due_after` and `due_before`."
             raise refuse(Code.INVALID_FIELD, detail, "filter.due_before")
 
     def _times(
@@ -289,7 +289,7 @@ class JobBulk:
     async def _gather(
         self, tenant_id: int, wanted: BulkFilter, statuses: Sequence[JobStatus]
     ) -> tuple[dict[UUID, JobStatus], bool]:
-        """Find what matches, page by page, up to the limit of one call."""
+        """Find matching jobs, page by page, up to the limit of one call."""
         found: dict[UUID, JobStatus] = {}
         own = self._lanes.of_tenant(tenant_id)
         pages = 0
@@ -317,7 +317,7 @@ class JobBulk:
 
 def _statuses(wanted: BulkFilter, allowed: Sequence[JobStatus]) -> tuple[JobStatus, ...]:
     if wanted == BulkFilter():
-        raise refuse(Code.INVALID_FIELD, "The filter must name something.", "filter")
+        raise refuse(Code.INVALID_FIELD, "The filter needs at least one field.", "filter")
     if wanted.status is None:
         return WAITING
     if wanted.status not in allowed:

@@ -1,4 +1,4 @@
-"""Change an open job: other time, payload or policy; run it now; cancel it; settle a doubt."""
+"""Change an open job: time, payload or policy; run it now, cancel it, or resolve it."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -44,7 +44,7 @@ WHILE_RUNNING: Final[CancelResult] = "stopped_in_flight"
 
 
 class JobPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """New values for a job that is not running; what is absent stays as it is.
+    """New values for a job that is not running; absent fields stay as they are.
 
     `retry`, `timeout_seconds` and `expires_at` given as null go back to the tenant's settings.
     """
@@ -75,7 +75,7 @@ _NOTHING: Final = JobPatch()
 
 
 class JobChanges:
-    """Change single jobs, each in one transaction that holds the job's timer."""
+    """Changes single jobs, each in one transaction that locks the job's timer."""
 
     def __init__(
         self,
@@ -90,18 +90,18 @@ class JobChanges:
         self._on_accept = on_accept
 
     def _hint(self, job: OpenJob, due_at: datetime) -> None:
-        """Hint after the commit that a job may be due sooner than its lane's claimers think."""
+        """After the commit, send a hint that a job may be due sooner than workers expect."""
         for hook in self._on_accept:
             hook(job.lane_id, (due_at - job.now).total_seconds())
 
     async def cancel(self, tenant_id: int, job_id: UUID, actor: str) -> CancelResult:
-        """End a job; a worker that has it is told at its next word that the lease is lost."""
+        """Cancel a job; a worker that runs it learns at its next report that the lease is lost."""
         async with self._database.write("job.cancel") as connection:
             job = await _lock(connection, tenant_id, job_id)
             if job is None:
                 return await self._cancelled_already(connection, tenant_id, job_id)
             if job.status is JobStatus.UNKNOWN:
-                raise _conflict("It is in doubt: resolve it instead.", job.status)
+                raise _conflict("The job is in doubt: resolve it instead.", job.status)
             await job_change.end(connection, tenant_id, [cancellation(job)])
             result = result_of(job)
             data = {job_id: {"result": result}}
@@ -113,11 +113,11 @@ class JobChanges:
     ) -> CancelResult:
         row = await _found(connection, tenant_id, job_id)
         if row.status != JobStatus.CANCELLED:
-            raise _conflict("It is too late: the job has ended.", row.status)
+            raise _conflict("The job has already ended.", row.status)
         return BEFORE_CLAIM if row.started_at is None else WHILE_RUNNING
 
     async def run_now(self, tenant_id: int, job_id: UUID, actor: str) -> None:
-        """Make a pending job due at once."""
+        """Make a pending job due now."""
         async with self._database.write("job.run_now") as connection:
             job = await self._waiting(connection, tenant_id, job_id)
             if job.status is JobStatus.READY:
@@ -131,7 +131,7 @@ class JobChanges:
         """Change time, payload or policy before the next execution."""
         changed = [name for name in patch.__struct_fields__ if _differs(patch, name)]
         if not changed:
-            raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
+            raise refuse(Code.INVALID_FIELD, "Give at least one field to change.")
         async with self._database.write("job.patch") as connection:
             job = await self._waiting(connection, tenant_id, job_id)
             row = await _found(connection, tenant_id, job_id)
@@ -182,7 +182,7 @@ class JobChanges:
     async def resolve(
         self, tenant_id: int, job_id: UUID, resolution: Resolution, actor: str
     ) -> None:
-        """Decide what became of a job in doubt, or have it tried again."""
+        """Resolve a job in doubt: completed, failed, or retried."""
         async with self._database.write("job.resolve") as connection:
             job = await _lock(connection, tenant_id, job_id)
             if job is None or job.status is not JobStatus.UNKNOWN:
@@ -201,13 +201,13 @@ class JobChanges:
             self._hint(job, job.now)
 
     async def _waiting(self, connection: Connection, tenant_id: int, job_id: UUID) -> OpenJob:
-        """Lock a job that nobody works on; one whose worker may still be alive is not changed."""
+        """Lock a job that is not running; refuse one whose worker may still be alive."""
         job = await _lock(connection, tenant_id, job_id)
         if job is None:
             row = await _found(connection, tenant_id, job_id)
             raise _conflict("The job has ended.", row.status)
         if job.claimed_at is not None or job.status is JobStatus.UNKNOWN:
-            raise _conflict("The job is being worked on, or in doubt.", job.status)
+            raise _conflict("The job is running or in doubt.", job.status)
         return job
 
 
@@ -218,7 +218,7 @@ def cancellation(job: OpenJob) -> JobEnd:
 
 
 def result_of(job: OpenJob) -> CancelResult:
-    """Return what a cancel came to: once claimed, the effect may have happened."""
+    """Return the result of a cancel: once a job is claimed, its effect may have happened."""
     return BEFORE_CLAIM if job.claimed_at is None else WHILE_RUNNING
 
 

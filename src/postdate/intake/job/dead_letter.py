@@ -1,4 +1,4 @@
-"""Dead letters: send failed jobs on their way again, or remove them."""
+"""Dead letters: redrive or purge failed jobs."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -53,7 +53,7 @@ class DeadLetterFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 class Redriven(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one dead letter: the new job, or why there is none."""
+    """The result for one dead letter: the new job, or why there is none."""
 
     origin_id: UUID
     job_id: UUID | None = None
@@ -68,7 +68,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How many a second, and how many went before; None means all at once."""
+    """How many per second, and how many were redriven before; None means all at once."""
 
     per_second: float | None = None
     begun: int = 0
@@ -79,7 +79,7 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 class DeadLetters:
-    """Redrive and purge; what failed stays failed, a redrive is a new job that names it."""
+    """Redrives and purges dead letters; a redrive is a new job that names the failed one."""
 
     def __init__(self, database: Database, lanes: LaneDirectory, intake: JobIntake) -> None:
         self._database = database
@@ -100,7 +100,7 @@ class DeadLetters:
         return Chosen(found.job_ids, None if last is None else last.job_id)
 
     async def rehearse(self, tenant_id: int, job_ids: Sequence[UUID]) -> list[Redriven]:
-        """Return what redriving these would come to; one without a code would be redriven."""
+        """Return what redriving these jobs would do; one without a code would be redriven."""
         wanted = list(dict.fromkeys(job_ids))
         async with self._database.read(tenant_id) as connection:
             rows = await job_view.find(connection, tenant_id, wanted)
@@ -121,10 +121,10 @@ class DeadLetters:
         reason: str | None = None,
         restored: Mapping[UUID, datetime] = MappingProxyType({}),
     ) -> list[Redriven]:
-        """Make a new job of each, in the order of their age; one job is redriven once.
+        """Create a new job for each, the oldest first; each job is redriven once.
 
-        Those in `restored` were cancelled, and are due again at their own instant; one
-        that has expired meanwhile is not made anew.
+        Those in `restored` were cancelled, and are due again at their original instant; one that
+        has expired meanwhile is not created again.
         """
         wanted = list(dict.fromkeys(job_ids))
         for _ in range(MAX_RACES):
@@ -205,7 +205,7 @@ class DeadLetters:
         delay_seconds: float | None,
         run_at: datetime | None,
     ) -> CheckedJob:
-        """Ask for the same job again; the expiry of one that has failed does not count again."""
+        """Build the same job again; the expiry of a failed job does not apply to the new one."""
         request = JobRequest(
             tenant_id=tenant_id,
             spec=JobSpec(
@@ -238,7 +238,7 @@ class DeadLetters:
     async def purge(
         self, tenant_id: int, job_ids: Sequence[UUID], actor: str, reason: str | None = None
     ) -> list[UUID]:
-        """Remove dead letters with all that belongs to them; return those that were removed."""
+        """Remove dead letters with their history; return those that were removed."""
         try:
             return await self._purge(tenant_id, job_ids, actor, reason)
         except LockNotAvailableError:
@@ -247,7 +247,7 @@ class DeadLetters:
     async def _purge_around_held(
         self, tenant_id: int, job_ids: Sequence[UUID], actor: str, reason: str | None
     ) -> list[UUID]:
-        """Remove one half after the other; what somebody else holds stays a dead letter."""
+        """Remove in halves; a dead letter that another transaction has locked stays."""
         middle = len(job_ids) // 2
         removed: list[UUID] = []
         for half in (job_ids[:middle], job_ids[middle:]):

@@ -1,4 +1,4 @@
-"""Decide about a group of jobs, and write those that are accepted in one statement."""
+"""Decide on a group of jobs, and write the accepted ones in one statement."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -35,14 +35,14 @@ class JobRules(NamedTuple):
 
 
 class _TenantRules(NamedTuple):
-    """What a tenant's settings say of its jobs, read once for a group."""
+    """A tenant's settings for its jobs, read once per group."""
 
     window: DueWindow
     quota: bool
 
 
 class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
-    """Gathers, item by item, what is to be written."""
+    """Collects, item by item, the rows to be written."""
 
     def __init__(
         self,
@@ -73,7 +73,9 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
             if isinstance(item, Refusal):
                 self._placed.append(_NOWHERE)
                 continue
-            if item.lane_key is not last:  # most jobs of a batch share a lane key, the very object
+            if (
+                item.lane_key is not last
+            ):  # most jobs of a batch share a lane key, as the same object
                 last = item.lane_key
                 self._limited = self._limited or self._tenant(last[0]).quota
                 lane = self._lanes[last]
@@ -89,7 +91,7 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
         return None
 
     def _counts(self, item: CheckedJob) -> bool:
-        """Return whether a quota counts a job; what a schedule makes was promised before."""
+        """Return whether a quota applies to a job; it does not to jobs of schedules."""
         return item.request.occurrence is None and self._tenant(item.request.tenant_id).quota
 
     def _tenant(self, tenant_id: int) -> _TenantRules:
@@ -124,7 +126,7 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
         if request.occurrence is not None:
             return request.occurrence.scheduled_for, max(request.occurrence.due_at, self.now)
         plain = spec.run_at is None and spec.spread_seconds is None and spec.expires_at is None
-        # Most jobs of a batch say how far off they are, and often the same: decided once.
+        # Most jobs of a batch give a delay, often the same one: it is checked once.
         known = self._delays.get((tenant_id, spec.delay_seconds)) if plain else None
         if known is not None:
             return known

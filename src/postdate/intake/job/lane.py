@@ -1,4 +1,4 @@
-"""Lanes: made when first used, changed and paused by people."""
+"""Lanes: created when first used, changed and paused by people."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -14,7 +14,7 @@ from postdate.store.timer.lane import Lane, LaneDirectory, LaneKey
 
 
 class LaneChange(msgspec.Struct, frozen=True, kw_only=True):
-    """New values for a lane; UNSET leaves one as it is, None takes a limit away."""
+    """New values for a lane; UNSET leaves a value as it is, None removes a limit."""
 
     weight: int | msgspec.UnsetType = msgspec.UNSET
     width: int | msgspec.UnsetType = msgspec.UNSET
@@ -23,7 +23,7 @@ class LaneChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lanes:
-    """Find or make lanes, change and pause them."""
+    """Finds, creates, changes and pauses lanes."""
 
     def __init__(self, database: Database, directory: LaneDirectory, settings: Settings) -> None:
         self._database = database
@@ -33,9 +33,9 @@ class Lanes:
     async def ensure(
         self, connection: Connection, lane_keys: Collection[LaneKey]
     ) -> tuple[list[Lane], Mapping[LaneKey, Refusal]]:
-        """Make the missing lanes; return them all, and a refusal where one may not be made.
+        """Create missing lanes; return all lanes, and a refusal for each that may not be created.
 
-        Whoever commits tells the directory afterwards.
+        The caller must inform the directory after the commit.
         """
         if not lane_keys:
             return [], {}
@@ -80,7 +80,7 @@ class Lanes:
             if not await before(connection, lane):
                 return
             if values.get("width", lane.width) < lane.width:
-                detail = f"The width is {lane.width} and can only grow: jobs lie in its buckets."
+                detail = f"The width is {lane.width} and can only grow: jobs are in its buckets."
                 raise refuse(Code.INVALID_FIELD, detail, "width")
             changed = await lane_store.change(connection, msgspec.structs.replace(lane, **values))
             await self._record(connection, lane, "lane.changed", actor, values)
@@ -95,7 +95,7 @@ class Lanes:
         actor: str,
         before: BeforeChange[Lane] = always,
     ) -> None:
-        """Let nothing of a lane start until it is resumed; what runs goes on."""
+        """Pause a lane: running jobs continue, no other job starts until it is resumed."""
         async with self._database.write("lane.pause") as connection:
             lane = await _one(connection, tenant_id, name)
             if not await before(connection, lane):
@@ -109,7 +109,7 @@ class Lanes:
     async def resume(
         self, tenant_id: int, name: str, *, actor: str, before: BeforeChange[Lane] = always
     ) -> None:
-        """Let a paused lane go on."""
+        """Resume a paused lane."""
         async with self._database.write("lane.resume") as connection:
             lane = await _one(connection, tenant_id, name)
             if not await before(connection, lane):

@@ -1,4 +1,4 @@
-"""Encrypt the payloads of tenants that ask for it, before anything of them is written."""
+"""Encrypt the payloads of tenants that have turned encryption on, before they are written."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
@@ -19,7 +19,7 @@ from postdate.store.secret.payload_encryption import MARK, PayloadCipher
 
 
 class PayloadEncryption:
-    """Encrypts the payloads of tenants that ask for it; for others nothing is done."""
+    """Encrypts payloads of tenants that have turned encryption on; does nothing for others."""
 
     def __init__(self, settings: Settings, cipher: PayloadCipher | None) -> None:
         self._settings = settings
@@ -30,19 +30,19 @@ class PayloadEncryption:
         return self._cipher is not None and self._settings.get("job.encryption", tenant_id) == "on"
 
     async def prepare_keys(self, database: Database, tenant_ids: Collection[int]) -> None:
-        """Have the keys at hand that requests of these tenants need, in a transaction if any is."""
+        """Load the keys that requests of these tenants need, in a transaction if there are any."""
         if any(self.is_enabled(tenant_id) for tenant_id in tenant_ids):
             async with database.write() as connection:
                 await self.prepare(connection, tenant_ids)
 
     async def prepare(self, connection: Connection, tenant_ids: Collection[int]) -> None:
-        """Have the keys at hand that payloads of these tenants need."""
+        """Load the keys that payloads of these tenants need."""
         wanted = [tenant_id for tenant_id in tenant_ids if self.is_enabled(tenant_id)]
         if wanted and self._cipher is not None:
             await self._cipher.prepare(connection, wanted)
 
     def jobs(self, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
-        """Encrypt what new jobs carry, where their tenants ask for it."""
+        """Encrypt the payloads of new jobs, if their tenants have turned encryption on."""
         wanted = {each for each in {job.tenant_id for job in jobs} if self.is_enabled(each)}
         if not wanted:
             return jobs
@@ -53,7 +53,7 @@ class PayloadEncryption:
         return job if sealed is job.payload else msgspec.structs.replace(job, payload=sealed)
 
     def payload(self, tenant_id: int, job_id: UUID, payload: bytes | None) -> bytes | None:
-        """Encrypt one payload, if its tenant asks for it."""
+        """Encrypt one payload, if its tenant has turned encryption on."""
         if payload is None or self._cipher is None or not self.is_enabled(tenant_id):
             return payload
         return self._cipher.encrypt(tenant_id, job_id, payload)
@@ -61,13 +61,13 @@ class PayloadEncryption:
     async def open(
         self, connection: Connection, tenant_id: int, job_id: UUID, payload: bytes | None
     ) -> bytes | None:
-        """Return a stored payload as it came."""
+        """Return a stored payload, decrypted."""
         if payload is None or self._cipher is None or not payload.startswith(MARK):
             return payload
         return await self._cipher.decrypt(connection, tenant_id, job_id, payload)
 
     def template(self, tenant_id: int, schedule_id: UUID, template: Template) -> Template:
-        """Encrypt the payload of a schedule's template, if its tenant asks for it."""
+        """Encrypt the payload of a schedule's template, if its tenant has turned encryption on."""
         if self._cipher is None or not self.is_enabled(tenant_id):
             return template
         return encrypted_template.encrypt(self._cipher, tenant_id, schedule_id, template)
@@ -75,7 +75,7 @@ class PayloadEncryption:
     async def open_template(
         self, connection: Connection, tenant_id: int, schedule_id: UUID, template: Template
     ) -> Template:
-        """Return a stored template as it came."""
+        """Return a stored template, decrypted."""
         return await encrypted_template.decrypt(
             self._cipher, connection, tenant_id, schedule_id, template
         )

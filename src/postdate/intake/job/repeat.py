@@ -1,4 +1,4 @@
-"""Compare a repeated request with the job that its key led to."""
+"""Compare a repeated request with the job that its key created."""
 
 from typing import Any
 
@@ -23,9 +23,9 @@ async def differing_fields(
     encryption: PayloadEncryption,
     known: Known[CheckedJob],
 ) -> list[str] | None:
-    """Name the fields in which a request differs from the job as it was accepted.
+    """Return the fields in which a request differs from the job as it was accepted.
 
-    None when the job is gone: its key outlives it by some days.
+    Returns None if the job is gone: its key outlives it by some days.
     """
     subject, tenant_id = known.row.subject, known.row.key.tenant_id
     job = None if subject is None else await job_store.as_accepted(connection, tenant_id, subject)

@@ -1,4 +1,4 @@
-"""A job on its way in: as it is asked for, as it was checked, and as it was accepted."""
+"""A job in the pipeline: requested, validated and accepted."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class OccurrenceTime(NamedTuple):
 
 
 class JobRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A job that is asked for: by whom, and under which key."""
+    """A requested job: by whom, and under which key."""
 
     tenant_id: int
     spec: JobSpec
@@ -68,7 +68,7 @@ class AcceptedJob(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def body(self) -> JobView:
-        """Return the job as a client sees it, without the payload, which the client has."""
+        """Return the job as the client sees it, without the payload."""
         job, spec = self.job, self.request.spec
         ready = job.effective_at <= self.created_at
         return JobView(

@@ -1,4 +1,4 @@
-"""What a valid job is like: pure rules, decided before and beside the database."""
+"""Validate jobs by pure rules, without the database."""
 
 import binascii
 from base64 import b64decode
@@ -96,7 +96,7 @@ def check(request: JobRequest, to: Route, keyed: KeyedRequest | None) -> Checked
 
 
 def check_destination(destination: Destination, allowed: Networks) -> Refusal | None:
-    """Check the form of a destination, and of a URL whether it may be called at all."""
+    """Check the form of a destination, and whether its URL may be called."""
     if not isinstance(destination, Webhook):
         return None
     if (destination.url is None) == (destination.name is None):
@@ -117,7 +117,7 @@ def payload_of(spec: JobSpec) -> tuple[bytes | None, str | None] | Refusal:
             return _two_payloads()
         return _opaque(spec.payload_base64, spec.content_type)
     if spec.content_type is not None:
-        return _invalid_field("content_type", "There is no payload whose type this could be.")
+        return _invalid_field("content_type", "A `content_type` needs a payload.")
     return None, None
 
 
@@ -141,7 +141,7 @@ def _opaque(text: str, content_type: str | None) -> tuple[bytes | None, str | No
         return _too_large()
     if data.startswith(MARK):
         return _invalid_field(
-            "payload_base64", "A payload cannot begin like those that the server has encrypted."
+            "payload_base64", "A payload must not begin with the prefix of encrypted payloads."
         )
     if content_type == JSON and not _is_json(data):
         return _invalid_field(
@@ -179,7 +179,7 @@ def due_at(spec: JobSpec, now: datetime, limits: DueWindow) -> datetime | Refusa
     if spec.delay_seconds is not None:
         return _invalid_field("delay_seconds", "Give either `run_at` or `delay_seconds`.")
     if spec.run_at < now - limits.past:
-        detail = f"`run_at` may lie at most {limits.past.total_seconds():g} s in the past."
+        detail = f"`run_at` may be at most {limits.past.total_seconds():g} s in the past."
         return Refusal(Code.DUE_IN_PAST, detail, "run_at")
     if spec.run_at > now + limits.horizon:
         return _too_far_ahead("run_at", limits)
@@ -187,14 +187,14 @@ def due_at(spec: JobSpec, now: datetime, limits: DueWindow) -> datetime | Refusa
 
 
 def _too_far_ahead(field: str, limits: DueWindow) -> Refusal:
-    detail = f"A job may be due at most {limits.horizon.total_seconds():g} s ahead."
+    detail = f"A job may be due at most {limits.horizon.total_seconds():g} s from now."
     return Refusal(Code.BEYOND_HORIZON, detail, field)
 
 
 def effective_at(due: datetime, spread_seconds: int | None, seed: UUID, now: datetime) -> datetime:
-    """Move a job within its spread: the same seed is always moved by the same time.
+    """Move a job within its spread; the same seed always gives the same offset.
 
-    Never before now: a claimer need not look at what lies behind it.
+    Never before now, because workers do not look for earlier instants.
     """
     if spread_seconds:
         due += timedelta(seconds=spread_offset(seed, spread_seconds))
@@ -217,7 +217,7 @@ def times(
 def check_expiry(
     expires_at: datetime | None, effective: datetime, horizon: datetime
 ) -> Refusal | None:
-    """Refuse a job that would be too old before it starts, or for longer than anybody waits."""
+    """Refuse an expiry before the job is due, or beyond the horizon."""
     if expires_at is None:
         return None
     if expires_at <= effective:

@@ -1,1 +1,1 @@
-"""Leases: what workers that ask over HTTP claim, renew and report."""
+"""Leases: workers that use HTTP claim, renew and report jobs."""

@@ -1,4 +1,4 @@
-"""Leases of workers that ask over HTTP: claim with a long poll, renew, report."""
+"""Leases of workers that use HTTP: claim with a long poll, renew, report."""
 
 import asyncio
 import random
@@ -45,7 +45,7 @@ NOT_RUN: Final = Move(seconds=0.0)
 
 @dataclass(slots=True, frozen=True)
 class Leased:
-    """A job handed to a worker, and until when it is the worker's alone."""
+    """A job leased to a worker, and until when."""
 
     delivery: Delivery
     lease_until: datetime
@@ -53,7 +53,7 @@ class Leased:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ClaimAsk:
-    """Who asks, for what, and how patiently. `gone` is set when nobody waits any more."""
+    """A claim request: who, for what, how long to wait; `gone` is set if the client leaves."""
 
     tenant_id: int
     lane: str
@@ -66,7 +66,7 @@ class ClaimAsk:
 
 @dataclass(slots=True)
 class _Door:
-    """What this process knows of one lane: those who wait share one look at it."""
+    """What this process knows of one lane; all waiting requests share one look at it."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     hint: asyncio.Event = field(default_factory=asyncio.Event)
@@ -75,7 +75,7 @@ class _Door:
 
 
 class LeaseClaims:
-    """Hand out due jobs of pull lanes."""
+    """Hands out due jobs of pull lanes."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class LeaseClaims:
         self._doors: dict[int, _Door] = {}
 
     def hint(self, lane_id: int | None) -> None:
-        """Look again at a lane, or at all: something was put there."""
+        """Wake the requests that wait for a lane, or for all: there may be new jobs."""
         for door in self._doors.values() if lane_id is None else self._known(lane_id):
             door.empty_until = 0.0
             door.hint.set()
@@ -104,7 +104,7 @@ class LeaseClaims:
         return [self._doors[lane_id]] if lane_id in self._doors else []
 
     async def claim(self, ask: ClaimAsk) -> list[Leased]:
-        """Claim due jobs; with none, wait for some as long as the asker does."""
+        """Claim due jobs; if there are none, wait as long as the client does."""
         if NAME.fullmatch(ask.lane) is None:
             raise refuse(Code.INVALID_FIELD, f"{ask.lane} is not the name of a lane.", "lane")
         until = time.monotonic() + ask.wait_seconds
@@ -118,9 +118,9 @@ class LeaseClaims:
             await self._wait(ask, min(left, pause))
 
     async def _try(self, ask: ClaimAsk, *, first: bool) -> tuple[list[Leased], float]:
-        """Claim once; without success, say how long to sleep.
+        """Claim once; without success, return how long to sleep.
 
-        Those who wait share what one of them has seen; who comes anew looks for himself.
+        Waiting requests share what one of them has seen; a new request looks for itself.
         """
         lane = self._lanes.by_place.get((ask.tenant_id, ask.lane, "pull"))
         if lane is None or lane.paused:
@@ -144,9 +144,9 @@ class LeaseClaims:
 
     @contextmanager
     def _owned(self, lane: Lane, door: _Door, ask: ClaimAsk) -> Iterator[list[ClaimedExecution]]:
-        """Own what is claimed: the asker gets all of it, or it goes back, whatever is raised.
+        """Own what is claimed: the client gets all of it, or it is given back, whatever is raised.
 
-        That also holds for a claim whose commit may or may not have happened: nobody runs it.
+        This includes a claim whose commit is unknown: nobody runs it.
         """
         taken: list[ClaimedExecution] = []
         handed = False
@@ -163,9 +163,9 @@ class LeaseClaims:
     async def _take(
         self, ask: ClaimAsk, lane: Lane, door: _Door, taken: list[ClaimedExecution]
     ) -> float:
-        """Claim into `taken`, as far as limits permit; return how long to sleep without success.
+        """Claim into `taken`, within the limits; without success, return how long to sleep.
 
-        What is in it when this raises may have been claimed.
+        If this raises, the jobs in `taken` may have been claimed.
         """
         limits = lane_limits(lane, self._settings)
         passed: list[tuple[LowWaterMark, list[ClaimedExecution]]] = []
@@ -208,7 +208,7 @@ class LeaseClaims:
         return max_leases, pause if max_leases else max(pause, FULL_SECONDS)
 
     async def _record_judged(self, taken: Sequence[ClaimedExecution]) -> None:
-        """Record what must not run."""
+        """Record the verdicts of claimed jobs that must not run."""
         verdicts = [Recorded(each.held, each.verdict) for each in taken if each.verdict]
         if verdicts:
             written = await execution.record(self._database, verdicts)

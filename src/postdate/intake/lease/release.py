@@ -1,4 +1,4 @@
-"""Leases and slots that must go back, in spite of a database that is away for a while."""
+"""Give leases and slots back, even if the database is away for a while."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -22,9 +22,9 @@ GIVE_UP_SECONDS: Final = 300.0
 
 
 class LeaseReturns:
-    """Gives back in the background, again and again until it is done.
+    """Gives leases and slots back in the background, retrying until it succeeds.
 
-    Doing so twice is harmless: a token and a slot are those of one claim only.
+    Doing so twice is harmless: a token and a slot belong to one claim only.
     """
 
     def __init__(self, database: Database) -> None:
@@ -32,11 +32,11 @@ class LeaseReturns:
         self._returning: set[asyncio.Task[None]] = set()
 
     def give_back(self, verdicts: Sequence[Recorded], scopes: Sequence[str]) -> None:
-        """Record what became of leases that nobody was handed, and free their slots."""
+        """Release leases that no client received, and free their slots."""
         holders = [claim_holder(*held[:2]) for held, _ in verdicts]
 
         async def once() -> bool:
-            # The claim may still be about to commit: what it has locked is tried again.
+            # The claim may still commit: jobs that it has locked are tried again.
             written = await execution.record(self._database, verdicts, in_doubt=True)
             return not written.locked and await self._drop(dict.fromkeys(scopes, holders))
 
@@ -44,7 +44,7 @@ class LeaseReturns:
             self._start(once)
 
     async def drop(self, holders: Mapping[str, Sequence[UUID]]) -> None:
-        """Free the slots, by scope, of leases that have ended: now, or else in the background."""
+        """Free the slots of ended leases, by scope: now, or else in the background."""
         done = False
         try:
             done = await _done(lambda: self._drop(holders))

@@ -1,4 +1,4 @@
-"""What workers over HTTP say of their leases: done, failed, still at it."""
+"""Reports of workers that use HTTP: completed, failed, renewed."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ from postdate.store.timer.permit import claim_holder, lane_limits
 
 
 class Report(NamedTuple):
-    """How an execution ended, as its worker says."""
+    """The end of an execution, as its worker reports it."""
 
     tenant_id: int
     job_id: UUID
@@ -46,13 +46,13 @@ class Reported(NamedTuple):
 
 _LOCKED: Final = Refusal(
     Code.OVERLOADED,
-    "Another transaction holds the job just now.",
+    "Another transaction has locked the job.",
     extra={"retry_after_seconds": 1},
 )
 
 
 class _Known(NamedTuple):
-    """What a decision about reports rests on, read in one go."""
+    """What is needed to decide on reports, read in one statement."""
 
     now: datetime
     leases: dict[UUID, FoundLease]
@@ -60,7 +60,7 @@ class _Known(NamedTuple):
 
 
 class LeaseReports:
-    """Take reports in groups; a stale token changes nothing."""
+    """Records reports in groups; a stale token changes nothing."""
 
     def __init__(
         self, database: Database, lanes: LaneDirectory, settings: Settings, tally: Tally
@@ -78,7 +78,7 @@ class LeaseReports:
         return accepted(await self._group.submit(report))
 
     async def renew(self, tenant_id: int, job_id: UUID, token: int, seconds: float) -> datetime:
-        """Keep a lease for so many seconds from now; return its new end."""
+        """Renew a lease for some seconds from now; return its new end."""
         async with self._database.write("lease.renew") as connection:
             bucket = bucket_of(job_id)
             found = (await lease.find(connection, bucket, [job_id])).get(job_id)
@@ -100,7 +100,7 @@ class LeaseReports:
         verdicts: dict[Report, End | Move] = {}
         for report in reports:
             verdict = self._verdict(report, known)
-            # Of two reports on one lease in one group, the first counts.
+            # If a group has two reports on one lease, the first counts.
             if verdict is not None and report.job_id not in {r.job_id for r in verdicts}:
                 verdicts[report] = verdict
         done: set[UUID] = set()
@@ -143,7 +143,7 @@ class LeaseReports:
         return known
 
     def _verdict(self, report: Report, known: _Known) -> End | Move | None:
-        """Decide what follows from a report; None when the lease is not the reporter's."""
+        """Return the verdict of a report; None if the reporter does not hold the lease."""
         found = known.leases.get(report.job_id)
         loaded = known.jobs.get(report.job_id)
         if found is None or loaded is None:
@@ -176,7 +176,7 @@ class LeaseReports:
         return [limit.scope for limit in limits if limit.max_running is not None]
 
     async def _answer_past(self, report: Report) -> Reported | Refusal:
-        """Answer a report whose lease is gone: a repeated one gets its answer once more."""
+        """Answer a report whose lease is gone; a repeated report gets its first answer again."""
         async with self._database.connection() as connection:
             bucket = bucket_of(report.job_id)
             past = await lease.find_end(connection, bucket, report.tenant_id, report.job_id)
@@ -204,4 +204,4 @@ def _answer(verdict: End | Move) -> Reported:
 def _lost(job_id: UUID, *, exists: bool) -> Refusal:
     if not exists:
         return Refusal(Code.NOT_FOUND, f"There is no job {job_id}.")
-    return Refusal(Code.LEASE_LOST, "This token no longer holds the lease.", "token")
+    return Refusal(Code.LEASE_LOST, "The lease of this token has ended.", "token")

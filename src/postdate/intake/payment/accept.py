@@ -68,11 +68,11 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
         self._safety = safety
 
     async def validate(self, items: Sequence[AskedBy]) -> list[CheckedPayment | Refusal]:
-        """Check what needs no database."""
+        """Validate what needs no database."""
         return [self.check(actor, request) for actor, request in items]
 
     def check(self, actor: Identity, request: PaymentRequest) -> CheckedPayment | Refusal:
-        """Check an order, and hold a limited key to its accounts and amount."""
+        """Validate an order, and limit a key to its accounts and amount."""
         order, tenant_id = request.order, actor.tenant_id
         refusal = self._safety.refusal() or validate(order) or _forbidden(actor, order)
         if refusal is not None:
@@ -94,14 +94,14 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
     async def look(
         self, connection: Connection, items: Sequence[CheckedPayment], *, locked: bool
     ) -> PaymentGroup:
-        """Look at keys, accounts and the database's time; lock the payers that hold if asked to.
+        """Read keys, accounts and the database's time; lock the payers of holds if asked to.
 
-        Payees are not locked: a busy one would make every payer wait. What becomes of a payee
-        later is settlement's business.
+        Payees are not locked: a busy payee would make every payer wait. Settlement checks the payee
+        again.
         """
         if locked:
-            # Everybody has a share of the lock of halts before an account, or two would wait for
-            # each other, a switch between them.
+            # Share the lock of halts before locking an account; otherwise two transactions and a
+            # switch could deadlock.
             await halt_store.share(connection)
         payers = {each.payer for each in items if each.holds} if locked else set()
         others = {key for each in items for key in (each.payee, each.payer)} - payers
@@ -112,7 +112,7 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
     async def replay(
         self, connection: Connection, known: Sequence[Known[CheckedPayment]]
     ) -> list[AcceptedPayment]:
-        """Return the payments as they were accepted, wherever they are by now."""
+        """Rebuild the answers from the payments as they were accepted."""
         rows = [each.row for each in known]
         ids = [(row.key.tenant_id, row.subject) for row in rows if row.subject is not None]
         waiting = await approval_store.requested(connection, ids)
@@ -129,7 +129,7 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
     async def differing_fields(
         self, connection: Connection, known: Known[CheckedPayment]
     ) -> list[str] | None:
-        """Name the fields in which an order differs from the payment as it was accepted."""
+        """Return the fields in which an order differs from the payment as it was accepted."""
         row, order = known.row, known.item.order
         payment = None
         if row.subject is not None:
@@ -185,7 +185,7 @@ class PaymentIntake:
     async def accept(
         self, actor: Identity, requests: Sequence[PaymentRequest]
     ) -> list[PaymentAnswer]:
-        """Accept many payments as if one came after the other: one outcome for each, in order."""
+        """Accept many payments as if scheduled one by one: one outcome for each, in order."""
         items = [self._strategy.check(actor, request) for request in requests]
         keys = {_key(item) for item in items if isinstance(item, CheckedPayment)}
         with self._open_keys.hold_all(keys) as busy:
@@ -214,7 +214,7 @@ class PaymentIntake:
         return results
 
     def _announce(self, items: Sequence[CheckedPayment], results: Sequence[PaymentAnswer]) -> None:
-        """Count and log what was decided just now."""
+        """Count and log new outcomes."""
         fresh = [pair for pair in zip(items, results, strict=True) if not pair[1].replayed]
         accepted = [(i, made) for i, made in fresh if isinstance(made, AcceptedPayment)]
         self._meter.accepted((item.order.funding, item.order.amount) for item, _ in accepted)
@@ -248,11 +248,11 @@ def _changed(item: CheckedPayment) -> Collection[AccountKey]:
 
 
 def _forbidden(actor: Identity, order: PaymentOrder) -> Refusal | None:
-    """Hold a limited key to its accounts and amount; not remembered, another key may do it."""
+    """Refuse a payment beyond a key's accounts or amount; not stored, as another key may do it."""
     if actor.accounts is not None and order.from_account_id not in actor.accounts:
         return Refusal(
             Code.FORBIDDEN, f"The key may not pay from {order.from_account_id}.", "from_account_id"
         )
     if actor.max_amount is not None and order.amount > actor.max_amount:
-        return Refusal(Code.FORBIDDEN, f"The key may pay {actor.max_amount} at most.", "amount")
+        return Refusal(Code.FORBIDDEN, f"The key may pay at most {actor.max_amount}.", "amount")
     return None

@@ -1,4 +1,4 @@
-"""A second person approves or refuses large payments; what nobody decides on expires."""
+"""A second person approves or refuses large payments; undecided payments expire."""
 
 import time
 from typing import Final
@@ -28,7 +28,7 @@ HELD_SECONDS: Final = 10.0
 
 
 class Approvals:
-    """Decide about payments that wait for a second person."""
+    """Approves, refuses and expires payments that wait for approval."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Approvals:
         self._held: dict[UUID, float] = {}
 
     async def approve(self, actor: Identity, payment_id: UUID, note: str | None) -> Approval:
-        """Let a payment be settled at its instant, or at once if that has passed."""
+        """Approve a payment: it is settled when due, or immediately if it is overdue."""
         async with self._database.write("approval.approve") as connection:
             found, terms = await changeable_payment(connection, actor, payment_id)
             await self._check(connection, actor, found, terms.amount)
@@ -60,7 +60,7 @@ class Approvals:
         return _known(decided)
 
     async def refuse(self, actor: Identity, payment_id: UUID, note: str | None) -> Approval:
-        """End a payment that waits; its hold is released."""
+        """Refuse a payment that waits for approval; its hold is released."""
         async with self._database.write("approval.refuse") as connection:
             found, terms = await changeable_payment(connection, actor, payment_id)
             await self._check(connection, actor, found, terms.amount)
@@ -70,7 +70,7 @@ class Approvals:
         return _known(decided)
 
     async def run_once(self, limit: int = MAX_EXPIRED) -> int:
-        """Let expire what has waited too long; what somebody holds keeps no other waiting."""
+        """Expire payments that have waited too long; a locked one does not delay the others."""
         now, count = time.monotonic(), 0
         self._held = {key: until for key, until in self._held.items() if until > now}
         accounts: set[tuple[int, str]] = set()
@@ -78,7 +78,7 @@ class Approvals:
             late = await store.expired(self._reads, limit - count, self._held, accounts)
             known = len(accounts)
             for tenant_id, payment_id, payer in late:
-                # One wait in vain for each account: its other payments may need it, too.
+                # Wait for each locked account only once: its other payments may need it, too.
                 if (tenant_id, payer) in accounts:
                     continue
                 if await self._expired(tenant_id, payment_id):
@@ -93,7 +93,7 @@ class Approvals:
         try:
             await self._expire(tenant_id, payment_id)
         except (LockNotAvailableError, RefusedError) as error:
-            # Held by somebody, or ended since we looked; either way the next look tells.
+            # Locked, or ended since it was read; the next round will see.
             log.warning("approval.held", payment_id=str(payment_id), error=str(error))
             self._held[payment_id] = time.monotonic() + HELD_SECONDS
             return False
@@ -117,15 +117,20 @@ class Approvals:
             raise refuse(Code.CONFLICT, f"The payment {payment_id} does not wait for approval.")
         approval, persons = asked
         if approval.requested_by == actor.key_id:
-            raise refuse(Code.APPROVAL_BY_REQUESTER, "The key that asked for it cannot decide.")
+            raise refuse(
+                Code.APPROVAL_BY_REQUESTER,
+                "The key that requested the payment cannot approve or refuse it.",
+            )
         if not persons.isdisjoint(actor.persons):
             detail = (
-                "Your key and the one that asked for it come from one person: they were made or "
-                "rotated by the same key, or you took part in the schedule that made the payment."
+                "Your key and the requester's key belong to one person: they were created or "
+                "rotated by the same key, or you took part in the schedule of the payment."
             )
             raise refuse(Code.APPROVAL_BY_REQUESTER, detail)
         if actor.max_amount is not None and amount > actor.max_amount:
-            raise refuse(Code.FORBIDDEN, f"The key may decide on {actor.max_amount} at most.")
+            raise refuse(
+                Code.FORBIDDEN, f"The key may approve or refuse at most {actor.max_amount}."
+            )
 
 
 def _known(decided: Approval | None) -> Approval:

@@ -1,4 +1,4 @@
-"""Cancel and reschedule open payments: whoever locks the timer first decides."""
+"""Cancel and reschedule open payments; the first transaction to lock the timer decides."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -54,7 +54,7 @@ class PaymentMoved(NamedTuple):
 
 
 async def _release(connection: Connection, payments: Sequence[LockedOpen]) -> None:
-    """Give back what payments hold: their accounts are locked in one order, and written once."""
+    """Release the holds of payments: lock their accounts in one order, and write each once."""
     held = [
         (AccountKey(found.timer.bucket, found.timer.tenant_id, terms.from_account), terms.amount)
         for found, terms in payments
@@ -70,7 +70,7 @@ async def _release(connection: Connection, payments: Sequence[LockedOpen]) -> No
 async def end_payment(
     connection: Connection, found: OpenPayment, terms: PaymentTerms, ending: Ending, actor: str
 ) -> Approval | None:
-    """End a locked payment; return its approval, decided, where it waited for one."""
+    """End a locked payment; return its decided approval if it waited for one."""
     await _release(connection, [(found, terms)])
     return await _end(connection, found, ending, actor)
 
@@ -106,7 +106,7 @@ class PaymentChanges:
     async def cancel(self, actor: Identity, payment_id: UUID) -> None:
         """End an open payment and release its hold; refused with its status when it has ended.
 
-        To cancel it once more changes nothing and is no mistake: an answer may have been lost.
+        Cancelling it twice changes nothing and is not an error: an answer may have been lost.
         """
         async with self._database.write("payment.cancel") as connection:
             found, terms = await _payment(connection, actor, payment_id)
@@ -124,7 +124,7 @@ class PaymentChanges:
     async def cancel_these(
         self, actor: Identity, payment_ids: Sequence[UUID], remember: Remember[Sequence[LockedOpen]]
     ) -> None:
-        """Cancel those of these payments that are open, in one transaction."""
+        """Cancel the open ones of these payments, in one transaction."""
         async with self._database.write("payment.cancel_these") as connection:
             found = await _lock_open(connection, actor, payment_ids)
             await halt_store.refuse_killed(connection, actor.tenant_id)
@@ -142,9 +142,9 @@ class PaymentChanges:
         moves: Mapping[UUID, Callable[[OpenPayment], When | None]],
         remember: Remember[Sequence[PaymentMoved]],
     ) -> None:
-        """Move those of these payments that are open and may be, in one transaction.
+        """Move the open ones of these payments where allowed, in one transaction.
 
-        Each is asked when it is to be due; None leaves it where it is.
+        A callback returns the new instant of each; None leaves it as it is.
         """
         moved = []
         async with self._database.write("payment.move_these") as connection:
@@ -171,9 +171,9 @@ class PaymentChanges:
         return True
 
     async def reschedule(self, actor: Identity, payment_id: UUID, when: When) -> Scheduled:
-        """Move an open payment to another instant; one that waits for a person is tried again then.
+        """Move an open payment to another instant; one that waits for a person is retried then.
 
-        Who approved it approved the old instant: it waits for a second person once more.
+        An approval covers the old instant: the payment needs a new one.
         """
         async with self._database.write("payment.reschedule") as connection:
             found, terms = await changeable_payment(connection, actor, payment_id)
@@ -190,7 +190,7 @@ class PaymentChanges:
         """Move a locked payment; refused before anything is written."""
         timer, max_seconds = found.timer, self._settings.integer(DELAY, actor.tenant_id)
         if actor.max_amount is not None and terms.amount > actor.max_amount:
-            raise refuse(Code.FORBIDDEN, f"The key may pay {actor.max_amount} at most.")
+            raise refuse(Code.FORBIDDEN, f"The key may pay at most {actor.max_amount}.")
         due_at = instant(when, timer.at, max_seconds, terms.retry_until)
         if not isinstance(due_at, datetime):
             raise RefusedError(due_at)
@@ -203,7 +203,7 @@ class PaymentChanges:
         return Scheduled(timer.subject, due_at, approval=approval)
 
     async def _ask_again(self, connection: Connection, actor: Identity, timer: LockedTimer) -> bool:
-        """Ask for approval once more, if the payment needs one; who changed it must not give it."""
+        """Request approval again if the payment needs one; whoever changed it cannot approve it."""
         seconds = self._settings.number("payment.approval_seconds", actor.tenant_id)
         asks = Decider(actor.key_id, actor.persons)
         if not await approval_store.void(connection, actor.tenant_id, timer.subject, asks, seconds):
@@ -225,7 +225,7 @@ async def _lock_open(
 async def changeable_payment(
     connection: Connection, actor: Identity, payment_id: UUID
 ) -> tuple[OpenPayment, PaymentTerms]:
-    """Lock an open payment, of a tenant that nobody has killed."""
+    """Lock an open payment of a tenant whose kill switch is off."""
     found, terms = await open_payment(connection, actor, payment_id)
     await halt_store.refuse_killed(connection, actor.tenant_id)
     return found, terms
@@ -234,7 +234,7 @@ async def changeable_payment(
 async def open_payment(
     connection: Connection, actor: Identity, payment_id: UUID
 ) -> tuple[OpenPayment, PaymentTerms]:
-    """Lock an open payment of this tenant, or refuse in the words that fit."""
+    """Lock an open payment of this tenant, or raise the matching refusal."""
     found, terms = await _payment(connection, actor, payment_id)
     if found is None:
         raise await not_pending(connection, payment_id)

@@ -1,4 +1,4 @@
-"""Execute one due payment by name: the same name any number of times moves money once."""
+"""Execute one due payment on request; repeating a request moves money once."""
 
 from typing import Final
 from uuid import UUID
@@ -37,21 +37,21 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PaymentExecutions:
-    """Settle a named payment at once when it is due."""
+    """Settles a due payment on request."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
 
     async def execute(self, payment_id: UUID, execution_id: str) -> Executed:
-        """Settle the payment, or say who did; refused when it is not due or did not succeed."""
+        """Settle the payment, or return who did; refuse if it is not due or did not succeed."""
         refused: RefusedError | None = None
         async with self._database.write("payment.execute") as connection:
-            # Before any row: whoever ends a halt holds this lock and then waits for timers.
+            # Before any row: the code that ends a halt holds this lock and then waits for timers.
             await halt_store.share(connection)
             found = await store.lock(connection, payment_id, None)
             if found is not None:
-                # What was decided is kept, whatever the answer; so the refusal waits.
+                # The decision must be committed first, so the refusal is raised afterwards.
                 refused = await self._settle(connection, found, execution_id)
         if refused is not None:
             raise refused
@@ -65,7 +65,7 @@ class PaymentExecutions:
     ) -> RefusedError | None:
         timer = found.timer
         if found.unapproved:
-            detail = f"The payment {timer.subject} waits for a second person."
+            detail = f"The payment {timer.subject} needs a second person's approval."
             raise refuse(Code.APPROVAL_MISSING, detail, payment_status=PaymentStatus.PENDING)
         if not found.parked and timer.due_at > timer.at:
             raise refuse(

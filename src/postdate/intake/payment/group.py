@@ -1,4 +1,4 @@
-"""Decide about a group of payments, and write those that are accepted in one statement."""
+"""Decide on a group of payments, and write the accepted ones in one statement."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -49,13 +49,13 @@ class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
         self._approvals: list[ApprovalRequest] = []
 
     def begin(self, items: Sequence[CheckedPayment | Refusal]) -> None:
-        """Draw the ids of those that come without a key: what schedules make."""
+        """Generate the ids of payments without a key, which schedules create."""
         if any(not isinstance(each, Refusal) and each.keyed is None for each in items):
             buckets = [0 if isinstance(each, Refusal) else each.payer.bucket for each in items]
             self._ids = new_ids(buckets, self._unix_ms)
 
     def limit(self, item: CheckedPayment) -> Refusal | None:
-        """Hold a tenant to its quota; what a schedule makes was promised before."""
+        """Refuse a payment beyond its tenant's quota, unless a schedule creates it."""
         if item.occurrence is not None:
             return None
         return self._quotas.check_room(item.payer.tenant_id, "payments")
@@ -107,8 +107,8 @@ class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
     async def write(self, connection: Connection) -> None:
         """Write payments, timers and addresses in the outbox; then the holds, and the keys last.
 
-        Until the holds nobody waits for the payers. An account's own CHECK tells whether the money
-        is there; that nothing else about a payer has changed is compared with what was looked at.
+        Nobody waits for the payers before the holds are written. The account's CHECK ensures that
+        the money is there; everything else about a payer is compared with what was read.
         """
         payments = self._payments
         if self._approvals:

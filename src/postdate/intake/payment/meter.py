@@ -1,4 +1,4 @@
-"""What is counted when payments are taken in and taken back."""
+"""Metrics of accepted, refused and cancelled payments."""
 
 from collections import Counter as Tally
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ class PaymentMeter:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self._accepted = Counter(
             "postdate_payment_accepted",
-            "Payments taken in over HTTP.",
+            "Payments accepted over HTTP.",
             ["funding"],
             registry=registry,
         )
@@ -32,12 +32,12 @@ class PaymentMeter:
         )
         self._released = Counter(
             "postdate_hold_amount_released",
-            "Amount given back by cancelled payments.",
+            "Amount released by cancelled payments.",
             registry=registry,
         )
 
     def accepted(self, amounts: Iterable[tuple[str, int]]) -> None:
-        """Count payments that were taken in: funding and amount of each."""
+        """Count accepted payments: funding and amount of each."""
         tally: Tally[str] = Tally()
         held = 0
         for funding, amount in amounts:
@@ -48,7 +48,7 @@ class PaymentMeter:
         self._held.inc(held)
 
     def refused(self, codes: Iterable[str]) -> None:
-        """Count payments that were refused for what they ask."""
+        """Count refused payments by code."""
         for code, count in Tally(codes).items():
             self._refused.labels(code).inc(count)
 

@@ -1,4 +1,4 @@
-"""A payment on its way in: as it is asked for, as it was checked, and as it was accepted."""
+"""A payment in the pipeline: requested, validated and accepted."""
 
 from datetime import datetime
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Tell of payments that will fail, before they do."""
+"""Warn of payments that will fail."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Business calendars: upload and delete them; schedules that follow one are computed anew."""
+"""Business calendars: upload and delete them; schedules that use one are recomputed."""
 
 import re
 from datetime import datetime
@@ -43,7 +43,7 @@ class Calendars:
     async def put(
         self, actor: Identity, calendar: Calendar, remember: Remember[CalendarRow] = forget
     ) -> CalendarRow:
-        """Upload a calendar; it decides about what is scheduled after now, never about the past."""
+        """Upload a calendar; it applies to occurrences after now, never to the past."""
         _check(calendar)
         async with self._database.write("calendar.put") as connection:
             before = await store.lock(connection, actor.tenant_id, calendar.name)
@@ -58,7 +58,7 @@ class Calendars:
         self, connection: Connection, actor: Identity, calendar: Calendar
     ) -> CalendarRow:
         followers = await _locked_followers(connection, actor.tenant_id, calendar.name)
-        # With every follower locked: none is being expanded by the old one any more.
+        # With every schedule of the calendar locked, none is being expanded by the old version.
         since = await clock.now(connection)
         row = await store.put(connection, actor.tenant_id, calendar, since)
         for follower in followers[:COMPUTED_AT_ONCE]:
@@ -71,11 +71,11 @@ class Calendars:
         return row
 
     async def delete(self, actor: Identity, name: str) -> None:
-        """Delete a calendar that no schedule follows."""
+        """Delete a calendar that no schedule uses."""
         async with self._database.write("calendar.delete") as connection:
             used = await store.used(connection, actor.tenant_id, name, 1)
             if used:
-                detail = f"The schedule {used[0]} follows it."
+                detail = f"The schedule {used[0]} uses this calendar."
                 raise refuse(Code.CONFLICT, detail, status="in_use")
             if not await store.delete(connection, actor.tenant_id, name):
                 raise not_found("calendar", name[:64])
@@ -108,7 +108,7 @@ async def _locked_followers(connection: Connection, tenant_id: int, name: str) -
 async def _set_timer(connection: Connection, row: ScheduleRow, since: datetime) -> None:
     """Move a schedule's timer to where its next occurrence is now.
 
-    What is scheduled before the upload is still decided by the old calendar, by its own timer.
+    Occurrences before the upload still follow the old calendar, and keep their timer.
     """
     if row.set_aside_at is not None:
         return
@@ -119,7 +119,7 @@ async def _set_timer(connection: Connection, row: ScheduleRow, since: datetime) 
         )
         coming = await computed(None, next_up, held, progress)
     except Exception:
-        # Whatever it is, the expander meets it as well and sets this one schedule aside.
+        # The expander will meet the same error and set this schedule aside.
         log.exception("schedule.not_recomputed", schedule_id=str(row.schedule_id))
         coming = None
     if coming is None:

@@ -1,4 +1,4 @@
-"""Accept the jobs and payments that occurrences become, where the scheduler writes its book."""
+"""Accept the jobs and payments of occurrences, in the scheduler's transaction."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ from postdate.store.timer.timer import LANE_PAYMENT
 
 
 class OccurrenceIntake:
-    """What the scheduler is handed: one outcome for each occurrence, in order."""
+    """Creates the jobs and payments of occurrences: one outcome for each, in order."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class OccurrenceIntake:
     async def fire(
         self, connection: Connection, firings: Sequence[Firing], now: datetime
     ) -> list[Fired | Refusal]:
-        """Accept what each occurrence becomes, in the transaction that writes the book."""
+        """Accept the job or payment of each occurrence, in the transaction that writes the book."""
         jobs = [each for each in firings if each.template.job is not None]
         payments = [each for each in firings if each.template.payment is not None]
         made = iter(await self._jobs.accept(connection, jobs, now) if jobs else ())
@@ -52,14 +52,14 @@ class OccurrenceIntake:
             by_bucket.setdefault((tenant_id, bucket_of(job_id)), []).append(job_id)
         for (tenant_id, bucket), job_ids in by_bucket.items():
             locked = await job_change.lock(connection, tenant_id, bucket, job_ids)
-            # What is in doubt stays so: a person decides.
+            # A job in doubt stays in doubt: a person decides.
             ending = [job for job in locked if job.status is not JobStatus.UNKNOWN]
             await job_change.end(connection, tenant_id, [cancellation(job) for job in ending])
             cancelled = {j.job_id: {"result": result_of(j), "reason": "overlap"} for j in ending}
             await record_events(connection, tenant_id, "job.cancelled", SYSTEM, cancelled)
 
     def announce(self, fired: Iterable[Fired | Refusal]) -> None:
-        """Hint after the commit which lanes have work, and how soon; log it."""
+        """After the commit, send hints about lanes with work, and log it."""
         made = [each for each in fired if isinstance(each, Fired)]
         if items.is_enabled("accepted"):
             paid = [each for each in made if each.lane_id == LANE_PAYMENT]
@@ -75,6 +75,6 @@ class OccurrenceIntake:
 
 
 def of_template(refusal: Refusal, kind: str) -> Refusal:
-    """Return a refusal that names the part of the template it is about."""
+    """Return a refusal whose field is relative to the template."""
     field = f"template.{kind}.{refusal.field}" if refusal.field else f"template.{kind}"
     return msgspec.structs.replace(refusal, field=field)

@@ -1,4 +1,4 @@
-"""The jobs that occurrences become."""
+"""Accept the jobs of occurrences."""
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ log = Log()
 
 
 class JobOccurrences:
-    """Accepts jobs that are due at their occurrence, however long ago that was."""
+    """Accepts jobs that are due at their occurrence, even if that is long past."""
 
     def __init__(self, jobs: JobIntake, lanes: Lanes, allowed: Networks) -> None:
         self._jobs = jobs
@@ -35,7 +35,7 @@ class JobOccurrences:
     async def accept(
         self, connection: Connection, firings: Sequence[Firing], now: datetime
     ) -> list[Fired | Refusal]:
-        """Insert one job for each of these, where its template is still allowed."""
+        """Insert one job for each occurrence whose template is still allowed."""
         firings = [await self._opened(connection, each) for each in firings]
         lanes, items = await self._with_lanes(connection, self._checked(firings))
         carrying = {
@@ -56,9 +56,9 @@ class JobOccurrences:
         ]
 
     async def _opened(self, connection: Connection, firing: Firing) -> Firing:
-        """Return an occurrence with its payload as it came, where its template is encrypted.
+        """Return an occurrence with its payload decrypted.
 
-        Without the key nothing becomes of it here, and another node may have it.
+        Raises without the key, so that another node may expand it.
         """
         if not is_encrypted(firing.template):
             return firing
@@ -69,7 +69,7 @@ class JobOccurrences:
         except SecretKeyMissingError:
             raise
         except SecretError as error:
-            # One template that cannot be opened must not hold up the others of its batch.
+            # A template that cannot be decrypted must not delay the others of its batch.
             log.warning("schedule.sealed", schedule_id=str(firing.schedule_id), error=str(error))
             return firing
         return msgspec.structs.replace(firing, template=template)
@@ -105,7 +105,7 @@ class JobOccurrences:
         missing = {lane_key for lane_key in lane_keys if lane_key not in known}
         if not missing:
             return known, items
-        # Not told to the directory: this transaction may yet fail.
+        # The directory is not informed yet: this transaction may still fail.
         found, refused = await self._lanes.ensure(connection, missing)
         made = {(lane.tenant_id, lane.name, lane.kind): lane for lane in found}
         return ChainMap(made, known), [

@@ -1,4 +1,4 @@
-"""The payments that occurrences become: standing orders."""
+"""Accept the payments of occurrences (standing orders)."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -20,8 +20,8 @@ from postdate.store.timer.timer import LANE_PAYMENT
 class PaymentOccurrences:
     """Accepts payments that are due at their occurrence.
 
-    Nothing is held: the money is looked for at the due second, which is now, and the schedule's
-    policy says what happens when it is not there. So no account is locked here.
+    Nothing is held: settlement takes the money when it is due, which is now, and the schedule's
+    policy decides what happens without funds. So no account is locked here.
     """
 
     def __init__(self, payments: PaymentIntake, settings: Settings) -> None:
@@ -31,7 +31,7 @@ class PaymentOccurrences:
     async def accept(
         self, connection: Connection, firings: Sequence[Firing], now: datetime
     ) -> list[Fired | Refusal]:
-        """Insert one payment for each of these, where its accounts still allow it."""
+        """Insert one payment for each occurrence whose accounts still allow it."""
         items = [self._checked(each, now) for each in firings]
         results = await self._payments.pipeline.accept_within(connection, items)
         return [

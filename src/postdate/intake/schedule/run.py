@@ -1,4 +1,4 @@
-"""Run a schedule out of turn: once now, or for what it has not run in the past."""
+"""Run a schedule on request: once now, or for past occurrences that have not run."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -53,7 +53,7 @@ Expected = tuple[Segment, Occurrence]
 
 
 class Triggered(msgspec.Struct, frozen=True, kw_only=True):
-    """The job or payment that a trigger made."""
+    """The job or payment that a trigger created."""
 
     occurrence_id: UUID
     scheduled_for: datetime
@@ -96,7 +96,7 @@ class ScheduleRuns:
         traceparent: str | None = None,
         remember: Remember[Triggered] = forget,
     ) -> Triggered:
-        """Run a schedule once, now, whatever its rule and its pause say."""
+        """Run a schedule once, now, regardless of its rule and of a pause."""
         async with self._database.write("schedule.trigger") as connection:
             row = await lock_changeable(connection, actor, schedule_id)
             check_rights(actor, row.definition)
@@ -146,7 +146,7 @@ class ScheduleRuns:
         dry_run: bool,
         remember: Remember[Backfill] = forget,
     ) -> Backfill:
-        """Run what the rule says for a range of the past and what has not run, at its pace."""
+        """Run the occurrences of a past range that have not run, at the schedule's pace."""
         async with self._database.write("schedule.backfill") as connection:
             row = await lock_changeable(connection, actor, schedule_id)
             check_rights(actor, row.definition)
@@ -177,7 +177,7 @@ class ScheduleRuns:
         return answer
 
     async def _end_open(self, connection: Connection, row: ScheduleRow) -> None:
-        """End what is open where the schedule says that a newer run takes its place."""
+        """Cancel open runs if the schedule's policy is to replace them."""
         if row.definition.policies.overlap is Overlap.CANCEL_RUNNING and row.last_id is not None:
             await self._occurrences.cancel(connection, [(row.tenant_id, row.last_id)])
 
@@ -188,7 +188,7 @@ class ScheduleRuns:
         fired: Sequence[Fired | Refusal],
         now: datetime,
     ) -> None:
-        """Count what a backfill made against `max_runs`; the last of them ends the schedule."""
+        """Count the runs of a backfill against `max_runs`; end the schedule when it is reached."""
         made = [each.subject for each in fired if isinstance(each, Fired)]
         if not made:
             return
@@ -239,18 +239,18 @@ async def _running(connection: Connection, row: ScheduleRow) -> bool:
 async def _expected(
     connection: Connection, row: ScheduleRow, span: tuple[datetime, datetime], now: datetime
 ) -> list[Expected]:
-    """Return what the versions in force say; the first one also for the time before it."""
+    """Return the occurrences of the versions in force; the first also covers the time before it."""
     begin, end = span
     if begin < FIRST:
-        raise refuse(Code.INVALID_FIELD, f"It lies before the year {FIRST:%Y}.", "from")
+        raise refuse(Code.INVALID_FIELD, f"It is before the year {FIRST:%Y}.", "from")
     if begin >= end:
         raise refuse(Code.INVALID_FIELD, "The range ends before it begins.", "until")
     if end > now:
-        raise refuse(Code.INVALID_FIELD, "A backfill is for the past.", "until")
+        raise refuse(Code.INVALID_FIELD, "A backfill covers past occurrences only.", "until")
     held = await timeline.load_segments(connection, row, begin)
     found = await computed(row.tenant_id, _within, held, begin, end)
     if len(found) > MAX_BACKFILL:
-        detail = f"The range has more than {MAX_BACKFILL} occurrences; take a shorter one."
+        detail = f"The range has more than {MAX_BACKFILL} occurrences; use a shorter one."
         raise refuse(Code.INVALID_FIELD, detail, "until")
     return found
 
@@ -270,7 +270,7 @@ def _plan(
     *,
     running: bool,
 ) -> list[BackfillItem]:
-    """Return what is to be done about each; the schedule's own limits hold for a backfill, too."""
+    """Return what to do with each occurrence; the schedule's limits apply to a backfill too."""
     pace = timedelta(seconds=60 / row.definition.policies.misfire.per_minute)
     items = [_item(row, each, label) for (_, each), label in zip(expected, labels, strict=True)]
     wanted = [number for number, item in enumerate(items) if item.action == "run"]
@@ -288,7 +288,7 @@ def _plan(
 def _allowed(row: ScheduleRow, wanted: Sequence[int], *, running: bool) -> dict[int, LeftOut]:
     """Return which of these may not run, and why.
 
-    Where runs must not overlap, one of them runs at most: nobody knows when it will have ended.
+    If runs must not overlap, at most one runs, because nobody knows when it will end.
     """
     overlap, max_runs = row.definition.policies.overlap, row.definition.rule.max_runs
     match overlap:

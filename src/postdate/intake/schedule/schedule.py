@@ -48,7 +48,7 @@ from postdate.store.schedule.schedule import Authors, ScheduleKey, ScheduleRow, 
 
 
 class Schedules:
-    """What a client may do with schedules, apart from running them."""
+    """Changes schedules on behalf of clients."""
 
     def __init__(
         self, database: Database, check: ScheduleCheck, encryption: PayloadEncryption
@@ -107,7 +107,7 @@ class Schedules:
         async with self._database.connection() as connection:
             now = await clock.now(connection)
             compute = await self._check.preview(connection, actor, spec, now)
-        # The connection is given back first: a rule can take a while to look through.
+        # The connection is returned first, because evaluating a rule can take a while.
         return await computed(actor.tenant_id, compute)
 
     def _sealed(self, key: ScheduleKey, definition: Definition) -> Definition:
@@ -165,10 +165,10 @@ class Schedules:
         traceparent: str | None = None,
         before_change: BeforeChange[ScheduleRow] = always,
     ) -> list[ScheduleWarning]:
-        """Let a new version hold from now on; what was due before is left to the old one."""
+        """Create a new version from now on; occurrences already due keep the old one."""
         fields = sorted(patch.changes())
         if not fields:
-            raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
+            raise refuse(Code.INVALID_FIELD, "Give at least one field to change.")
         await self._encryption.prepare_keys(self._database, [actor.tenant_id])
         async with self._database.write("schedule.change") as connection:
             row = await lock_changeable(connection, actor, schedule_id)
@@ -209,7 +209,7 @@ class Schedules:
         note: str | None,
         before: BeforeChange[ScheduleRow] = always,
     ) -> None:
-        """Skip every occurrence from now on, until it is resumed; each is noted in the book."""
+        """Pause a schedule: skip its occurrences and record them, until it is resumed."""
         async with self._database.write("schedule.pause") as connection:
             row = await lock_changeable(connection, actor, schedule_id, legible=False)
             if not await before(connection, row) or row.paused:
@@ -222,10 +222,10 @@ class Schedules:
     async def resume(
         self, actor: Identity, schedule_id: UUID, before: BeforeChange[ScheduleRow] = always
     ) -> None:
-        """End a pause, or try again what was set aside.
+        """Resume a schedule that is paused or set aside.
 
-        What a pause skipped stays skipped and can be backfilled; what was due while a schedule was
-        set aside is decided by its misfire policy.
+        Occurrences that a pause skipped stay skipped and can be backfilled. The misfire policy
+        decides about occurrences that came due while the schedule was set aside.
         """
         async with self._database.write("schedule.resume") as connection:
             row = await lock_changeable(connection, actor, schedule_id, legible=False)
@@ -239,7 +239,7 @@ class Schedules:
                 await record_event(connection, row.key[1:], "schedule.resumed", actor.key_id, {})
 
     async def delete(self, actor: Identity, schedule_id: UUID) -> None:
-        """End a schedule for ever; jobs and payments that it has made go on."""
+        """Delete a schedule; jobs and payments that it created continue."""
         async with self._database.write("schedule.delete") as connection:
             row = await lock_changeable(connection, actor, schedule_id, legible=False)
             await store.put_timer(connection, row.key, None)
@@ -248,7 +248,7 @@ class Schedules:
 
 
 def _authors(actor: Identity, known: Authors, before: Definition, after: Definition) -> Authors:
-    """Return who is behind a new version: a name changes nothing about what will be executed."""
+    """Return who is behind a new version; changing only the name does not count."""
     if after.template != before.template:
         return Authors(actor.key_id, actor.persons)
     if (after.rule, after.policies) != (before.rule, before.policies):
@@ -269,9 +269,9 @@ async def locked(connection: Connection, tenant_id: int, schedule_id: UUID) -> S
 async def lock_changeable(
     connection: Connection, actor: Identity, schedule_id: UUID, *, legible: bool = True
 ) -> ScheduleRow:
-    """Lock a schedule that a key may change: a limited one only what it could have made.
+    """Lock a schedule that a key may change: a limited key, only one it could have created.
 
-    Unless it need not be `legible`, one whose definition can no longer be read is refused.
+    With `legible`, a schedule whose definition can no longer be read is refused.
     """
     row = await locked(connection, actor.tenant_id, schedule_id)
     if not row.visible(actor.accounts):
@@ -292,15 +292,15 @@ def _first(definition: Definition, calendar: Calendar | None, now: datetime) -> 
 def _next_version(
     row: ScheduleRow, before: Definition, after: Definition, now: datetime
 ) -> Version:
-    """Return from which instant on a new version decides, so that nothing is lost in between."""
+    """Return the instant from which a new version applies, so that no occurrence is lost."""
     shift = jitter(row.schedule_id, before.policies.jitter_seconds)
     since = max(row.handled, row.since, now - shift)
     until = since
     if row.set_aside_at is not None:
-        # The old one cannot decide: the new one takes over where it stopped.
+        # The old version cannot be expanded: the new one takes over where it stopped.
         since = until = row.handled
     elif _decides_alike(before, after):
-        # Another name: it decides as the old one would have, also about what is due already.
+        # Only the name changed: the new version also applies to what is already due.
         since = until = row.since
     elif row.ended_at is not None:
         until = row.handled
@@ -312,7 +312,7 @@ def _decides_alike(before: Definition, after: Definition) -> bool:
 
 
 async def _set_timer(connection: Connection, row: ScheduleRow, version: Version) -> None:
-    """Let the timer wait for what comes first; what the old version still owes keeps its timer."""
+    """Set the timer to the next occurrence; what the old version must still expand is first."""
     await store.change(connection, row.key, version.number, None)
     [changed] = await store.load(connection, [row.key])
     held = await timeline.load_segments(connection, changed, changed.handled)

@@ -1,4 +1,4 @@
-"""Whether a schedule may be kept: its rule, its template, and the rights of whoever asks."""
+"""Validate a schedule: its rule, its template, and the rights of the key."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -26,24 +26,24 @@ from postdate.store.schedule import calendar as calendar_store
 
 
 class ScheduleCheck:
-    """Everything that is refused before anything is written."""
+    """The checks that run before anything is written."""
 
     def __init__(self, settings: Settings, jobs: JobIntake) -> None:
         self._settings = settings
         self._jobs = jobs
 
     async def check_quota(self, connection: Connection, actor: Identity) -> None:
-        """Refuse one more than the tenant may have."""
+        """Refuse a schedule beyond the tenant's quota."""
         await check_schedules(connection, self._settings, actor.tenant_id)
 
     async def run(
         self, connection: Connection, actor: Identity, definition: Definition, now: datetime
     ) -> Calendar | None:
-        """Refuse what cannot be kept, naming the part; return the calendar of the rule."""
+        """Refuse an invalid schedule, naming the part; return the calendar of the rule."""
         await self.template(connection, actor, definition)
         calendar = await _calendar(connection, actor.tenant_id, definition.rule.calendar)
         min_seconds = self._settings.number("schedule.min_interval_seconds", actor.tenant_id)
-        # A rule can take a while to look through; other requests go on meanwhile.
+        # Evaluating a rule can take a while; other requests continue meanwhile.
         await computed(
             actor.tenant_id, schedule_rules.check, definition, calendar, now, min_seconds
         )
@@ -52,7 +52,7 @@ class ScheduleCheck:
     async def preview(
         self, connection: Connection, actor: Identity, spec: PreviewSpec, now: datetime
     ) -> Callable[[], Preview]:
-        """Refuse what no change of its rule could mend; return what computes the rest."""
+        """Refuse what cannot be previewed; return a function that computes the preview."""
         definition = schedule_rules.completed(spec.definition(), now)
         if spec.template is not None:
             await self.template(connection, actor, definition)
@@ -67,7 +67,7 @@ class ScheduleCheck:
     async def template(
         self, connection: Connection, actor: Identity, definition: Definition
     ) -> None:
-        """Refuse what could not be made by itself, or not by this key."""
+        """Refuse a template whose job or payment would be refused for this key."""
         schedule_rules.check_template(definition.template, definition.policies)
         check_rights(actor, definition)
         if definition.template.payment is not None:
@@ -94,7 +94,7 @@ class ScheduleCheck:
 
 
 def check_rights(actor: Identity, definition: Definition) -> None:
-    """Hold a key to what it could do without a schedule."""
+    """Refuse a template that the key could not execute without a schedule."""
     payment = definition.template.payment
     needed = Scope.JOBS_WRITE if payment is None else Scope.PAYMENTS_WRITE
     if not actor.allows(needed):
@@ -105,7 +105,7 @@ def check_rights(actor: Identity, definition: Definition) -> None:
         detail = f"The key may not pay from {payment.from_account_id}."
         raise refuse(Code.FORBIDDEN, detail, "template.payment.from_account_id")
     if actor.max_amount is not None and payment.amount > actor.max_amount:
-        detail = f"The key may pay {actor.max_amount} at most."
+        detail = f"The key may pay at most {actor.max_amount}."
         raise refuse(Code.FORBIDDEN, detail, "template.payment.amount")
 
 

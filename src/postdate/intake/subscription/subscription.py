@@ -28,7 +28,7 @@ EVERYTHING: Final = ["*"]
 
 
 class SubscriptionSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription as asked for; `position` is where to begin, None means with what comes."""
+    """A subscription as requested; `position` is where to begin, None means at the end."""
 
     destination: Webhook | Queue
     types: list[str]
@@ -37,7 +37,7 @@ class SubscriptionSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subscriptions:
-    """Changes subscriptions. `started` is told when one has something to look at."""
+    """Changes subscriptions; calls `started` when one may have something to deliver."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Subscriptions:
         return row
 
     async def delete(self, actor: Identity, subscription_id: UUID) -> None:
-        """End a subscription."""
+        """Delete a subscription."""
         async with self._database.write("subscription.delete") as connection:
             if not await subscription_store.delete(connection, actor.tenant_id, subscription_id):
                 raise not_found("subscription", subscription_id)
@@ -92,14 +92,14 @@ class Subscriptions:
             await self._record(connection, actor, subscription_id, "deleted")
 
     async def pause(self, actor: Identity, subscription_id: UUID, note: str) -> None:
-        """Deliver nothing more until it is resumed; pausing again changes nothing."""
+        """Pause a subscription; pausing twice changes nothing."""
         async with self._database.write("subscription.pause") as connection:
             if await subscription_store.pause(connection, actor.tenant_id, subscription_id, note):
                 await subscription_store.stop(connection, subscription_id)
                 await self._record(connection, actor, subscription_id, "paused", {"note": note})
 
     async def resume(self, actor: Identity, subscription_id: UUID) -> None:
-        """Go on where it was paused; resuming again changes nothing."""
+        """Resume a subscription where it was paused; resuming twice changes nothing."""
         async with self._database.write("subscription.resume") as connection:
             if await subscription_store.resume(connection, actor.tenant_id, subscription_id):
                 await subscription_store.start(connection, actor.tenant_id, subscription_id)
@@ -113,7 +113,7 @@ class Subscriptions:
         position: int | None,
         remember: Remember[SubscriptionRow] = forget,
     ) -> SubscriptionRow:
-        """Go on from another position: back to send again, forward to leave something out."""
+        """Move a subscription to another position: back to repeat events, forward to skip some."""
         async with self._database.write("subscription.replay") as connection:
             position = await _position(connection, actor.tenant_id, position)
             running = await subscription_store.replay(
@@ -154,7 +154,7 @@ class Subscriptions:
 
 
 def _accounts(actor: Identity, accounts: list[str] | None) -> list[str] | None:
-    """Keep a subscription within the accounts of the key that makes it."""
+    """Limit a subscription to the accounts of the key that creates it."""
     if accounts is not None and not 0 < len(accounts) <= MAX_ACCOUNTS:
         raise refuse(Code.INVALID_FIELD, f"Name 1 to {MAX_ACCOUNTS} accounts.", "accounts")
     if actor.accounts is None:
@@ -168,7 +168,7 @@ def _accounts(actor: Identity, accounts: list[str] | None) -> list[str] | None:
 async def _position(connection: Connection, tenant_id: int, wanted: int | None) -> int:
     last = await seal.position(connection, tenant_id)
     if wanted is not None and wanted > last:
-        raise refuse(Code.INVALID_CURSOR, "There is nothing that far yet.", "from")
+        raise refuse(Code.INVALID_CURSOR, "The cursor is beyond the last event.", "from")
     return last if wanted is None else wanted
 
 

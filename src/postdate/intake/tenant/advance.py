@@ -1,7 +1,7 @@
-"""Advance a test clock: from one due instant to the next, and everything due at each, in order.
+"""Advance a test clock from one due instant to the next, and run everything due at each, in order.
 
-The stages are those of live tenants. The clock stands at the instant at which something is due
-while that happens, so nothing is late, and what is made meanwhile is due by the same clock.
+The stages are those of live tenants. While something runs, the clock shows the instant at which it
+is due, so nothing is late, and whatever it creates is due by the same clock.
 """
 
 import time
@@ -47,7 +47,7 @@ HOLD_SECONDS: Final = 5.0
 
 
 class Rank(IntEnum):
-    """In which order things happen that are due at one instant."""
+    """The order of steps that are due at the same instant."""
 
     HALT = 0
     APPROVAL = 1
@@ -65,7 +65,7 @@ _RANKS: Final = {
 
 
 class Stages(Protocol):
-    """The stages that an advance drives; each does what is due by the clock of the tenant."""
+    """The stages that an advance runs; each does what is due by the tenant's clock."""
 
     async def thaw(self) -> object:
         """Bring back what waited for halts that have ended."""
@@ -101,7 +101,7 @@ class Stages(Protocol):
 
 
 class AdvanceStep(NamedTuple):
-    """What happens next; those due at one instant have an order, too."""
+    """The next step of an advance; steps of one instant are ordered by rank."""
 
     at: datetime
     rank: Rank
@@ -118,7 +118,7 @@ class AdvanceStep(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class ClockAdvance:
-    """One holder's part of an advance; another may continue it from what is stored."""
+    """One request's part of an advance; another can continue it from what is stored."""
 
     database: Database
     stages: Stages
@@ -135,7 +135,7 @@ class ClockAdvance:
     _unflushed: int = 0
 
     async def run(self, seconds: float) -> None:
-        """Go on for some seconds of the server's, or until everything is done."""
+        """Advance until everything is done, or for some seconds of the server's time."""
         until = time.monotonic() + seconds
         with following_tenant(self.tenant_id):
             self._subscribed = bool(await self._subscriptions())
@@ -152,7 +152,7 @@ class ClockAdvance:
         self.finished = True
 
     async def _next(self) -> AdvanceStep | None:
-        """Find what is due first; what was tried at this instant in vain has to wait."""
+        """Find the next step; skip what was already tried without success at this instant."""
         with following_tenant(None):
             async with self.database.connection() as connection:
                 found = await self._next_end(connection)
@@ -175,7 +175,7 @@ class ClockAdvance:
             self._stuck |= stuck
 
     async def _next_end(self, connection: Connection) -> list[AdvanceStep]:
-        """Find the ends of halts and of the time to approve."""
+        """Find the next end of a halt or of an approval."""
         ends = [
             (Rank.HALT, await halt.next_end(connection, self.tenant_id)),
             (Rank.APPROVAL, await approval.next_end(connection, self.tenant_id)),
@@ -188,7 +188,7 @@ class ClockAdvance:
         return [step for step in steps if (step.rank, step.due_at) not in self._tried]
 
     async def _move(self, at: datetime) -> None:
-        """Let the clock show an instant, and enter which jobs of workers came due until then."""
+        """Move the clock to an instant, and record which jobs for workers came due until then."""
         passed = await self._passed(at)
         if passed:
             await self._flush()
@@ -200,7 +200,9 @@ class ClockAdvance:
                     )
                 moved = await store.move(connection, self.tenant_id, self.holder, at, HOLD_SECONDS)
                 if moved is None:
-                    raise refuse(Code.CLOCK_ADVANCING, "Somebody else has continued this advance.")
+                    raise refuse(
+                        Code.CLOCK_ADVANCING, "Another request has continued this advance."
+                    )
         self.at = moved
         self._tried.clear()
         self._stuck.clear()
@@ -254,7 +256,7 @@ class ClockAdvance:
         return self._lanes[lane_id]
 
     async def _deliver(self) -> None:
-        """Deliver, and enter how far each subscription came."""
+        """Deliver events, and record the progress of each subscription."""
         await self._flush()
         before = {each.subscription_id: each for each in await self._subscriptions()}
         await self.stages.deliver()
@@ -274,7 +276,7 @@ class ClockAdvance:
                 return await store.subscriptions(connection, self.tenant_id)
 
     async def _flush(self) -> None:
-        """Seal what has happened and enter it: from the chain, so that nothing is left out."""
+        """Seal what has happened and record it from the chain, so that nothing is missed."""
         self._unflushed = 0
         with following_tenant(None):
             await self.stages.seal()
@@ -304,13 +306,13 @@ def _event_entry(event: Sealed) -> NewClockEntry:
 
 
 def _passed_entry(timer: PassedTimer) -> NewClockEntry:
-    """Tell of a job that waits for its worker, or of a lease that has ended."""
+    """Return the entry of a job that waits for its worker, or of an expired lease."""
     kind = "lease.expired" if timer.leased else "job.ready"
     return NewClockEntry(timer.due_at, kind, timer.subject, {"lane": timer.lane})
 
 
 def _served(before: SubscriptionState | None, now: SubscriptionState, at: datetime) -> bool:
-    """Return whether something was sent; events that a subscription does not want are passed by."""
+    """Return whether something was sent; events that the filter drops do not count."""
     if before is None or now == before:
         return False
     return now.failures > before.failures or now.delivered_at == at

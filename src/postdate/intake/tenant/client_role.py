@@ -29,7 +29,7 @@ class ClientRoles:
         accounts: Sequence[str] | None = None,
         max_amount: int | None = None,
     ) -> str | None:
-        """Let a login role speak for a tenant; return what an administrator has to run, if any."""
+        """Bind a login role to a tenant; return what an administrator must run, if anything."""
         strange = [scope for scope in scopes if scope not in SCOPES]
         if strange or not scopes:
             allowed = ", ".join(SCOPES)
@@ -50,11 +50,11 @@ class ClientRoles:
         return left
 
     async def unbind(self, role: str) -> None:
-        """Let a login role speak for nobody any more."""
+        """Unbind a login role."""
         async with self._database.write() as connection:
             spoke_for = await store.unbind(connection, role)
             if spoke_for is None:
-                raise refuse(Code.NOT_FOUND, f"The role {role} speaks for no tenant.", "role")
+                raise refuse(Code.NOT_FOUND, f"The role {role} is not bound to a tenant.", "role")
             tenant_id, tenant = spoke_for
             about = named(tenant_id, "tenant", tenant)
             data = {"role": role}

@@ -1,4 +1,4 @@
-"""Stop a tenant at once, or for a window of time, and let it go on."""
+"""Halt a tenant immediately or for a window of time, and release it."""
 
 from datetime import datetime
 from typing import Final
@@ -35,7 +35,7 @@ class FreezeWindow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Halting:
-    """Turn a tenant's kill switch, open and close its freeze window."""
+    """Turns a tenant's kill switch on and off, and sets and ends its freeze window."""
 
     def __init__(self, database: Database, known: Halts) -> None:
         self._database = database
@@ -44,10 +44,10 @@ class Halting:
     async def kill(
         self, tenant_id: int, note: str, actor: str, before: BeforeChange[Halt | None] = always
     ) -> list[Halt]:
-        """Stop everything of a tenant; when this returns, none of its money moves any more.
+        """Turn on a tenant's kill switch; once this returns, none of its money moves.
 
-        Nor is anything accepted any more. When it is refused because something under way does not
-        end, the switch is turned all the same, and nothing new begins.
+        Nothing is accepted either. If this is refused because running work does not end, the switch
+        is on nevertheless, and nothing new begins.
         """
         new = NewHalt(tenant_id, "kill", "hold", None, None, note, actor)
         return await self._set(new, before)
@@ -70,13 +70,15 @@ class Halting:
     async def lift(
         self, tenant_id: int, kind: Kind, actor: str, before: BeforeChange[Halt | None] = always
     ) -> list[Halt]:
-        """End a halt, if there is one; what the operator's commands have set only ends there."""
+        """End a halt, if there is one; only the operator can end a halt that the operator set."""
         async with self._database.write("halt.lift") as connection:
             await store.change_alone(connection, tenant_id)
             found = await _current(connection, tenant_id, kind)
             allowed = await before(connection, found)
             if allowed and found and found.set_by in OPERATORS and actor not in OPERATORS:
-                raise refuse(Code.FORBIDDEN, "Only the operator lifts a halt of the operator.")
+                raise refuse(
+                    Code.FORBIDDEN, "Only the operator can lift a halt that the operator set."
+                )
             if allowed and found is not None:
                 await store.lift(connection, tenant_id, kind)
                 about = named(tenant_id, "halt", kind)
@@ -84,13 +86,13 @@ class Halting:
         return await self._refresh(tenant_id)
 
     async def disable(self, name: str, note: str, actor: str) -> None:
-        """Stop a tenant, and take none of its keys and tokens within five seconds."""
+        """Disable a tenant: stop it, and refuse its keys and tokens within five seconds."""
         tenant_id = await self._number(name)
         await self.kill(tenant_id, note, actor)
         await self._disable(tenant_id, name, actor, disabled=True)
 
     async def enable(self, name: str, actor: str) -> None:
-        """Take a tenant's keys again, and let it go on."""
+        """Enable a disabled tenant."""
         tenant_id = await self._number(name)
         await self._disable(tenant_id, name, actor, disabled=False)
         await self.lift(tenant_id, "kill", actor)
@@ -111,7 +113,7 @@ class Halting:
         return found
 
     async def check_killed(self, tenant_id: int) -> None:
-        """Refuse a change of a tenant that was killed, as the database says now."""
+        """Refuse a change if the tenant's kill switch is on, according to the database."""
         for halt in await self._refresh(tenant_id):
             if halt.kind == "kill":
                 raise RefusedError(refusal(halt))
@@ -128,10 +130,12 @@ class Halting:
 
     async def _put(self, connection: Connection, new: NewHalt, found: Halt | None) -> None:
         if found and found.set_by in OPERATORS and new.set_by not in OPERATORS:
-            raise refuse(Code.FORBIDDEN, "Only the operator changes a halt of the operator.")
+            raise refuse(
+                Code.FORBIDDEN, "Only the operator can change a halt that the operator set."
+            )
         from_at = await store.put(connection, new)
         if from_at is None:
-            raise refuse(Code.INVALID_FIELD, "The window is over already.", "until")
+            raise refuse(Code.INVALID_FIELD, "The window has already ended.", "until")
         data = {"mode": new.mode, "from": from_at, "until": new.until_at, "note": new.note}
         about = named(new.tenant_id, "halt", new.kind)
         builtins = msgspec.to_builtins(data)
@@ -140,13 +144,13 @@ class Halting:
     async def _wait_for_others(self, tenant_id: int) -> None:
         """Wait until everything that did not see the switch has ended.
 
-        The switch is committed before: what begins now sees it, whether or not this succeeds.
+        The switch was committed before: whatever begins now sees it, even if this fails.
         """
         for _ in range(MAX_WAITS):
             try:
                 async with self._database.write("halt.wait") as connection:
                     await store.wait_alone(connection)
-                # Apart, so that nobody else waits for a client that takes its time to commit.
+                # Separately, so that nobody else waits for a client's slow commit.
                 async with self._database.write("halt.wait_client") as connection:
                     await store.wait_client_alone(connection, tenant_id)
             except LockNotAvailableError:
@@ -160,7 +164,7 @@ class Halting:
         )
 
     async def _refresh(self, tenant_id: int) -> list[Halt]:
-        """Let this node follow at once; return the tenant's halts."""
+        """Refresh the halts of this node immediately; return those of the tenant."""
         async with self._database.connection() as connection:
             halts = await store.load(connection)
         self._known.replace(halts)

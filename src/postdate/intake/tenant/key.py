@@ -1,4 +1,4 @@
-"""Keys that make and end keys: none makes one that reaches further than itself."""
+"""Keys that create and revoke keys, never with a wider reach than their own."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -32,7 +32,7 @@ class RotatedTenantKey(msgspec.Struct, frozen=True):
 
 
 class Keys:
-    """Make, replace and end the keys of a tenant on behalf of one of them."""
+    """Creates, rotates and revokes the keys of a tenant on behalf of one of them."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
@@ -46,7 +46,7 @@ class Keys:
         limits: KeyLimits,
         remember: Remember[IssuedKey] = forget,
     ) -> IssuedKey:
-        """Make a key; a maker that is limited makes only keys that are as limited."""
+        """Create a key; a limited key can create only keys that are at least as limited."""
         wanted = parse_scopes(scopes)
         row, key = draft(self._database, actor.tenant_id, wanted, limits, persons=actor.persons)
         row = msgspec.structs.replace(row, note=note)
@@ -66,7 +66,7 @@ class Keys:
         overlap_seconds: float,
         remember: Remember[RotatedTenantKey] = forget,
     ) -> RotatedTenantKey:
-        """Put a new key in the place of one that ends after the overlap."""
+        """Rotate a key: create its successor; the old key ends after the overlap."""
         async with self._database.write("key.rotate") as connection:
             old = await key_store.find(connection, actor.tenant_id, key_id)
             if old is None:
@@ -89,12 +89,12 @@ class Keys:
         return rotated
 
     async def revoke(self, actor: Identity, key_id: UUID) -> datetime:
-        """End a key; every node notices within five seconds."""
+        """Revoke a key; every node notices within five seconds."""
         async with self._database.write("key.revoke") as connection:
             old = await key_store.find(connection, actor.tenant_id, key_id)
             if old is None:
                 raise not_found("key", key_id)
-            # How long it would have lasted does not matter: tokens, which end soon, end keys too.
+            # Its expiry does not matter: short-lived tokens may revoke keys, too.
             field = await self._excess_over_maker(connection, actor, _reach_of(old))
             if field not in {None, "expires_at"}:
                 raise _too_far(field)
@@ -108,7 +108,7 @@ class Keys:
     async def _excess_over_maker(
         self, connection: Connection, actor: Identity, wanted: Reach
     ) -> str | None:
-        """Compare with the maker as it is stored: a node may remember it a moment too long."""
+        """Compare with the creator's stored key, because a node's cache may be a moment old."""
         reach = actor.reach
         if actor.expires_at is None:
             own = await key_store.find(connection, actor.tenant_id, UUID(actor.key_id))
@@ -120,7 +120,7 @@ class Keys:
     async def _check_quota(self, connection: Connection, actor: Identity) -> None:
         max_keys = self._settings.integer("key.most", actor.tenant_id)
         if await key_store.count(connection, actor.tenant_id) >= max_keys:
-            raise refuse(Code.CONFLICT, f"A tenant has at most {max_keys} keys: revoke some.")
+            raise refuse(Code.CONFLICT, f"A tenant has at most {max_keys} keys; revoke some.")
 
 
 def _reach(scopes: Sequence[Scope], limits: KeyLimits) -> Reach:
@@ -138,4 +138,4 @@ def _reach_of(key: StoredKey) -> Reach:
 
 
 def _too_far(field: str) -> RefusedError:
-    return refuse(Code.FORBIDDEN, f"Your own key does not reach as far: see `{field}`.", field)
+    return refuse(Code.FORBIDDEN, f"Your own key has a narrower reach: see `{field}`.", field)

@@ -1,4 +1,4 @@
-"""Hold tenants to their quotas: counted in the background, or where something seldom is made."""
+"""Enforce quotas: pending work is counted in the background, accounts and schedules on creation."""
 
 import time
 from typing import Final
@@ -45,11 +45,15 @@ async def check_accounts(connection: Connection, settings: Settings, tenant_id: 
     """Refuse an account beyond the quota."""
     quota = settings.integer("quota.accounts", tenant_id)
     if quota and await store.accounts(connection, tenant_id, quota) >= quota:
-        raise refuse(Code.QUOTA_EXCEEDED, f"The quota is {quota} accounts.", quota=quota)
+        raise refuse(
+            Code.QUOTA_EXCEEDED, f"The tenant may have at most {quota} accounts.", quota=quota
+        )
 
 
 async def check_schedules(connection: Connection, settings: Settings, tenant_id: int) -> None:
     """Refuse a schedule beyond the quota."""
     quota = settings.integer("quota.schedules", tenant_id)
     if quota and await store.schedules(connection, tenant_id, quota) >= quota:
-        raise refuse(Code.QUOTA_EXCEEDED, f"The quota is {quota} schedules.", quota=quota)
+        raise refuse(
+            Code.QUOTA_EXCEEDED, f"The tenant may have at most {quota} schedules.", quota=quota
+        )

@@ -1,7 +1,7 @@
-"""Limits on requests of a key and of a tenant, held over all nodes.
+"""Request limits of keys and tenants, across all nodes.
 
-The tokens of a limit lie in the database. A node takes them in chunks of a tenth of a second's
-worth and spends them in memory, so that a request within its limits seldom waits for a round trip,
+The tokens of a limit are in the database. A node takes them in chunks of a tenth of a second's
+worth and spends them in memory, so that a request within its limits rarely waits for a round trip,
 and one beyond them never does.
 """
 
@@ -29,7 +29,7 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 
 class _Requests(Limit, frozen=True, gc=False):
-    """A limit on requests: after a rest, a whole second's worth may come at once."""
+    """A limit on requests: after a pause, one second's worth may come in a burst."""
 
     @property
     def burst(self) -> float:
@@ -39,7 +39,7 @@ class _Requests(Limit, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class _Tokens:
-    """Tokens in hand; while empty, there is no use in asking before `empty_until`."""
+    """The tokens of this node; if empty, it does not ask for more before `empty_until`."""
 
     tokens: int = 0
     empty_until: float = 0.0
@@ -47,7 +47,7 @@ class _Tokens:
 
 
 class Rates:
-    """Count requests; where nothing is limited, nothing is done."""
+    """Counts requests; does nothing without limits."""
 
     def __init__(self, database: Database, settings: Settings, node_id: UUID) -> None:
         self._database = database
@@ -65,7 +65,7 @@ class Rates:
         if by_key:
             remaining.append(("key", await self._take("key", actor.key_id, by_key)))
         if by_tenant:
-            # A request of the key that its tenant refuses keeps the key's token: it did come.
+            # A request that the tenant's limit refuses still uses the key's token.
             left = await self._take("tenant", str(actor.tenant_id), by_tenant)
             remaining.append(("tenant", left))
         return {
@@ -89,7 +89,7 @@ class Rates:
             return
         wanted = max(1, math.ceil((limit.rate_per_second or 0.0) * CHUNK_SECONDS))
         if self._database.primary_away:
-            # Reads go on without it. Each node then limits by itself: as much as it may take.
+            # Reads work without the database; each node then limits separately.
             stock.tokens, stock.empty_until = wanted, time.monotonic() + CHUNK_SECONDS
             return
         async with self._database.write() as connection:

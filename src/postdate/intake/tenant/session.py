@@ -1,4 +1,4 @@
-"""Sessions of the console: begun and ended in the database, so that any node may serve them."""
+"""Sessions of the console, stored in the database so that any node can serve them."""
 
 import secrets
 from typing import Final
@@ -26,7 +26,7 @@ class ConsoleSessions:
         self._database = database
 
     async def begin(self, actor: Identity, key: str) -> str:
-        """Start a session for a valid key, and return its id, which is kept nowhere."""
+        """Start a session for a valid key, and return its id, which is not stored."""
         session_id = secrets.token_urlsafe(32)
         session = NewSession(session_id, actor.tenant_id, actor.key_id, key)
         async with self._database.write("session.begin") as connection:
@@ -44,7 +44,7 @@ class ConsoleSessions:
         return found.key
 
     async def end(self, session_id: str) -> None:
-        """Forget a session."""
+        """End a session."""
         async with self._database.write("session.end") as connection:
             await session_store.end(connection, session_id)
 

@@ -1,4 +1,4 @@
-"""Change run-time settings: the operator any of them, a tenant within what the operator allows."""
+"""Change run-time settings: the operator any, a tenant within what the operator allows."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from postdate.store.tenant.setting import SettingRow
 
 
 class SettingChanges:
-    """Set and clear values; every node follows within five seconds."""
+    """Sets and clears values; every node applies a change within five seconds."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -28,7 +28,7 @@ class SettingChanges:
             await self._put(connection, stored, changed_by)
 
     async def clear(self, tenant_id: int, name: str, *, changed_by: str = CLI) -> None:
-        """Forget what the operator has set."""
+        """Clear the operator's value."""
         get_setting(name)
         async with self._database.write() as connection:
             await self._clear(connection, tenant_id, name, changed_by, operator=True)
@@ -49,7 +49,7 @@ class SettingChanges:
     async def clear_own(
         self, actor: Identity, name: str, before: BeforeChange[SettingRow | None] = always
     ) -> None:
-        """Forget what the tenant that asks has set; what the operator has set stays."""
+        """Clear the tenant's own value; the operator's value stays."""
         _tenant_setting(actor, name)
         async with self._database.write("setting.clear_own") as connection:
             if not await before(connection, await _lock_own(connection, actor, name)):
@@ -64,7 +64,7 @@ class SettingChanges:
         self, connection: Connection, tenant_id: int, name: str, actor: str, *, operator: bool
     ) -> None:
         if not await setting_store.delete(connection, tenant_id, name, operator=operator):
-            raise refuse(Code.NOT_FOUND, f"Nothing is set for {name}.", "name")
+            raise refuse(Code.NOT_FOUND, f"No value is set for {name}.", "name")
         await self._record(connection, tenant_id, name, None, actor)
 
     async def _record(
@@ -87,7 +87,7 @@ async def check_own(connection: Connection, actor: Identity, name: str, value: A
 
 
 async def _lock_own(connection: Connection, actor: Identity, name: str) -> SettingRow | None:
-    """Return what the tenant has set; nobody else sets or clears its values before our commit."""
+    """Return the tenant's own values, locked against other changes until our commit."""
     await setting_store.change_alone(connection, actor.tenant_id)
     rows = await setting_store.page(connection, actor.tenant_id)
     return next((row for row in rows if row.name == name and not row.operator), None)
@@ -98,7 +98,7 @@ def _tenant_setting(actor: Identity, name: str) -> Setting:
     setting = get_setting(name)
     refuse_limited(actor)
     if setting.tenant_may is TenantMay.NOTHING:
-        raise refuse(Code.FORBIDDEN, f"Only the operator sets {name}.", "name")
+        raise refuse(Code.FORBIDDEN, f"Only the operator can set {name}.", "name")
     return setting
 
 

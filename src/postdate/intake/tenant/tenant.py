@@ -47,7 +47,7 @@ class IssuedKey(msgspec.Struct, frozen=True):
 
 
 class TenantMode(NamedTuple):
-    """Whether a new tenant's time stands still, and at which instant; without one, at present."""
+    """Whether a new tenant is in test mode, and the initial time of its clock."""
 
     test: bool = False
     clock_at: datetime | None = None
@@ -137,7 +137,7 @@ class Tenants:
         limits: KeyLimits | None = None,
         given: str | None = None,
     ) -> IssuedKey:
-        """Issue a key for a tenant, or store one that an operator brings along."""
+        """Issue a key for a tenant, or store one that the operator provides."""
         wanted = parse_scopes(scopes)
         if given is not None and len(given) < GIVEN_KEY_CHARACTERS:
             raise refuse(
@@ -152,13 +152,13 @@ class Tenants:
         return IssuedKey(row.key_id, tenant, wanted, key, row.expires_at)
 
     async def revoke(self, tenant: str, key_id: UUID) -> datetime:
-        """End a key; every node notices within five seconds."""
+        """Revoke a key; every node notices within five seconds."""
         async with self._database.write() as connection:
             tenant_id = await _tenant(connection, tenant)
             return await end_key(connection, tenant_id, key_id, CLI)
 
     async def rotate(self, tenant: str, key_id: UUID, overlap_seconds: float) -> IssuedKey:
-        """Put a new key in the place of one that ends after the overlap."""
+        """Rotate a key: create its successor; the old key ends after the overlap."""
         async with self._database.write() as connection:
             tenant_id = await _tenant(connection, tenant)
             old = await key_store.find(connection, tenant_id, key_id)
@@ -187,7 +187,7 @@ def draft(
     given: str | None = None,
     persons: Collection[str] = (),
 ) -> tuple[key_store.NewKeyRow, str]:
-    """Make a key and the row that keeps its hash; without persons it stands for one of its own."""
+    """Create a key and the row with its hash; without `persons` it counts as a separate person."""
     key = given or PREFIX + secrets.token_urlsafe(KEY_BYTES)
     key_id = new_id(tenant_id % BUCKETS, database.unix_ms())
     row = key_store.NewKeyRow(
@@ -206,7 +206,7 @@ def draft(
 
 
 async def record_created(connection: Connection, row: key_store.NewKeyRow, actor: str) -> None:
-    """Record how far a new key reaches; never the key."""
+    """Record the reach of a new key, never the key itself."""
     data = {
         "key_id": str(row.key_id),
         "note": row.note,
@@ -220,7 +220,7 @@ async def record_created(connection: Connection, row: key_store.NewKeyRow, actor
 
 
 async def end_key(connection: Connection, tenant_id: int, key_id: UUID, actor: str) -> datetime:
-    """End a key now; to end it once more changes nothing and is not told of."""
+    """Revoke a key now; revoking it twice changes nothing and records no event."""
     found = await key_store.revoke(connection, tenant_id, key_id)
     if found is None:
         raise not_found("key", key_id)
@@ -241,17 +241,19 @@ async def replace_key(
     *,
     seen_by: Collection[str] = (),
 ) -> tuple[key_store.NewKeyRow, str, datetime]:
-    """Make a key that reaches as far as the old one, which ends after the overlap.
+    """Create a key with the reach of the old one, which ends after the overlap.
 
-    It stands for the persons of the old one, and for those who see it now.
+    It counts as the people of the old key, and as those who see it now.
     """
     key_id, reach = old
     if reach.ended:
-        raise refuse(Code.CONFLICT, f"The key {key_id} has ended: make a new one.")
+        raise refuse(Code.CONFLICT, f"The key {key_id} has ended: create a new one.")
     limits = KeyLimits(reach.accounts, reach.max_amount, reach.expires_at)
     persons = {*reach.persons, *seen_by}
     if len(persons) > MAX_PERSONS:
-        raise refuse(Code.CONFLICT, f"Too many persons rotated the key {key_id}: make a new one.")
+        raise refuse(
+            Code.CONFLICT, f"Too many people have rotated the key {key_id}: create a new one."
+        )
     row, key = draft(database, tenant_id, parse_scopes(reach.scopes), limits, persons=persons)
     row = msgspec.structs.replace(row, note=reach.note)
     await key_store.create(connection, row)

@@ -21,7 +21,7 @@ WORK_SECONDS: Final = 5.0
 
 
 class AdvanceOrder(NamedTuple):
-    """How far to go: by a duration, to an instant, or (neither) to where a broken one was going."""
+    """How far to advance: by a duration, to an instant, or (neither) to the interrupted target."""
 
     by: timedelta | None = None
     to: datetime | None = None
@@ -29,7 +29,7 @@ class AdvanceOrder(NamedTuple):
 
 
 class Advanced(NamedTuple):
-    """How far an advance has come; `first` is the last entry from before this request."""
+    """The progress of an advance; `first` is the last entry before this request."""
 
     at: datetime
     target: datetime
@@ -48,7 +48,7 @@ class TestClocks:
         self._stages = stages
 
     async def advance(self, tenant_id: int, order: AdvanceOrder) -> Advanced:
-        """Advance a clock, or continue what was broken off."""
+        """Advance a clock, or continue an interrupted advance."""
         stages = self._stages(tenant_id)
         with following_tenant(None):
             await stages.seal()
@@ -72,7 +72,9 @@ class TestClocks:
         async with self._database.write("clock.begin") as connection:
             clock = await store.lock(connection, tenant_id)
             if clock is None:
-                raise refuse(Code.NOT_IN_TEST_MODE, "The time of a live tenant cannot be moved.")
+                raise refuse(
+                    Code.NOT_IN_TEST_MODE, "The clock of a live tenant cannot be advanced."
+                )
             if clock.held:
                 raise refuse(
                     Code.CLOCK_ADVANCING,
@@ -95,7 +97,7 @@ class TestClocks:
 
     @asynccontextmanager
     async def _held(self, going: ClockAdvance) -> AsyncIterator[None]:
-        """Keep hold of the clock meanwhile, and let go of it however this ends."""
+        """Lock the clock during the advance, and unlock it in every case."""
         keeping = asyncio.create_task(self._keep(going))
         try:
             yield
@@ -136,7 +138,9 @@ async def _again(connection: Connection, tenant_id: int) -> ClockRow:
 
 def _target(at: datetime, order: AdvanceOrder) -> datetime:
     if (order.by is None) == (order.to is None):
-        raise refuse(Code.INVALID_FIELD, "Say how far: `by` a duration, or `to` an instant.", "by")
+        raise refuse(
+            Code.INVALID_FIELD, "Give either `by` (a duration) or `to` (an instant).", "by"
+        )
     if order.by is not None:
         try:
             return at + order.by
@@ -163,5 +167,5 @@ def _going(clock: ClockRow, target: datetime) -> Advanced:
 
 
 def _ended(clock: ClockRow) -> Advanced:
-    """Return an advance that is over; its entries are found by its number."""
+    """Return a finished advance; its entries are found by its number."""
     return Advanced(clock.at, clock.at, clock.advance, 0, finished=True)

@@ -6,7 +6,7 @@ from postdate.model.destination.trouble import DestinationKey
 
 
 class CallAnswer(NamedTuple):
-    """What one call brought: how long ago, how long it took, and in a few words what came back."""
+    """The result of one call: how long ago, how long it took, and a short summary."""
 
     seconds_ago: float
     duration_ms: int

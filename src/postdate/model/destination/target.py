@@ -1,7 +1,7 @@
-"""Where outgoing calls may go: URLs and addresses, judged without asking the network.
+"""Where outgoing calls may go: check URLs and addresses without using the network.
 
-The same two questions are asked twice. When a job is accepted, `check_url` judges what can be seen
-in the URL. When it is delivered, the guarded connector judges every address the name stands for.
+Targets are checked twice. When a job is accepted, `check_url` checks the URL itself. When it is
+delivered, the guarded connector checks every address that the name resolves to.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Destinations in trouble: whose breaker is open, until when, and what was last heard of them."""
+"""Destinations in trouble: those with an open breaker, until when, and their last answers."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ DestinationKey = tuple[int, str]
 class TroubleReport(NamedTuple):
     """A destination in trouble, as one process sees it.
 
-    Seconds count from now; `recorded` rises with each call that tells something.
+    Seconds count from now; `recorded` increases with each call that is recorded.
     """
 
     recorded: int
@@ -52,7 +52,7 @@ class Troubles:
         self._by_tenant: dict[int, dict[str, Trouble]] = {}
 
     def replace(self, troubles: Iterable[Trouble]) -> None:
-        """Take over what is in trouble now."""
+        """Replace the known troubles."""
         by_tenant: dict[int, dict[str, Trouble]] = {}
         for trouble in troubles:
             by_tenant.setdefault(trouble.tenant_id, {})[trouble.label] = trouble
@@ -64,12 +64,12 @@ class Troubles:
         return sorted(found, key=lambda trouble: (trouble.since, trouble.label))
 
     def at(self, tenant_id: int, label: str) -> Trouble | None:
-        """Find the trouble of a place."""
+        """Find the trouble of a target by name."""
         found = self._by_tenant.get(tenant_id)
         return None if found is None else found.get(label)
 
     def of_job(self, tenant_id: int, destination: Destination) -> Trouble | None:
-        """Find the trouble of the place that a job goes to."""
+        """Find the trouble of a job's destination."""
         if tenant_id not in self._by_tenant:
             return None
         label = trouble_name(destination)
@@ -77,7 +77,7 @@ class Troubles:
 
 
 def trouble_name(destination: Destination) -> str | None:
-    """Name the place that a job goes to; pull workers have none."""
+    """Return the name of a job's target; jobs for workers have none."""
     match destination:
         case Webhook(name=str(name)) | Queue(name=name):
             return name
@@ -89,5 +89,5 @@ def trouble_name(destination: Destination) -> str | None:
 
 
 def url_trouble_name(target: Target) -> str:
-    """Name the place that a bare URL stands for; its query often names the one job."""
+    """Return the name of a bare URL's target: without its query, which often identifies the job."""
     return target.url.partition("?")[0]

@@ -1,4 +1,4 @@
-"""Which events are for the auditor: what people and programs decided, not what then ran."""
+"""Which events are part of the audit: changes by people and programs, not executions."""
 
 from typing import Final
 
@@ -93,5 +93,5 @@ _WITNESSED: Final = frozenset(
 
 
 def changes_row(kind: str) -> bool:
-    """Return whether an event of this type is sealed with the state of the row that it tells of."""
+    """Return whether an event of this type is sealed with the state of its row."""
     return kind in _WITNESSED or kind.partition(".")[0] in _ROWS

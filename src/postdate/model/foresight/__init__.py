@@ -1,1 +1,1 @@
-"""What will be: load, lateness and money, computed from what is stored and what the rules say."""
+"""Forecasts of load, lateness and money, from stored rows and the rules of schedules."""

@@ -1,4 +1,4 @@
-"""How much can be executed in a second: what was measured, or what somebody says."""
+"""How much can be executed in a second: measured, or set by somebody."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -46,7 +46,7 @@ def measured(slots: Sequence[tuple[float, int, Sequence[int]]]) -> LoadCapacity:
 def chosen(
     given: float | None, setting: float, slots: Sequence[tuple[float, int, Sequence[int]]]
 ) -> LoadCapacity:
-    """Return what holds: what the caller gives, what the tenant has set, or what was measured."""
+    """Return the effective capacity: given by the caller, set by the tenant, or measured."""
     if given:
         return LoadCapacity(per_second=given, source="given")
     if setting:

@@ -1,4 +1,4 @@
-"""What would be if something were changed: the parts of it that load and money ahead depend on."""
+"""Hypothetical changes, as far as the load and money forecasts depend on them."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ class MovedItem(msgspec.Struct, frozen=True):
 
 
 class Hypothesis(msgspec.Struct, kw_only=True):
-    """Changes that were not made."""
+    """A set of hypothetical changes."""
 
     paused_lanes: set[str] = set()
     rates: dict[str, float | None] = {}

@@ -37,7 +37,7 @@ def pack(counts: Mapping[int, int]) -> int:
 
 
 def no_counts(minutes: int) -> Counts:
-    """Return nothing, in each of so many minutes."""
+    """Return a count of 0 for each of a number of minutes."""
     return array("I", bytes(_COUNT_BYTES * minutes))
 
 
@@ -54,7 +54,7 @@ class MinuteGrid:
     def add_days(
         self, days: Iterable[int], minute: int, packed: int, *, less: bool = False
     ) -> None:
-        """Add packed counts, or take them away: from so many minutes after each midnight on."""
+        """Add or subtract packed counts, starting some minutes after each midnight."""
         ahead, minute = divmod(minute, DAY_MINUTES)
         packed <<= minute * MINUTE_BITS
         parts = []
@@ -138,5 +138,5 @@ def _counts(packed: int, size: int) -> Counts:
 
 
 def coarsen(counts: Counts, width: int) -> list[int]:
-    """Add up so many minutes at a time."""
+    """Add up groups of minutes."""
     return [sum(counts[at : at + width]) for at in range(0, len(counts), width)]

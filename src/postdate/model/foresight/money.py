@@ -1,4 +1,4 @@
-"""Money ahead: settle what is expected in the order of settlement, on a copy of the accounts.
+"""The money forecast: simulate settlement in order, on a copy of the accounts.
 
 Instants are microseconds since the epoch here: there may be a hundred thousand payments, and only
 those that are shown need a date.
@@ -86,7 +86,7 @@ class ProjectedAccount(msgspec.Struct):
 
     @property
     def available(self) -> int:
-        """Return what is not reserved."""
+        """Return the balance minus what is held."""
         return self.balance - self.held
 
 
@@ -184,7 +184,7 @@ Failure = tuple[int, int, str, int | None, ExpectedTerms]
 
 
 class Projection(msgspec.Struct, frozen=True):
-    """What becomes of expected payments."""
+    """The simulated results of expected payments."""
 
     failures: list[Failure]
     """In the order of time."""

@@ -48,7 +48,7 @@ DayBits = Callable[[int, int], int]
 
 
 class PatternMinutes(NamedTuple):
-    """Those times that lie so many seconds after a whole minute, by minute from a midnight on."""
+    """The times at a given second of the minute, by minute from a midnight on."""
 
     second: int
     few: tuple[tuple[int, int], ...]

@@ -353,7 +353,8 @@ class RuleWalk:
                     found.append(due_at)
         except RefusedError:
             return False
-        # Half of a rule would look like one that ends: it counts as a whole, or is told of.
+        # Half of a rule would look like one that ends: it is counted completely, or reported as
+        # left out.
         for due_at in found:
             self._grid.add(due_at, weight)
         return True

@@ -80,15 +80,15 @@ class Retry(
 ):
     """When to try again, as given; what is absent follows the tenant's settings `job.*`."""
 
-    max_attempts: Annotated[int, Meta(ge=1, le=100, description="The first one counts.")] | None = (
-        None
-    )
+    max_attempts: (
+        Annotated[int, Meta(ge=1, le=100, description="Including the first attempt.")] | None
+    ) = None
     backoff: Backoff | None = None
     initial_seconds: Annotated[float, Meta(ge=0.01, le=86400)] | None = None
     max_seconds: Annotated[float, Meta(ge=0.01, le=7 * 86400)] | None = None
-    jitter: Annotated[float, Meta(ge=0, le=1, description="Part of the wait, 0 to 1.")] | None = (
-        None
-    )
+    jitter: (
+        Annotated[float, Meta(ge=0, le=1, description="Random part of a delay, 0 to 1.")] | None
+    ) = None
     max_age_seconds: Annotated[float, Meta(gt=0, le=366 * 86400)] | None = None
     on_unknown: OnUnknown | None = None
 
@@ -107,7 +107,7 @@ NO_POLICY: Final = JobPolicy()
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A job as asked for. Neither `run_at` nor `delay_seconds` means now."""
+    """A job as requested. Without `run_at` and `delay_seconds` it is due now."""
 
     destination: Destination
     run_at: When | None = None
@@ -151,7 +151,7 @@ def decode_policy(text: str | None) -> JobPolicy:
 
 
 def spread_offset(seed: UUID, spread_seconds: float) -> float:
-    """Place something within its spread, in whole milliseconds: the same seed, the same place."""
+    """Return the offset of a seed within a spread, in whole milliseconds; it never changes."""
     return int(stable_fraction(seed, 0) * spread_seconds * 1000) / 1000
 
 

@@ -1,4 +1,4 @@
-"""What a handler is given, and every way in which it can end."""
+"""What a handler receives, and the outcomes it can return."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -40,7 +40,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Completed(msgspec.Struct, frozen=True, gc=False):
-    """It was done. `response` is what is kept of the answer."""
+    """The work was done. `response` is the stored part of the answer."""
 
     http_status: int | None = None
     response: bytes | None = None
@@ -62,7 +62,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Unknown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Nobody can say whether it was done: the policy retries it or holds it for a person."""
+    """It is unknown whether the work was done: the policy retries it or waits for a person."""
 
     code: str
     error: str
@@ -71,13 +71,13 @@ class Unknown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Running(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """It was taken over and goes on elsewhere; the lease is kept for so long, for an answer."""
+    """The receiver accepted the work and will report later; the lease is kept until then."""
 
     until_seconds: float
 
 
 class Throttled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """It was not tried: no permit, or the breaker is open. No attempt is counted."""
+    """Nothing was sent: no permit, or the breaker is open. No attempt is counted."""
 
     seconds: float
     reason: str = "throttled"

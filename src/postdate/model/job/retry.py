@@ -25,7 +25,7 @@ _NOTHING: Final = Retry()
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What holds for a job: its own wishes, completed by its tenant's settings."""
+    """The effective policy of a job: its own values, completed by its tenant's settings."""
 
     max_attempts: int
     backoff: Backoff

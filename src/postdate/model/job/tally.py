@@ -1,4 +1,4 @@
-"""What becomes of jobs, as plain numbers: cheap to count, made into metrics when somebody asks."""
+"""Counts of job outcomes as plain numbers, turned into metrics at a scrape."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ class Tally:
         self.running = 0
 
     def accepted(self, count: int) -> None:
-        """Count jobs that were taken in."""
+        """Count accepted jobs."""
         self.counts["accepted"] += count
 
     def claimed(self, tenant_id: int, late_seconds: Sequence[float]) -> None:
@@ -105,7 +105,7 @@ class Tally:
             self.duration_sum += sum(seconds)
 
     def count_lost_lease(self) -> None:
-        """Count a lease that was no longer its holder's."""
+        """Count a lease that its holder had lost."""
         self.counts["lease_lost"] += 1
 
     def recorded(self, verdicts: Sequence[Verdict]) -> None:

@@ -1,4 +1,4 @@
-"""What follows from an attempt: decided here, purely, and written by whoever holds the lease."""
+"""Decide what follows from an attempt: a pure function; the holder of the lease records it."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, assert_never
@@ -22,7 +22,7 @@ ERROR_CHARACTERS: Final = 2000
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a decision about a claimed job rests on. `attempt` is the number of this one."""
+    """The facts for a decision on a claimed job. `attempt` is the number of this attempt."""
 
     job_id: UUID
     attempt: int
@@ -34,7 +34,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """It is over. Without `tried` the claim decided it: nothing ran, so no attempt is counted."""
+    """The job ends. Without `tried` the claim decided it: nothing ran, so no attempt is counted."""
 
     status: Literal["COMPLETED", "FAILED"]
     code: str | None = None
@@ -45,7 +45,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """It is due again after so many seconds, or (None) waits for a person.
+    """The job is due again after some seconds, or (None) waits for a person.
 
     Without `tried` nothing was attempted, and nothing is written down but the new instant.
     """
@@ -59,7 +59,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Keep(msgspec.Struct, frozen=True, gc=False):
-    """It goes on elsewhere; the lease is kept for so many seconds."""
+    """The receiver will report later; the lease is kept for some seconds."""
 
     seconds: float
 
@@ -75,7 +75,9 @@ def judge(facts: Facts, now: datetime) -> End | Move | None:
     """Decide at the claim, before anything runs: None lets it run."""
     policy = facts.policy
     if facts.lost and policy.on_unknown == "hold":
-        return Move(seconds=None, code=WORKER_LOST, error="Its worker was lost while running it.")
+        return Move(
+            seconds=None, code=WORKER_LOST, error="The worker was lost while it ran the job."
+        )
     if facts.attempt > policy.max_attempts:
         error = f"No attempt is left: the last of {facts.attempt - 1} lost its worker."
         return _untried(WORKER_LOST, error)
@@ -119,7 +121,7 @@ def decide(facts: Facts, outcome: Outcome, now: datetime) -> Verdict:
 
 
 def _held_back(facts: Facts, outcome: Throttled, now: datetime) -> End | Move:
-    """Put a job off, but never beyond its deadline: shortly before it, the job gets a last call."""
+    """Postpone a job, but not beyond its deadline: it gets a last try shortly before."""
     left = facts.policy.max_age_seconds - (now - facts.first_due_at).total_seconds()
     if facts.expires_at is not None:
         left = min(left, (facts.expires_at - now).total_seconds())
@@ -173,12 +175,12 @@ def _again(
 
 
 def end_event_type(verdict: End) -> str:
-    """Name the event that tells of an end."""
+    """Return the event type of an end."""
     return "job.completed" if verdict.status == "COMPLETED" else "job.failed"
 
 
 def event_type(verdict: End | Move) -> str | None:
-    """Name the event that tells of a verdict; nothing is told of what was not tried."""
+    """Return the event type of a verdict; None if nothing was tried."""
     match verdict:
         case End():
             return end_event_type(verdict)
@@ -193,7 +195,7 @@ def event_type(verdict: End | Move) -> str | None:
 
 
 def event_data(verdict: End | Move, attempt: int) -> dict[str, Any] | None:
-    """Return what is worth telling; a plain success at the first attempt needs no word."""
+    """Return the data of the event; None for a plain success at the first attempt."""
     if verdict is DONE and attempt == 1:
         return None
     data: dict[str, Any] = {"attempt": attempt} if attempt > 1 or verdict.code else {}

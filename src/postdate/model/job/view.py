@@ -14,18 +14,18 @@ JSON: str = "application/json"
 
 
 class HeldBack(msgspec.Struct, frozen=True):
-    """The destination is in trouble: the job is not tried before the instant."""
+    """The destination is failing: the job is not tried before this instant."""
 
     destination: str
     until: datetime
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A job, and where it stands.
+    """A job and its status.
 
     `due_at` is the instant asked for, `effective_at` the one after spreading. `attempt` is the
-    number of the last attempt begun. `code`, `error`, `http_status` and `worker_id` tell of the
-    last attempt that has ended, also while the job waits for the next one or for a person;
+    number of the last attempt begun. `code`, `error`, `http_status` and `worker_id` are those of
+    the last attempt that has ended, also while the job waits for the next one or for a person;
     `worker_id` is the node that made it, or stands for the key of the worker that did. A list
     leaves the payload out.
     """

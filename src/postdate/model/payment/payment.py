@@ -26,11 +26,11 @@ AccountId = Annotated[
 ]
 Funding = Literal["hold", "at_execution"]
 OnBroken = Literal["hold", "release"]
-Instant = Annotated[datetime, Meta(tz=True, description="RFC 3339 with its zone.")]
+Instant = Annotated[datetime, Meta(tz=True, description="RFC 3339 with a zone.")]
 
 
 class RetryUntil(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Keep trying while the money is not there."""
+    """Retry while the payer does not have enough."""
 
     retry_until: Annotated[datetime, Meta(tz=True, description="When to give up.")]
 
@@ -46,29 +46,29 @@ class When(NamedTuple):
 
 
 class PaymentOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a client asks for: one of `delay_seconds` and `scheduled_time` is given."""
+    """A payment as requested: exactly one of `delay_seconds` and `scheduled_time` is given."""
 
     from_account_id: Annotated[AccountId, Meta(description="Who pays.")]
     to_account_id: Annotated[AccountId, Meta(description="Who is paid.")]
     amount: Annotated[
         int,
-        Meta(ge=1, le=MAX_AMOUNT, description="How much; the tenant or payer may be limited."),
+        Meta(ge=1, le=MAX_AMOUNT, description="The amount, within the limits of tenant and payer."),
     ]
     delay_seconds: Annotated[
         Delay | None,
-        Meta(description="Due so long after the payment is accepted, by the database's clock."),
+        Meta(description="Delay after the payment is accepted, by the database's clock."),
     ] = None
     scheduled_time: Annotated[Instant | None, Meta(description="Due then.")] = None
     description: Annotated[
-        Annotated[str, Meta(max_length=DESCRIPTION_CHARS)] | None, Meta(description="Your words.")
+        Annotated[str, Meta(max_length=DESCRIPTION_CHARS)] | None, Meta(description="Free text.")
     ] = None
     funding: Annotated[
         Funding,
-        Meta(description="Hold the amount now, or look for it at the due second."),
+        Meta(description="Hold the amount now, or take it when the payment is due."),
     ] = "hold"
     on_insufficient: Annotated[
         Literal["fail"] | RetryUntil,
-        Meta(description="With `at_execution`: what to do when the money is not there."),
+        Meta(description="With `at_execution`: what to do if the payer does not have enough."),
     ] = "fail"
 
     on_broken: Annotated[
@@ -92,13 +92,16 @@ class KeyedOrder(PaymentOrder, frozen=True, kw_only=True, forbid_unknown_fields=
     idempotency_key: Annotated[
         str,
         Meta(
-            min_length=1, max_length=255, pattern=r"^[ -~]+$(?!\n)", description="As in the header."
+            min_length=1,
+            max_length=255,
+            pattern=r"^[ -~]+$(?!\n)",
+            description="As in the Idempotency-Key header.",
         ),
     ]
 
 
 def validate(order: PaymentOrder) -> Refusal | None:
-    """Refuse what needs no database to be seen."""
+    """Refuse errors that can be found without the database."""
     if (order.delay_seconds is None) == (order.scheduled_time is None):
         return Refusal(
             Code.INVALID_FIELD, "Give one of delay_seconds and scheduled_time.", "delay_seconds"

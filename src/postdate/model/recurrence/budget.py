@@ -33,5 +33,5 @@ class StepBudget:
             raise refuse(Code.INVALID_FIELD, detail, "rrule")
 
     def renew(self) -> None:
-        """Begin to count anew: an occurrence was found."""
+        """Reset the count, because an occurrence was found."""
         self.left = MAX_STEPS

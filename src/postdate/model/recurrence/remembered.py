@@ -1,7 +1,7 @@
 """Occurrences computed once for all schedules with the same rule.
 
-At the top of an hour many schedules of few rules are due; computing each anew would cost more than
-all the rest of their expansion.
+At the top of an hour many schedules of few rules are due; computing each separately would cost more
+than the rest of their expansion.
 """
 
 from bisect import bisect_right
@@ -48,13 +48,13 @@ class _Memory:
                 self._known.append(coming)
             yield self._known[place]
             place += 1
-        # Whoever asks next begins anew: what is left of this walk is given away.
+        # The next caller starts over: the rest of this walk is dropped.
         self._begin = None
         yield from self._more
 
     def _covers(self, after: datetime) -> bool:
         # A schedule that was just made asks from now on, those that are due from an hour ago:
-        # whoever asks for the earlier part makes the memory begin there, for all that follow.
+        # a caller that needs the earlier part makes the memory begin there.
         if self._begin is None or after < self._begin:
             return False
         for _ in range(STRIDE):
@@ -70,7 +70,7 @@ class _Memory:
         try:
             return next(self._more, None)
         except BaseException:
-            # A walk that broke off gives nothing more, which must not look like the end of a rule.
+            # An interrupted walk yields nothing more, which must not look like the end of a rule.
             self._begin = None
             raise
 

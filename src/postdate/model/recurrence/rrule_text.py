@@ -122,7 +122,7 @@ def _until(name: str, text: str) -> datetime:
     try:
         until = datetime.strptime(text.rstrip("Z"), shape).replace(tzinfo=UTC)
     except ValueError:
-        raise refuse_part(f"{name}={text} is no such date") from None
+        raise refuse_part(f"{name}={text} is not a date that exists") from None
     if "T" not in text:
         until = until.replace(hour=23, minute=59, second=59)  # the day belongs to the rule
     return until if text.endswith("Z") else until.replace(tzinfo=None)
@@ -159,7 +159,7 @@ def parse(text: str) -> RRule:
         if name not in _READ:
             raise refuse_part(f"{name[:20]!r} is not one of {', '.join(_READ)}")
         if name.lower() in parts:
-            raise refuse_part(f"{name} stands twice")
+            raise refuse_part(f"{name} is given twice")
         parts[name.lower()] = _READ[name](name, value)
     if "freq" not in parts:
         raise refuse_part("FREQ is missing")
@@ -175,9 +175,9 @@ def _check_combination(rule: RRule) -> RRule:
     if rule.byweekno and rule.freq is not Freq.YEARLY:
         raise refuse_part("BYWEEKNO needs FREQ=YEARLY")
     if rule.byyearday and rule.freq in {Freq.DAILY, Freq.WEEKLY, Freq.MONTHLY}:
-        raise refuse_part(f"BYYEARDAY does not stand with FREQ={rule.freq}")
+        raise refuse_part(f"BYYEARDAY cannot be combined with FREQ={rule.freq}")
     if rule.bymonthday and rule.freq is Freq.WEEKLY:
-        raise refuse_part("BYMONTHDAY does not stand with FREQ=WEEKLY")
+        raise refuse_part("BYMONTHDAY cannot be combined with FREQ=WEEKLY")
     ordinal = any(day.nth for day in rule.byday)
     if ordinal and (rule.freq not in {Freq.YEARLY, Freq.MONTHLY} or rule.byweekno):
         raise refuse_part("BYDAY with a number needs FREQ=MONTHLY or YEARLY without BYWEEKNO")

@@ -1,4 +1,4 @@
-"""What a new version of a calendar must not do twice, nor forget.
+"""Ensure that a new version of a calendar neither repeats nor loses occurrences.
 
 A rule that rolls may have run Monday's occurrence on Friday already when an upload opens that
 Monday, or may wait with it until Tuesday when an upload opens Monday too late. Such an occurrence

@@ -1,4 +1,4 @@
-"""What is to become of a schedule's due occurrences: decided here, written elsewhere."""
+"""Decide the results of a schedule's due occurrences; other code writes them."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ MAX_NOTES: Final = 12
 
 
 class ExpansionProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a schedule stands: everything up to `handled` is in the book."""
+    """The progress of a schedule: everything up to `handled` is in the book."""
 
     schedule_id: UUID
     handled: datetime
@@ -91,7 +91,7 @@ class Coming(msgspec.Struct, frozen=True):
 
 
 def to_come(segments: Sequence[Segment], progress: ExpansionProgress) -> Iterator[Coming]:
-    """Return what the rule still has to come, up to its `max_runs`."""
+    """Return the future occurrences of the rule, up to its `max_runs`."""
     runs = progress.runs
     for segment, coming in upcoming(segments, progress.handled):
         max_count = segment.plan.rule.max_runs
@@ -127,12 +127,12 @@ def decide(
     now: datetime,
     max_count: int = MAX_ENTRIES,
 ) -> Step:
-    """Label what is due, up to `most` occurrences, and say when to look again."""
+    """Label what is due, up to `most` occurrences, and return when to look again."""
     return _Decision(segments, progress, now).run(max_count)
 
 
 class _Decision:
-    """One step in the making."""
+    """Builds one step."""
 
     def __init__(
         self, segments: Sequence[Segment], progress: ExpansionProgress, now: datetime

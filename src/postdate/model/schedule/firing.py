@@ -1,4 +1,4 @@
-"""An occurrence on its way to become a job or payment, and what came of it."""
+"""An occurrence that becomes a job or payment, and the result."""
 
 from datetime import datetime
 from uuid import UUID

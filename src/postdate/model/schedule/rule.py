@@ -91,7 +91,7 @@ def _check_form(rule: Rule) -> None:
     for name in ("start_at", "end_at"):
         at = getattr(rule, name)
         if at is not None and not FIRST <= at <= LAST:
-            raise _wrong(name, f"It lies between the years {FIRST:%Y} and {LAST:%Y}.")
+            raise _wrong(name, f"It must be between the years {FIRST:%Y} and {LAST:%Y}.")
 
 
 def check(
@@ -105,9 +105,9 @@ def check(
 def check_parts(rule: Rule, calendar: Calendar | None, now: datetime) -> None:
     """Refuse parts of a rule that do not fit together, whatever its occurrences are."""
     if rule.start_at is not None and rule.end_at is not None and rule.end_at < rule.start_at:
-        raise _wrong("end_at", "The end lies before the start.")
+        raise _wrong("end_at", "The end is before the start.")
     if rule.end_at is not None and rule.end_at <= now:
-        raise _wrong("end_at", "The end lies in the past.")
+        raise _wrong("end_at", "The end is in the past.")
     if rule.roll is not Roll.NONE and calendar is None:
         raise _wrong("roll", "Rolling needs a calendar.")
     if rule.roll is not Roll.NONE and rule.every_seconds is not None:
@@ -182,7 +182,7 @@ def _unmoved(plan: RecurrencePlan, after: datetime) -> Iterator[datetime]:
 
 def refuse_unreadable(schedule_id: UUID) -> RefusedError:
     """Refuse what needs to know a schedule whose stored definition can no longer be read."""
-    detail = f"What is stored of the schedule {schedule_id} cannot be read; create it anew."
+    detail = f"The stored schedule {schedule_id} cannot be read; create it again."
     return refuse(Code.INVALID_FIELD, detail)
 
 

@@ -39,7 +39,7 @@ class Repeated(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What an occurrence does while the one before is still under way."""
+    """What an occurrence does while the one before is still open."""
 
     ALLOW = "allow"
     SKIP = "skip"
@@ -48,7 +48,7 @@ class Overlap(StrEnum):
 
 
 class MisfirePolicy(StrEnum):
-    """What becomes of occurrences that could not be expanded in time."""
+    """What happens to occurrences that could not be expanded in time."""
 
     FIRE_ONCE = "fire_once"
     FIRE_ALL = "fire_all"
@@ -56,7 +56,7 @@ class MisfirePolicy(StrEnum):
 
 
 class FundsPolicy(StrEnum):
-    """What a payment does when the money is not there at its due second."""
+    """What a payment does if the payer does not have enough when it is due."""
 
     FAIL = "fail"
     RETRY = "retry"
@@ -104,7 +104,7 @@ class InsufficientFunds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a schedule behaves where others surprise; every answer shows all of them."""
+    """The policies of a schedule; every answer shows all of them."""
 
     dst: Dst = Dst()
     misfire: Misfire = Misfire()
@@ -156,7 +156,7 @@ class JobTemplate(
 class PaymentTemplate(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """A payment without its instant; the money is looked for when an occurrence is due."""
+    """A payment without its instant; the money is taken when an occurrence is due."""
 
     from_account_id: Annotated[AccountId, Meta(description="Who pays.")]
     to_account_id: Annotated[AccountId, Meta(description="Who is paid.")]

@@ -78,7 +78,7 @@ class ScheduleSpec(RuleSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """New values; what is absent stays, and another kind of rule takes the place of the old one."""
+    """New values; absent fields stay as they are, and another kind of rule replaces the old one."""
 
     template: Template | UnsetType = UNSET
     name: Name | UnsetType = UNSET
@@ -193,7 +193,7 @@ class AcceptedSchedule(ScheduleView, frozen=True, kw_only=True):
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a schedule stands, beside what was asked for."""
+    """The state of a schedule, in addition to its definition."""
 
     schedule_id: UUID
     version: int
@@ -230,7 +230,7 @@ def view(definition: Definition, standing: Standing) -> ScheduleView:
 
 
 def accepted(shown: ScheduleView, warned: list[ScheduleWarning]) -> AcceptedSchedule:
-    """Show a schedule to whoever has just created or changed it."""
+    """Show a schedule after it was created or changed."""
     return AcceptedSchedule(**msgspec.structs.asdict(shown), warnings=warned)
 
 

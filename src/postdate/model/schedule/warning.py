@@ -1,4 +1,4 @@
-"""What a person should know about a schedule before it is made: legal, but hardly meant."""
+"""Warnings about a schedule before it is created: valid, but probably not intended."""
 
 from datetime import datetime, timedelta
 from typing import Final

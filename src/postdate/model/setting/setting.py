@@ -50,7 +50,7 @@ def validate(name: str, value: Any, *, tenant_id: int = 0) -> Value:
 
 
 def resolve(stored: Iterable[Stored]) -> dict[tuple[int, str], Stored]:
-    """Return which of the stored values hold: the operator's bound what tenants have set."""
+    """Return the effective values: the operator's values bound those of tenants."""
     everything = [one for one in stored if one.name in SETTINGS]
     holds = {(one.tenant_id, one.name): one for one in everything if one.operator}
     bounds = Settings(holds)
@@ -95,7 +95,7 @@ def _instant(text: str) -> datetime | None:
 
 
 class Settings:
-    """What holds now: a tenant's value, else everybody's, else the default."""
+    """The effective settings: a tenant's value, else the value for all, else the default."""
 
     def __init__(self, stored: Mapping[tuple[int, str], Stored] | None = None) -> None:
         self._stored = dict(stored or {})

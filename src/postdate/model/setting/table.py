@@ -9,7 +9,7 @@ import msgspec
 Value = int | float | bool | str
 
 NAME_CHARACTERS: Final = 64
-"""No setting has a longer name; what is longer is not compared with those there are."""
+"""No setting has a longer name; a longer one is refused without looking for similar names."""
 
 TEXT_CHARACTERS: Final = 500
 
@@ -26,8 +26,8 @@ class TenantMay(StrEnum):
 class Setting(msgspec.Struct, frozen=True):
     """One setting: its default, its bounds, what it is for, and who may set it.
 
-    A tenant that may lower it sets what is at most what the operator allows it, by a value for the
-    tenant, for all, or by the default. What nobody declares is the operator's.
+    A tenant that may lower a setting can set at most what the operator allows: by a value for the
+    tenant, a value for all tenants, or the default. By default only the operator may set it.
     """
 
     default: Value
@@ -76,21 +76,21 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "payment.account_max_amount": Setting(
         0,
-        "How far the `max_amount` of an account may go above `payment.max_amount`: up to this "
-        "amount. 0 lets it only be lower.",
+        "Up to which amount the `max_amount` of an account may exceed `payment.max_amount`. With 0 "
+        "it can only be lower.",
         0,
         2**53,
     ),
     "payment.max_delay_seconds": Setting(
         SECONDS_A_YEAR,
-        "How far ahead a payment may be scheduled.",
+        "How far in the future a payment may be scheduled.",
         1,
         10 * SECONDS_A_YEAR,
         tenant_may=LOWER,
     ),
     "payment.approval_above": Setting(
         0,
-        "Payments above this amount wait for a second key's approval; 0 asks for none.",
+        "Payments above this amount wait for a second person's approval; 0 turns approvals off.",
         0,
         2**53,
         tenant_may=LOWER,
@@ -98,35 +98,36 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "payment.approval_seconds": Setting(
         86400.0,
-        "How long a payment waits for that before it fails.",
+        "How long a payment waits for approval before it fails.",
         1,
         SECONDS_A_YEAR,
         tenant_may=CHOOSE,
     ),
     "payment.retry_attempts": Setting(
-        3, "How often a payment that failed for a passing reason is tried again.", 0, 20
+        3, "How often a payment that failed for a temporary reason is retried.", 0, 20
     ),
     "payment.retry_seconds": Setting(
         1.0, "Wait before the first of those retries; it doubles each time.", 0.01, 3600
     ),
     "payment.on_broken": Setting(
         "hold",
-        "What becomes of a payment whose settling broke for good, unless it says so itself: its "
-        "amount stays held and it waits for a person, or it fails and the amount is released.",
+        "What happens to a payment whose settlement failed permanently, unless the payment says "
+        "otherwise: its amount stays held and it waits for a person, or it fails and the amount "
+        "is released.",
         choices=("hold", "release"),
         tenant_may=CHOOSE,
     ),
     "payment.unsafe_commits": Setting(
         "refuse",
-        "What becomes of new payments while the database may lose what it has confirmed "
+        "Whether to accept new payments while the database may lose confirmed commits "
         "(`fsync`, `full_page_writes` or `synchronous_commit` off, asynchronous replication).",
         choices=("refuse", "accept"),
         per_tenant=False,
     ),
     "foresight.jobs_per_second": Setting(
         0.0,
-        "How many jobs can be executed in a second, as `/foresight/load` counts with; 0 takes the "
-        "busiest minute of the last two hours.",
+        "How many jobs can be executed in a second, for `/foresight/load`; 0 uses the busiest "
+        "minute of the last two hours.",
         0,
         1e6,
         tenant_may=CHOOSE,
@@ -140,22 +141,22 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "foresight.warn_hours": Setting(
         24.0,
-        "How long before a payment will fail that is told (`payment.will_fail`, the overview, "
-        "`postdate_payment_will_fail`); 0 tells nothing.",
+        "How many hours ahead to warn of a payment that will fail (`payment.will_fail`, the "
+        "overview, `postdate_payment_will_fail`); 0 turns warnings off.",
         0,
         8760,
         tenant_may=CHOOSE,
     ),
     "history.retention_days": Setting(
         0,
-        "After how many days the weeks of attempts and events are detached; 0 keeps them for ever.",
+        "After how many days the weeks of attempts and events are detached; 0 keeps them forever.",
         0,
         36500,
         per_tenant=False,
     ),
     "settlement.stopped": Setting(
         "",
-        "Why no payment is settled now, on any node; empty lets settlement go on.",
+        "Why settlement is stopped on all nodes; empty while it runs.",
         per_tenant=False,
     ),
     "restore.quarantine": Setting(
@@ -167,33 +168,33 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "proof.round_seconds": Setting(
         3600.0,
-        "How long one round of proofs takes: in it every bucket is proved once.",
+        "How long one round of proofs takes; a round proves every bucket once.",
         1,
         7 * 86400,
         per_tenant=False,
     ),
     "proof.full_seconds": Setting(
         7 * 86400.0,
-        "Within how long the whole chain of every tenant is compared with what it seals once more.",
+        "How often the whole chain of every tenant is compared with what it seals.",
         60,
         SECONDS_A_YEAR,
         per_tenant=False,
     ),
     "settlement.clock_step_seconds": Setting(
         60.0,
-        "How far the database's clock may run ahead of a node's steady one, or at its start of its "
-        "clock and the last recorded time, before settlement stops until the time is right again "
-        "or somebody confirms it.",
+        "How far the database's clock may run ahead of a node's monotonic clock, or, when the node "
+        "starts, of both its clock and the last recorded time, before settlement stops until the "
+        "time is right again or somebody confirms it.",
         1,
         10 * SECONDS_A_YEAR,
         per_tenant=False,
     ),
     "worker.lease_seconds": Setting(
-        30.0, "How long a claimed job is out of reach of other workers unless renewed.", 0.2, 3600
+        30.0, "How long a claimed job is reserved for its worker unless renewed.", 0.2, 3600
     ),
     "worker.max_running": Setting(
         0,
-        "The most jobs of a tenant running at once in all processes; 0 is no limit.",
+        "Maximum number of a tenant's jobs that run at once in all processes; 0 is no limit.",
         0,
         2**31,
         tenant_may=LOWER,
@@ -201,7 +202,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "worker.rate_per_second": Setting(
         0.0,
-        "The most jobs of a tenant started in a second; 0 is no limit.",
+        "Maximum number of a tenant's jobs that start in a second; 0 is no limit.",
         0,
         1e6,
         tenant_may=LOWER,
@@ -211,10 +212,10 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         10.0, "How long a subscriber may take to accept one event.", 0.1, 20, tenant_may=LOWER
     ),
     "event.concurrency": Setting(
-        32, "How many events of one subscription are under way at once.", 1, 256, tenant_may=LOWER
+        32, "How many events of one subscription are sent at once.", 1, 256, tenant_may=LOWER
     ),
     "event.max_seconds": Setting(
-        300.0, "Longest wait between two tries to reach a subscriber.", 1, 86400, tenant_may=RAISE
+        300.0, "Longest delay between two tries to reach a subscriber.", 1, 86400, tenant_may=RAISE
     ),
     "event.max_age_seconds": Setting(
         3 * 86400.0,
@@ -224,11 +225,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         tenant_may=LOWER,
     ),
     "event.max_subscriptions": Setting(
-        100, "The most subscriptions of a tenant.", 0, 10_000, tenant_may=LOWER
+        100, "Maximum number of a tenant's subscriptions.", 0, 10_000, tenant_may=LOWER
     ),
     "schedule.min_interval_seconds": Setting(
         1,
-        "The shortest distance between two occurrences of a schedule.",
+        "Shortest interval between two occurrences of a schedule.",
         1,
         86400,
         tenant_may=RAISE,
@@ -241,18 +242,18 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "job.backoff": Setting(
         "exponential",
-        "How the wait between attempts grows.",
+        "How the delay between attempts grows.",
         choices=("exponential", "linear", "fixed"),
         tenant_may=CHOOSE,
     ),
     "job.initial_seconds": Setting(
-        2.0, "Wait after the first attempt of a job.", 0.01, 86400, tenant_may=CHOOSE
+        2.0, "Delay after the first attempt of a job.", 0.01, 86400, tenant_may=CHOOSE
     ),
     "job.max_seconds": Setting(
-        3600.0, "Longest wait between two attempts.", 0.01, 7 * 86400, tenant_may=CHOOSE
+        3600.0, "Longest delay between two attempts.", 0.01, 7 * 86400, tenant_may=CHOOSE
     ),
     "job.jitter": Setting(
-        0.2, "Part of the wait by which it may differ either way.", 0, 1, tenant_may=CHOOSE
+        0.2, "Fraction by which a delay varies at random, up or down.", 0, 1, tenant_may=CHOOSE
     ),
     "job.max_age_seconds": Setting(
         3 * 86400.0,
@@ -263,7 +264,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "job.on_unknown": Setting(
         "retry",
-        "What an attempt of unknown outcome leads to: another one, or waiting for a person.",
+        "What follows an attempt whose outcome is unknown: a retry, or waiting for a person.",
         choices=("retry", "hold"),
         tenant_may=CHOOSE,
     ),
@@ -278,39 +279,39 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "job.past_tolerance_seconds": Setting(
         3600,
-        "A `run_at` this far in the past still runs, at once; beyond, it is refused.",
+        "A `run_at` up to this far in the past runs immediately; an earlier one is refused.",
         0,
         2**31,
         tenant_may=CHOOSE,
     ),
     "job.horizon_seconds": Setting(
         10 * SECONDS_A_YEAR,
-        "How far ahead a job may be due.",
+        "How far in the future a job may be due.",
         60,
         100 * SECONDS_A_YEAR,
         tenant_may=LOWER,
     ),
     "job.idempotency_days": Setting(
         7,
-        "How long the key of a job is remembered, at least; while the job is open, always.",
+        "Minimum time for which a job's key is remembered after the job has ended.",
         7,
         3650,
     ),
     "job.retention_days": Setting(
         30,
-        "How long a finished job and its attempts are kept; 0 keeps them for ever.",
+        "How long a finished job and its attempts are kept; 0 keeps them forever.",
         0,
         36500,
         tenant_may=LOWER,
         zero_is_none=True,
     ),
-    "job.max_lanes": Setting(1000, "The most lanes of a tenant.", 1, 100_000, tenant_may=LOWER),
+    "job.max_lanes": Setting(1000, "Maximum number of lanes.", 1, 100_000, tenant_may=LOWER),
     "destination.most": Setting(
-        1000, "The most destinations of a tenant.", 0, 100_000, tenant_may=LOWER
+        1000, "Maximum number of a tenant's destinations.", 0, 100_000, tenant_may=LOWER
     ),
     "quota.pending_jobs": Setting(
         0,
-        "The most jobs of a tenant that wait or run; 0 is no limit.",
+        "Maximum number of a tenant's jobs that wait or run; 0 is no limit.",
         0,
         2**53,
         tenant_may=LOWER,
@@ -318,7 +319,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "quota.pending_payments": Setting(
         0,
-        "The most open payments of a tenant; 0 is no limit.",
+        "Maximum number of a tenant's open payments; 0 is no limit.",
         0,
         2**53,
         tenant_may=LOWER,
@@ -326,7 +327,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "quota.accounts": Setting(
         0,
-        "The most open accounts of a tenant; 0 is no limit.",
+        "Maximum number of a tenant's open accounts; 0 is no limit.",
         0,
         2**53,
         tenant_may=LOWER,
@@ -334,18 +335,18 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "quota.schedules": Setting(
         0,
-        "The most schedules of a tenant; 0 is no limit.",
+        "Maximum number of a tenant's schedules; 0 is no limit.",
         0,
         2**53,
         tenant_may=LOWER,
         zero_is_none=True,
     ),
     "key.most": Setting(
-        1000, "The most keys of a tenant that have not ended.", 1, 100_000, tenant_may=LOWER
+        1000, "Maximum number of a tenant's valid keys.", 1, 100_000, tenant_may=LOWER
     ),
     "rate.key_per_second": Setting(
         0.0,
-        "The most requests of one key in a second, over all nodes; 0 is no limit.",
+        "Maximum requests per second of one key, across all nodes; 0 is no limit.",
         0,
         1e6,
         tenant_may=LOWER,
@@ -353,7 +354,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "rate.tenant_per_second": Setting(
         0.0,
-        "The most requests of a tenant in a second, over all nodes; 0 is no limit.",
+        "Maximum requests per second of a tenant, across all nodes; 0 is no limit.",
         0,
         1e6,
         tenant_may=LOWER,
@@ -361,7 +362,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "webhook.response_bytes": Setting(
         4096,
-        "How much of a webhook's answer is kept with the attempt.",
+        "How much of a webhook's answer is stored with the attempt.",
         0,
         65_536,
         tenant_may=LOWER,

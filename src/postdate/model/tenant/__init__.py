@@ -1,1 +1,1 @@
-"""Tenants: who asks, what is allowed, and what is halted."""
+"""Tenants: identity, rights, quotas, halts and test clocks."""

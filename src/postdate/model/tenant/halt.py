@@ -1,4 +1,4 @@
-"""Tenants that stand still: by the kill switch, or in a freeze window."""
+"""Halted tenants: by the kill switch, or in a freeze window."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -62,5 +62,5 @@ def refusal(halt: Halt) -> Refusal:
     details = {"halt": halt.kind, "note": halt.note}
     if halt.until_at is not None:
         details["until"] = instant_text(halt.until_at)
-    detail = "The tenant was stopped." if halt.kind == "kill" else "The tenant accepts nothing new."
+    detail = "The tenant is stopped." if halt.kind == "kill" else "The tenant accepts no new work."
     return Refusal(Code.TENANT_HALTED, detail, extra=details)

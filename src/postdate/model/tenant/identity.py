@@ -1,4 +1,4 @@
-"""Who asks, and what the key allows."""
+"""The identity of a caller, and what its key allows."""
 
 from datetime import datetime
 from enum import StrEnum

@@ -38,7 +38,7 @@ class LoginThrottle:
         if self.waits(address, now):
             raise refuse(
                 Code.RATE_LIMITED,
-                "Too many keys that are not valid came from your address.",
+                "Your address has sent too many invalid keys.",
                 retry_after_seconds=round(self._known[address].until - now, 3),
             )
         known = self._known.pop(address, None)

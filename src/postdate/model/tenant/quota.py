@@ -41,7 +41,7 @@ class Quotas:
         most = self._max(tenant_id, kind)
         if not most or self._known.get((tenant_id, kind), 0) < most:
             return None
-        detail = f"The tenant may have {most} pending {kind}."
+        detail = f"The tenant may have at most {most} pending {kind}."
         return Refusal(Code.QUOTA_EXCEEDED, detail, extra={"quota": most})
 
     def count(self, tenant_id: int, kind: Kind) -> None:

@@ -59,7 +59,7 @@ class TenantShares:
         self._recent[tenant_id] += sum(late)
 
     def rank(self) -> None:
-        """Choose anew which tenants have series of their own; call it at intervals."""
+        """Choose again which tenants get their own series; call it at intervals."""
         faded = {tenant_id: score * FADING for tenant_id, score in self._scores.items()}
         for tenant_id, count in self._recent.items():
             faded[tenant_id] = faded.get(tenant_id, 0.0) + count

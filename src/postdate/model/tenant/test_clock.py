@@ -89,7 +89,7 @@ def lane_purpose(lane_id: int) -> int:
 def parse_duration(text: str) -> timedelta:
     """Read "30d", "1h30m" or "0s"; refuse everything else."""
     if _DURATION.fullmatch(text) is None:
-        raise _refused(f"{text!r} is no duration: write 90s, 15m, 12h, 30d, 2w or 1d12h.")
+        raise _refused(f"{text!r} is not a duration: write 90s, 15m, 12h, 30d, 2w or 1d12h.")
     seconds = sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(text))
     return check_duration(seconds)
 
@@ -97,7 +97,7 @@ def parse_duration(text: str) -> timedelta:
 def check_duration(seconds: float, field: str = "by") -> timedelta:
     """Refuse to go further at once than is sensible."""
     if seconds > MAX_ADVANCE.total_seconds():
-        raise _refused(f"A test clock advances by {MAX_ADVANCE.days} days at the most.", field)
+        raise _refused(f"A test clock advances by at most {MAX_ADVANCE.days} days.", field)
     return timedelta(seconds=seconds)
 
 

@@ -13,7 +13,7 @@ from postdate.store.connection.column import compact
 from postdate.store.connection.query import Connection, Reader, fetch_all, fetch_one, query
 
 MAX_KEYS: Final = 65_536
-"""How many keys of accounts are remembered: busy ones come again and again."""
+"""How many keys of accounts are cached, because busy ones recur."""
 
 
 class AccountKey(NamedTuple):
@@ -42,7 +42,7 @@ class Account(msgspec.Struct):
 
     @property
     def available(self) -> int:
-        """Return what is not reserved."""
+        """Return the balance minus what is held."""
         return self.balance - self.held
 
     @property
@@ -52,7 +52,7 @@ class Account(msgspec.Struct):
 
 
 class BalanceChange(NamedTuple):
-    """What is added to an account."""
+    """The amounts to add to an account's balance and holds."""
 
     balance: int
     held: int
@@ -90,7 +90,7 @@ class AccountRow(msgspec.Struct, frozen=True):
 
 
 class AccountTerms(msgspec.Struct, frozen=True):
-    """Everything about an account that is no money and may be changed."""
+    """The changeable properties of an account, apart from its money."""
 
     floor: int | None = 0
     max_amount: int | None = None
@@ -106,7 +106,7 @@ def key_of(tenant_id: int, account_id: str) -> AccountKey:
 
 
 async def lock(connection: Connection, keys: Iterable[AccountKey]) -> dict[AccountKey, Account]:
-    """Lock accounts in the one order, and give those that exist."""
+    """Lock accounts in key order, and return those that exist."""
     rows = await connection.fetch(query("account_lock"), *_columns(keys))
     return _by_key(rows)
 
@@ -114,7 +114,7 @@ async def lock(connection: Connection, keys: Iterable[AccountKey]) -> dict[Accou
 async def add(
     connection: Connection, changes: Mapping[AccountKey, BalanceChange]
 ) -> dict[AccountKey, Account]:
-    """Change accounts in the one order of locking, and give them as they were before."""
+    """Change accounts in key order, and return them as they were before."""
     ordered = sorted(changes)
     buckets, tenants, ids = zip(*ordered, strict=True)
     added = zip(*(changes[key] for key in ordered), strict=True)
@@ -125,7 +125,7 @@ async def add(
 
 
 async def locked(connection: Connection, keys: Iterable[AccountKey]) -> set[AccountKey]:
-    """Find those of the accounts that somebody holds, without waiting."""
+    """Return the accounts that another transaction has locked, without waiting."""
     rows = await connection.fetch(query("account_locked"), *_columns(keys))
     return {AccountKey(*row) for row in rows}
 
@@ -135,7 +135,7 @@ def _by_key(rows: Iterable[asyncpg.Record]) -> dict[AccountKey, Account]:
 
 
 async def write(connection: Connection, accounts: Sequence[Account]) -> None:
-    """Write balances, holds and versions of locked accounts back as one set."""
+    """Write balances, holds and versions of locked accounts in one statement."""
     if accounts:
         await connection.execute(
             query("account_write"),
@@ -151,7 +151,7 @@ async def write(connection: Connection, accounts: Sequence[Account]) -> None:
 async def gather(
     connection: Connection, lock_keys: Iterable[AccountKey], look_keys: Iterable[AccountKey]
 ) -> tuple[datetime, dict[AccountKey, Account]]:
-    """Lock some accounts in the one order, look at others, and take the database's time."""
+    """Lock some accounts in key order, read others without a lock, and read the database's time."""
     *rows, last = await connection.fetch(
         query("account_gather"), *gather_columns(lock_keys, look_keys)
     )

@@ -43,14 +43,14 @@ class EntryRow(msgspec.Struct, frozen=True):
 
 
 class AccountAtInstant(msgspec.Struct, frozen=True):
-    """Where an account stood at some instant."""
+    """The version and balance of an account at an instant."""
 
     version: int
     balance: int
 
 
 async def insert(connection: Connection, entries: Sequence[NewEntry]) -> None:
-    """Insert a set of entries; all legs of a transfer stand in the same set."""
+    """Insert entries; all legs of a transfer must be in the same call."""
     if entries:
         columns = zip(*(msgspec.structs.astuple(entry) for entry in entries), strict=True)
         await connection.execute(query("entry_insert"), *map(list, columns))
@@ -59,7 +59,7 @@ async def insert(connection: Connection, entries: Sequence[NewEntry]) -> None:
 async def statement(
     connection: Reader, key: AccountKey, instant: datetime | None, version: int, limit: int
 ) -> tuple[AccountAtInstant, list[EntryRow]] | None:
-    """Find where an account stands or stood, and its entries from there or a version downwards."""
+    """Return an account's balance, now or at an instant, and the entries before it."""
     stood = query("entry_now" if instant is None else "entry_at")
     rows = await connection.fetch(
         f"SELECT stood.*, entries.* FROM ({stood}) AS stood "  # noqa: S608 - named queries
@@ -81,5 +81,5 @@ async def at(connection: Reader, key: AccountKey, instant: datetime) -> AccountA
 async def of_transfer(
     connection: Reader, key: AccountKey, version: int, transfer_id: UUID
 ) -> EntryRow | None:
-    """Find an account's entry of a transfer among the last up to a version."""
+    """Find an account's entry of a transfer among its latest entries up to a version."""
     return await fetch_one(connection, EntryRow, "entry_of_transfer", *key, version, transfer_id)

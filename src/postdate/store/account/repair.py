@@ -1,4 +1,4 @@
-"""Repairs of accounts: what the entries say, and the fact that an account was put right."""
+"""Repairs of accounts: the evidence in the entries, and the record of each repair."""
 
 from datetime import datetime
 from typing import Any, NamedTuple

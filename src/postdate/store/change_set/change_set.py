@@ -1,4 +1,4 @@
-"""Change sets: changes that are made together, and how far that has come."""
+"""Change sets: changes that are applied together, and their progress."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -24,14 +24,14 @@ class ChangeSetRow(msgspec.Struct, frozen=True):
 
 
 class StoredSteps(msgspec.Struct, frozen=True):
-    """How far the changes of a set have come, as JSON: shortly, and with every item."""
+    """The progress of a set's changes, as JSON: a summary, and every item."""
 
     summary: str
     steps: str
 
 
 async def insert(connection: Connection, tenant_id: int, row: ChangeSetRow, steps: str) -> None:
-    """Store a draft, and forget what is old."""
+    """Store a draft, and delete expired change sets."""
     await connection.execute(query("change_set_forget"), tenant_id)
     await connection.execute(
         query("change_set_insert"),
@@ -49,7 +49,7 @@ async def insert(connection: Connection, tenant_id: int, row: ChangeSetRow, step
 async def find(
     reader: Reader, tenant_id: int, change_set_id: UUID
 ) -> tuple[ChangeSetRow, str] | None:
-    """Read one, and its steps."""
+    """Read a change set and its steps."""
     rows = await reader.fetch(
         query("change_set_find"), bucket_of(change_set_id), tenant_id, change_set_id
     )
@@ -72,7 +72,7 @@ async def hold(
     status: str,
     time: timedelta,
 ) -> int | None:
-    """Begin to work on one, alone, if it has one of the expected statuses; return the token."""
+    """Claim a change set that has one of the expected statuses; return the token."""
     key = bucket_of(change_set_id), tenant_id, change_set_id
     asked = (*key, list(expected), status, time)
     token: int | None = await connection.fetchval(query("change_set_hold"), *asked)
@@ -87,7 +87,7 @@ async def record(
     steps: StoredSteps,
     time: timedelta,
 ) -> bool:
-    """Record how far it has come, and hold it longer; False where it is somebody else's by now."""
+    """Record progress and extend the claim; return False if another node has claimed it."""
     key = bucket_of(change_set_id), tenant_id, change_set_id
     asked = (*key, token, steps.summary, steps.steps, time)
     found = await connection.fetchval(query("change_set_record"), *asked)
@@ -97,7 +97,7 @@ async def record(
 async def let_go(
     connection: Connection, tenant_id: int, change_set_id: UUID, token: int, status: str
 ) -> bool:
-    """Let it go with a status; False where it is somebody else's by now."""
+    """Release the claim with a status; return False if another node has claimed it."""
     key = bucket_of(change_set_id), tenant_id, change_set_id
     found = await connection.fetchval(query("change_set_let_go"), *key, token, status)
     return found is not None

@@ -1,4 +1,4 @@
-"""Addresses with several hosts: which of them a pool looks for, and those of other servers."""
+"""Addresses with several hosts: which host a pool connects to, and addresses of other servers."""
 
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode
@@ -15,22 +15,22 @@ class DatabaseNode(NamedTuple):
 
 
 def writable(dsn: str) -> str:
-    """Look for the host that can be written, unless the address says what to look for."""
+    """Return the address for the writable host, unless it already says which host to use."""
     return dsn if _wanted(dsn) or not _several(dsn) else _looking_for(dsn, "read-write")
 
 
 def primary(dsn: str) -> str:
-    """Look for the primary: our sessions for reading are read-only, so that none is writable."""
+    """Return the address for the primary; read-only sessions cannot ask for a writable host."""
     return _looking_for(dsn, "primary") if _wanted(dsn) or _several(dsn) else dsn
 
 
 def any_host(dsn: str) -> str | None:
-    """Take any host, a standby before the primary; None where there is only one."""
+    """Return the address for any host, preferring a standby; None if there is only one host."""
     return _looking_for(dsn, "prefer-standby") if _several(dsn) else None
 
 
 def of_node(dsn: str, node: DatabaseNode) -> str:
-    """Write the address of another server of the cluster: only host and port differ."""
+    """Return the address of another server of the cluster: only host and port differ."""
     before, _, after = dsn.partition("?")
     scheme, _, rest = before.partition("://")
     hosts, slash, database = rest.partition("/")

@@ -1,8 +1,8 @@
-"""Columns of a set on their way to unnest.
+"""Prepare columns of a set for unnest.
 
-Every element of an array costs the driver more than the row costs the server: a column that is
-NULL throughout goes as an empty array, which unnest pads with NULL; one value for all rows goes as
-an array of that one, which the statement repeats with coalesce.
+Encoding an array element costs the driver more than the row costs the server. So a column that is
+entirely NULL is sent as an empty array, which unnest pads with NULL, and a column with one value
+for all rows is sent as an array of one element, which the statement repeats with coalesce.
 """
 
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from typing import Any
 
 
 def compact(column: Sequence[Any]) -> Sequence[Any]:
-    """Shorten a column of one value to that value; the statement must repeat it."""
+    """Shorten a column whose values are all equal to one element; the statement must repeat it."""
     return column[:1] if column and column.count(column[0]) == len(column) else column
 
 
 def filled(column: Sequence[Any]) -> Sequence[Any]:
-    """Leave out a column that holds nothing."""
+    """Return an empty column if every value is None."""
     return () if column.count(None) == len(column) else column

@@ -1,4 +1,4 @@
-"""Several questions in one statement: what loops ask at the same instant costs one round trip."""
+"""Combine several reads into one statement, so that loops share one round trip."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class Question(NamedTuple):
 async def ask(
     connection: Connection, questions: Sequence[Question], seconds: float | None = None
 ) -> list[Sequence[Any]]:
-    """Answer each question with its rows; one alone is sent as it is."""
+    """Return the rows of each question; a single question is sent unchanged."""
     if len(questions) == 1:
         [only] = questions
         return [await connection.fetch(only.text, *only.arguments, timeout=seconds)]
@@ -30,7 +30,7 @@ async def ask(
 
 
 def _combine(questions: Sequence[Question]) -> str:
-    """Write each query as an array of its rows, its parameters counted on."""
+    """Rewrite each query as an array of its rows, with renumbered parameters."""
     parts, passed = [], 0
     for number, question in enumerate(questions):
         text = _PARAMETER.sub(partial(_count_on, passed), question.text)

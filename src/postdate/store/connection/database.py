@@ -1,4 +1,4 @@
-"""Connections: a pool that writes for every tenant, a pool that reads for one."""
+"""The pools of a node: one writes for all tenants, one reads on behalf of a single tenant."""
 
 import asyncio
 import time
@@ -71,7 +71,7 @@ class Database(Writer):
         self._committed = 0
 
     async def synchronize(self, reader: Reader | None = None) -> None:
-        """Learn the database's time; between two calls the monotonic clock carries it on."""
+        """Read the database's time; between two calls the monotonic clock extrapolates it."""
         if reader is None:
             async with self.connection() as connection:
                 await self.synchronize(connection)
@@ -81,28 +81,29 @@ class Database(Writer):
         node_clock.learn(seconds, asked_at)
 
     def unix_ms(self) -> int:
-        """Return the database's time as this node knows it: for ids, never for a decision."""
+        """Return this node's estimate of the database's time: for ids, never for a decision."""
         return node_clock.unix_ms()
 
     async def confirm(self) -> None:
-        """Wait until a standby has all that we have seen: before an answer is given once more.
+        """Wait until a standby has everything that we have seen, before repeating an answer.
 
-        A commit whose wait was cut off (a cancel, a time-out) is visible, and is lost with this
-        server. What is written here waits like any commit, and stands behind it in the log.
+        A commit whose wait for the standby was interrupted (a cancel, a timeout) is visible, but
+        would be lost with this server. This method writes something that waits like any commit and
+        comes after it in the log.
         """
         if self.replicated:
             async with self.write() as connection:
                 await connection.execute("SELECT pg_logical_emit_message(true, 'postdate', '')")
 
     async def _follow(self, connection: Connection) -> None:
-        """Hint at a commit, and remember up to where a replica must replay to know of it."""
+        """Send wake-up hints after a commit, and remember its log position for replicas."""
         await super()._follow(connection)
         if self.spares.replica_reads:
             self._committed = max(self._committed, await freshness.committed(connection))
 
     @property
     def freshness(self) -> int:
-        """Return the log position that a replica must have replayed to know what we committed."""
+        """Return the log position that a replica must have replayed to see our commits."""
         return self._committed
 
     @property
@@ -114,7 +115,7 @@ class Database(Writer):
     async def read(self, tenant_id: int) -> AsyncIterator[Connection]:
         """Run a read-only transaction that sees the rows of one tenant and no others.
 
-        A request that changes nothing may be served by a replica that knows what it has seen.
+        A replica may serve it if it has replayed everything that the request has seen.
         """
         start = _start_reading_apart if self.sharded else _start_reading
         async with self._reading(lambda held: start(held, tenant_id)) as connection:
@@ -125,14 +126,14 @@ class Database(Writer):
                 await quietly(connection.execute("COMMIT"))
 
     def tenant_reader(self, tenant_id: int) -> TenantReader:
-        """Return what reads for one tenant without a transaction: one round trip a statement."""
+        """Return a reader for one tenant: one round trip per statement, no transaction."""
         return TenantReader(self, tenant_id)
 
     async def read_statement(self, tenant_id: int, read: Callable[[Connection], Awaitable[T]]) -> T:
         """Run one statement that sets its tenant itself, with no transaction around it.
 
-        One round trip instead of three. Where the connection turns out to be lost it is run again.
-        A test clock, and the other nodes of a sharded database, are told in a transaction.
+        This takes one round trip instead of three. If the connection turns out to be lost, the
+        statement is run again. For a test clock or a sharded database a transaction is needed.
         """
         found: list[T] = []
 
@@ -150,7 +151,7 @@ class Database(Writer):
     async def _reading(
         self, begin: Callable[[Connection], Awaitable[object]]
     ) -> AsyncIterator[Connection]:
-        """Begin on a replica that knows what the request has seen, or on the primary."""
+        """Begin on a replica that has replayed what the request has seen, or on the primary."""
         wanted = origin.wanted()
         replica_first = self.spares.replica_reads
 
@@ -166,7 +167,7 @@ class Database(Writer):
 
     @asynccontextmanager
     async def look_up(self) -> AsyncIterator[Connection]:
-        """Read what belongs to no tenant yet, such as a key; a replica does while we must."""
+        """Read data of no tenant, such as a key; use a replica if the primary is away."""
         async with self._look_ups.begin(_start_looking) as (connection, _):
             try:
                 with translated:
@@ -175,7 +176,7 @@ class Database(Writer):
                 await quietly(connection.execute("COMMIT"))
 
     async def close(self) -> None:
-        """Close the pools, waiting a moment for what is under way."""
+        """Close the pools, waiting briefly for running statements."""
         near = None if self.near is self else self.near.writer
         for each in (near, self.writer, self.reader, self.spares.reader, self.spares.look_up):
             if each is not None:
@@ -189,7 +190,7 @@ async def _start_reading(connection: Connection, tenant_id: int) -> None:
 
 
 async def _start_reading_apart(connection: Connection, tenant_id: int) -> None:
-    """Begin with two statements: Citus tells the other nodes all that came along with a SET."""
+    """Begin with two statements, because Citus forwards everything sent along with a SET."""
     await _begin(connection, "BEGIN READ ONLY")
     await _begin(connection, f"SET LOCAL postdate.tenant_id = {tenant_id:d}")
     await follow_clock(connection)
@@ -201,7 +202,7 @@ async def _start_looking(connection: Connection) -> None:
 
 async def _begin(connection: Connection, statement: str) -> None:
     try:
-        # A server that is frozen holds its connections open: whoever waits must not wait long.
+        # A frozen server keeps its connections open, so the wait must be short.
         await connection.execute(statement, timeout=ANSWER_SECONDS)
     except asyncio.CancelledError:
         await quietly(connection.execute("ROLLBACK"))
@@ -209,7 +210,7 @@ async def _begin(connection: Connection, statement: str) -> None:
 
 
 async def lift_time_limits(connection: Connection) -> None:
-    """Let the transaction under way take as long as it takes: it reads everything there is."""
+    """Lift the time limits of the current transaction, because it reads everything."""
     await connection.execute(
         """SET LOCAL statement_timeout = 0;
            SET LOCAL idle_in_transaction_session_timeout = 0;

@@ -1,7 +1,7 @@
-"""How the driver tells an array from an element of one: by its type, and not by an abstract class.
+"""Make the driver recognise arrays by their concrete type instead of an abstract class.
 
-For each element of each array that is sent, asyncpg asks `collections.abc` whether it is an array
-itself. That took a third of the processor time of what settles, seals and accepts in bulk.
+For each element of each array that is sent, asyncpg asks `collections.abc` whether the element is
+an array itself. That took a third of the CPU time of bulk settling, sealing and accepting.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ _NAME: Final = "IterableABC"
 
 
 def look_at_types(driver: Any = protocol) -> bool:
-    """Have the driver look at types; return whether it does. A driver we do not know stays."""
+    """Patch the driver to look at types, if it is one we know; return whether it was patched."""
     if getattr(driver, _NAME, None) is Iterable:
         setattr(driver, _NAME, ARRAY_TYPES)
     return getattr(driver, _NAME, None) is ARRAY_TYPES

@@ -1,6 +1,6 @@
-"""What a database can answer instead of a result, by what it means for whoever asked.
+"""The errors of the database, by what they mean for the caller.
 
-The driver's errors are translated here, once: nothing outside of the store knows the driver.
+The driver's errors are translated only here: no code outside the store knows the driver.
 """
 
 from collections.abc import Callable, Coroutine
@@ -23,7 +23,7 @@ class DatabaseError(Exception):
 
 
 class TransientError(DatabaseError):
-    """The database faltered: the same statements may well succeed next time."""
+    """A temporary failure: the same statements may succeed next time."""
 
 
 class CommitUnknownError(TransientError):
@@ -35,7 +35,7 @@ class UnavailableError(TransientError):
 
 
 class NoAnswerError(UnavailableError, TimeoutError):
-    """Neither a free connection nor an answer came within its time."""
+    """No free connection or no answer came in time."""
 
 
 class StatementTimedOutError(UnavailableError):
@@ -51,7 +51,7 @@ class ReadOnlyError(TransientError):
 
 
 class LockNotAvailableError(TransientError):
-    """Somebody else has held a row's lock for longer than we wait."""
+    """Another transaction has held a row's lock for longer than we wait."""
 
 
 class SerializationFailureError(TransientError):
@@ -71,11 +71,11 @@ class TooManyConnectionsError(ExhaustedError):
 
 
 class ServerFaultError(DatabaseError):
-    """The server failed, its disk say: hardly the fault of what was asked for."""
+    """The server failed, for example its disk; the statement is hardly the cause."""
 
 
 class InvalidValueError(DatabaseError):
-    """PostgreSQL has no room for a value, such as an instant before Christ."""
+    """PostgreSQL cannot store a value, such as an instant out of its range."""
 
 
 class UniqueViolationError(DatabaseError):
@@ -83,7 +83,7 @@ class UniqueViolationError(DatabaseError):
 
 
 class CheckViolationError(DatabaseError):
-    """A row breaks a rule of its table."""
+    """A row violates a constraint of its table."""
 
 
 class PermissionDeniedError(DatabaseError):
@@ -91,7 +91,7 @@ class PermissionDeniedError(DatabaseError):
 
 
 class TenantHaltedError(DatabaseError):
-    """A kill switch or a freeze window holds the tenant (`functions/halt.sql`)."""
+    """The tenant is halted by a kill switch or a freeze window (`functions/halt.sql`)."""
 
 
 class PartitionRefusedError(DatabaseError):
@@ -99,11 +99,11 @@ class PartitionRefusedError(DatabaseError):
 
 
 class KeyTakenError(DatabaseError):
-    """Another transaction has used an idempotency key since it was looked up: look again."""
+    """Another transaction has used an idempotency key since it was looked up: look it up again."""
 
 
 class StaleAccountError(DatabaseError):
-    """A payer has changed since it was looked at: decide again, with the payers locked."""
+    """A payer has changed since it was read: decide again, with the payers locked."""
 
 
 _OWN_STATES: Final[dict[str, type[DatabaseError]]] = {
@@ -139,7 +139,7 @@ _BY_DRIVER_CLASS: Final[dict[type, type[DatabaseError]]] = {
     asyncpg.PostgresSystemError: ServerFaultError,
     asyncpg.InternalServerError: ServerFaultError,
     # A session's prepared statements are out of date, after a migration say, or gone; the driver
-    # prepares them anew next time.
+    # prepares them again next time.
     asyncpg.InvalidCachedStatementError: TransientError,
     asyncpg.InvalidSQLStatementNameError: TransientError,
     asyncpg.UniqueViolationError: UniqueViolationError,
@@ -189,7 +189,7 @@ def _class_of(driver: type[Exception]) -> type[DatabaseError]:
 
 
 class Translation:
-    """Around calls of the driver: raise the meaning of its errors instead of them."""
+    """Context manager for calls of the driver: raise translated errors."""
 
     def __enter__(self) -> None: ...
 
@@ -206,7 +206,7 @@ translated: Final = Translation()
 def translating(
     method: Callable[P, Coroutine[Any, Any, R]],
 ) -> Callable[P, Coroutine[Any, Any, R]]:
-    """Return a method of the driver that raises the meaning of its errors instead of them."""
+    """Wrap a method of the driver so that it raises translated errors."""
 
     @wraps(method)
     async def call(*arguments: P.args, **options: P.kwargs) -> R:

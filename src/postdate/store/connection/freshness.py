@@ -1,4 +1,4 @@
-"""How far a replica is: a client that has seen a commit does not read from before it."""
+"""How far a replica has replayed: a client that has seen a commit must not read an older state."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ _COMMITTED: Final = """SELECT CASE WHEN NOT pg_is_in_recovery()
 
 
 async def wait(connection: Connection, wanted: int) -> None:
-    """Wait a moment until a replica has replayed as far as this; raise if it takes longer."""
+    """Wait briefly until a replica has replayed up to this position; raise if it takes longer."""
     until = time.monotonic() + WAIT_SECONDS
     while True:
         replayed = await connection.fetchval(_REPLAYED, timeout=ASK_SECONDS)
@@ -37,7 +37,7 @@ async def wait(connection: Connection, wanted: int) -> None:
 
 
 async def committed(connection: Connection) -> int:
-    """Ask how far the log has been written after a commit; 0 where nobody can say."""
+    """Return the log position after a commit; 0 if it is unknown."""
     with suppress(DatabaseError):
         return int(await connection.fetchval(_COMMITTED, timeout=ASK_SECONDS) or 0)
     return 0

@@ -1,4 +1,4 @@
-"""Compute rules off the event loop: in threads of their own, a share of them for each tenant."""
+"""Compute rules off the event loop, in separate threads with a limit per tenant."""
 
 import asyncio
 from collections import Counter
@@ -35,8 +35,8 @@ def started(
 ) -> asyncio.Future[R]:
     """Start a function in a thread; it counts for its tenant until it has really ended.
 
-    Without a tenant it is one step of a walk over many schedules, and waits for its turn. Whoever
-    started it may leave: what it raises is then nobody's concern.
+    Without a tenant it is one step of a walk over many schedules, and waits for a free thread. The
+    caller may stop waiting; an exception is then ignored.
     """
     if tenant_id is not None and _under_way[tenant_id] >= PER_TENANT:
         detail = f"{PER_TENANT} schedules of the tenant are being computed: wait for one of them."
@@ -51,7 +51,7 @@ def started(
 
 def _ended(tenant_id: int | None, ended: asyncio.Future[Any]) -> None:
     if not ended.cancelled():
-        ended.exception()  # whoever waited may have left: nobody else asks for it
+        ended.exception()  # the caller may have stopped waiting: then nobody reads the exception
     if tenant_id is None:
         return
     _under_way[tenant_id] -= 1

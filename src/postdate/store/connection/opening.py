@@ -83,7 +83,7 @@ async def _prepare(connection: asyncpg.Connection) -> None:
         await connection.execute(f"SET transaction_timeout = '{TRANSACTION_SECONDS}s'")
     if await shard.is_spread(connection):
         # Citus plans a statement for the values at hand: they decide which shards it asks. A plan
-        # for all values it plans anew each time as well where the shard is its own, and keeps
+        # for all values it replans each time as well where the shard is its own, and keeps
         # every one of them in memory until the session ends.
         await connection.execute("SET plan_cache_mode = 'force_custom_plan'")
     await connection.set_type_codec(
@@ -104,7 +104,7 @@ async def open_pool(
     seconds: float,
     min_size: int = 1,
 ) -> asyncpg.Pool:
-    """Open a pool of `min_size` to `size` connections; an answer may take so many seconds."""
+    """Open a pool of `min_size` to `size` connections with a limit on the time of an answer."""
     look_at_types()
     with translated:
         return await asyncpg.create_pool(
@@ -122,7 +122,7 @@ async def open_pool(
 
 
 async def _prepare_checked(connection: asyncpg.Connection) -> None:
-    """Prepare a connection of a pool that nobody has looked at when the process started."""
+    """Prepare a connection of a pool that was not checked when the process started."""
     await refuse_strong_role(connection)
     await _prepare(connection)
 
@@ -184,7 +184,7 @@ async def _reader(dsn: str, readers: int, name: str, *, min_size: int) -> asyncp
 async def _open_fallbacks(
     dsn: str, read_dsn: str | None, primary: asyncpg.Pool, readers: int, name: str
 ) -> Spares:
-    """Open, without connecting yet, what is used while the primary or the replica is away."""
+    """Create the fallback pools for a lost primary or replica, without connecting yet."""
     elsewhere = read_dsn or address.any_host(dsn)
     if elsewhere is None:
         return Spares()

@@ -1,4 +1,4 @@
-"""Pages: what a list finds comes with its rows, as one statement."""
+"""Combine a list query with the rows of what it finds, in one statement."""
 
 from functools import lru_cache
 from typing import Final
@@ -9,7 +9,7 @@ MAX_TEXTS: Final = 64
 
 @lru_cache(MAX_TEXTS)
 def with_rows(listed: str, columns: str, read: str, key: str) -> str:
-    """Write a list so that each subject that it finds is followed by its row.
+    """Extend a list query so that it also returns the row of each subject that it finds.
 
     `columns` are those of the list: `subject` is an id, `is_edge` says that it only ends the walk.
     `read` calls a function with `buckets`, `ids`, `first_id` and `last_id` of what was found; `key`

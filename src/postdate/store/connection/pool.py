@@ -1,4 +1,4 @@
-"""Pools: transactions begun on a connection that answers, and a spare pool where one does not."""
+"""Pools: begin transactions on a connection that answers, or on a spare pool."""
 
 import asyncio
 import time
@@ -42,7 +42,7 @@ class Begun(NamedTuple):
 
 
 class Spares(NamedTuple):
-    """Pools for while another is away; none of them is connected to before it is needed.
+    """Spare pools for while another pool is away; they connect only when needed.
 
     With a `replica` that serves the reads, `reader` is the primary for what the replica lacks.
     Without one, `reader` is any host of the address for while the primary is gone.
@@ -59,7 +59,7 @@ class Spares(NamedTuple):
 
 
 class Sources:
-    """A pool and, perhaps, a spare one for while it does not answer."""
+    """A pool and an optional spare pool for while it does not answer."""
 
     def __init__(self, first: asyncpg.Pool, spare: asyncpg.Pool | None, seconds: float) -> None:
         self._seconds = seconds
@@ -75,7 +75,7 @@ class Sources:
 
     @asynccontextmanager
     async def begin(self, begin: Callable[[Connection], Awaitable[object]]) -> AsyncIterator[Begun]:
-        """Begin on the first pool, or on the spare one if that does not answer or is behind."""
+        """Begin on the first pool, or on the spare pool if it does not answer or is behind."""
         held = None
         if self.spare is None:
             held = await take(self.first, begin, self._seconds)
@@ -116,8 +116,8 @@ class Sources:
 async def acquire(pool: asyncpg.Pool, seconds: float) -> Connection:
     """Take a connection; the time bounds waiting for a free one, and giving it back.
 
-    Whatever keeps us from connecting, a role that may not log in for a while say, is no fault of
-    what would have been asked.
+    An error while connecting (for example a role that may not log in for a while) is not the fault
+    of the statement.
     """
     try:
         with translated:
@@ -131,7 +131,7 @@ async def acquire(pool: asyncpg.Pool, seconds: float) -> Connection:
 async def release(pool: asyncpg.Pool, held: Connection) -> None:
     """Return a connection to its pool; the driver drops one that cannot be given back.
 
-    That is nobody's error: what was done with the connection is done, a commit above all.
+    A failure here is not an error: what was done with the connection, above all a commit, is done.
     """
     try:
         with translated:
@@ -141,7 +141,7 @@ async def release(pool: asyncpg.Pool, held: Connection) -> None:
 
 
 async def close(pool: asyncpg.Pool, seconds: float) -> None:
-    """Close a pool, waiting so long for what is under way."""
+    """Close a pool, waiting this long for running statements."""
     try:
         async with asyncio.timeout(seconds):
             await pool.close()
@@ -156,9 +156,9 @@ async def take(
 ) -> Connection:
     """Take a connection on which a transaction was begun; the caller gives it back.
 
-    Whoever waits here may be cancelled at any await, because its client has gone. The driver takes
-    a connection and gives it back whole even then: it finishes giving back in a task of its own,
-    and rolls back what is still open.
+    The caller may be cancelled at any await, because its client has disconnected. Even then the
+    driver returns the connection intact: it finishes in a separate task, and rolls back an open
+    transaction.
     """
     held = [await acquire(pool, seconds)]
     try:
@@ -170,7 +170,7 @@ async def take(
                 with suppress(DatabaseError):  # it was lost meanwhile
                     held[0].terminate()  # giving it back would wait for an answer once more
             await release(pool, held.pop())
-            # A restarted server has closed every idle connection; none of them is worth a try.
+            # A restarted server has closed every idle connection; trying them is pointless.
             await pool.expire_connections()
             held.append(await acquire(pool, seconds))
             with translated:
@@ -186,7 +186,7 @@ async def take(
 async def begin_transaction(
     pool: asyncpg.Pool, begin: Callable[[Connection], Awaitable[object]], seconds: float
 ) -> AsyncIterator[Connection]:
-    """Take a connection and begin; return it back on every way out."""
+    """Take a connection and begin a transaction; return the connection in every case."""
     held = await take(pool, begin, seconds)
     try:
         yield held

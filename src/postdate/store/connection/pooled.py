@@ -14,8 +14,8 @@ class PooledConnection:
     """A connection while it is taken.
 
     The driver's stand-in for it refuses every call once the server has closed the connection, and
-    does so before the call reaches the connection's own methods, which are translated. Whoever
-    tells passing errors from others in the middle of a transaction must not see that raw.
+    does so before the call reaches the connection's own methods, which are translated. Code that
+    distinguishes temporary errors within a transaction must not see the untranslated error.
     """
 
     __slots__ = ("lent",)
@@ -83,36 +83,36 @@ class PooledConnection:
             return self.lent.get_server_version()
 
     def terminate(self) -> None:
-        """Break the connection off."""
+        """Terminate the connection."""
         with translated:
             self.lent.terminate()
 
     def add_log_listener(self, listener: Callable[..., None]) -> None:
-        """Have a function called with each message of the server's."""
+        """Call a function with each message of the server."""
         with translated:
             self.lent.add_log_listener(listener)
 
     def remove_log_listener(self, listener: Callable[..., None]) -> None:
-        """Call the function no more."""
+        """Remove the listener."""
         with translated:
             self.lent.remove_log_listener(listener)
 
     def add_termination_listener(self, listener: Callable[..., None]) -> None:
-        """Have a function called when the connection ends."""
+        """Call a function when the connection ends."""
         with translated:
             self.lent.add_termination_listener(listener)
 
     def remove_termination_listener(self, listener: Callable[..., None]) -> None:
-        """Call the function no more."""
+        """Remove the listener."""
         with translated:
             self.lent.remove_termination_listener(listener)
 
     async def add_listener(self, channel: str, listener: Callable[..., None]) -> None:
-        """Have a function called with what is notified on a channel."""
+        """Call a function with each notification on a channel."""
         with translated:
             await self.lent.add_listener(channel, listener)
 
     async def remove_listener(self, channel: str, listener: Callable[..., None]) -> None:
-        """Call the function no more."""
+        """Remove the listener."""
         with translated:
             await self.lent.remove_listener(channel, listener)

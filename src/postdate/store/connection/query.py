@@ -48,7 +48,7 @@ def _sql_files(folder: Traversable) -> Iterator[Traversable]:
 
 
 def query(name: str, package: str = STORE) -> str:
-    """Return the text of a named query; a tool with tables of its own names its package."""
+    """Return the text of a named query; a tool with its own tables names its package."""
     return queries(package)[name]
 
 

@@ -38,8 +38,8 @@ _NOT_ASKED: Final = SimpleNamespace(name="no statement was sent")
 class DatabaseSession(asyncpg.Connection):
     """A connection that remembers being cancelled between preparing a statement and running it.
 
-    The driver ends both with one message. Without it the server waits in the middle of a
-    transaction that nobody sees, until its time is up and it ignores what comes next.
+    The driver ends both with one message. Without it the server would stay in the middle of a
+    transaction until its timeout, and ignore what comes next.
     """
 
     broken_off = False
@@ -53,7 +53,7 @@ class DatabaseSession(asyncpg.Connection):
     copy_records_to_table = translating(asyncpg.Connection.copy_records_to_table)
 
     def __init__(self, protocol: Any, transport: asyncio.Transport, *given: Any) -> None:
-        """Have the system notice when the server's machine no longer answers."""
+        """Enable TCP keep-alive, so that a server that no longer answers is noticed."""
         super().__init__(protocol, transport, *given)
         keep_alive(transport)
 
@@ -69,8 +69,8 @@ class DatabaseSession(asyncpg.Connection):
     ) -> tuple[list[Any], Any]:
         """Describe types that the driver does not know, arrays for example.
 
-        Each question takes the server milliseconds, and each connection would put it anew for
-        every kind of array.
+        Each lookup takes the server milliseconds, and each connection would repeat it for every
+        array type.
         """
         ask = super()._introspect_types  # type: ignore[misc]
         types: list[Any] = []
@@ -87,7 +87,7 @@ class DatabaseSession(asyncpg.Connection):
 
 
 def keep_alive(transport: asyncio.Transport) -> None:
-    """Have the system notice within 15 s when the peer is gone without a word."""
+    """Make the system notice within 15 s that the peer is gone."""
     known = transport.get_extra_info("socket")
     if known.family not in {socket.AF_INET, socket.AF_INET6}:
         return
@@ -111,11 +111,11 @@ async def connect_alone(dsn: str, seconds: float, settings: Mapping[str, str]) -
 
 
 async def reset(connection: asyncpg.Connection) -> None:
-    """Leave a connection as it is when it comes back to the pool, unless it was broken off.
+    """Leave a connection as it is when it returns to the pool, unless it was interrupted.
 
-    The driver would ask the server to forget the session's state, one round trip for every
-    transaction. Ours have none: settings are made when connecting or are LOCAL, locks end with the
-    transaction, and whoever listens stops listening.
+    The driver would reset the session's state, one round trip per transaction. Our sessions have no
+    state: settings are made when connecting or are LOCAL, locks end with the transaction, and
+    listeners are removed.
     """
     if isinstance(connection, DatabaseSession) and connection.broken_off:
         connection.broken_off = False

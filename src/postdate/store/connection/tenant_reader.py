@@ -27,7 +27,7 @@ class StatementSource(Protocol):
 
 
 class TenantReader:
-    """To be passed where a connection reads: every statement sees one tenant and no other."""
+    """Reads in place of a connection; every statement sees one tenant only."""
 
     def __init__(self, source: StatementSource, tenant_id: int) -> None:
         self._source = source
@@ -64,9 +64,9 @@ class TenantReader:
 def bound(query: str) -> str:
     """Write a query so that row-level security admits the tenant given as one more parameter.
 
-    OFFSET keeps the query apart from the condition around it. That condition depends on no row, so
-    that PostgreSQL evaluates it once, before it begins with the query. The setting ends with the
-    statement. If the order were ever another, the query would see no row of any tenant.
+    OFFSET separates the query from the condition around it. That condition depends on no row, so
+    PostgreSQL evaluates it once, before it starts the query. The setting ends with the statement.
+    If the order ever changed, the query would see no row of any tenant.
     """
     number = max((int(each) for each in _PARAMETER.findall(query)), default=0) + 1
     setting = f"set_config('postdate.tenant_id', ${number}::integer::text, true)"

@@ -17,7 +17,7 @@ async def send(connection: Connection, text: str) -> None:
 async def listen(
     connection: Connection, begun: Callable[[], None], heard: Callable[[str], None]
 ) -> None:
-    """Pass on what is told until the connection ends; `begun` is called once it listens."""
+    """Pass notifications on until the connection ends; call `begun` once listening."""
     ended = asyncio.Event()
 
     def on_end(_: Any) -> None:

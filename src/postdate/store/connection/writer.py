@@ -1,4 +1,4 @@
-"""Write: transactions of the writer on a pool, or on a spare one where it does not answer."""
+"""Run write transactions on a pool, or on a spare pool if it does not answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ AFTER: Final = "after_commit"
 
 
 class Writer:
-    """A pool that writes for every tenant, and a spare one for while it does not answer."""
+    """A pool that writes for all tenants, and a spare pool for while it does not answer."""
 
     def __init__(self, writer: asyncpg.Pool, spare: asyncpg.Pool | None = None) -> None:
         self.writer = writer
@@ -43,7 +43,7 @@ class Writer:
 
     @asynccontextmanager
     async def connection(self, seconds: float = ACQUIRE_SECONDS) -> AsyncIterator[Connection]:
-        """Take a connection of the writer's for statements that need no transaction around them.
+        """Take a writer connection for statements that need no transaction around them.
 
         The time bounds waiting for a free one, and giving it back when the server is gone.
         """
@@ -66,7 +66,7 @@ class Writer:
 
     @asynccontextmanager
     async def write(self, failpoint: str = "") -> AsyncIterator[Connection]:
-        """Run a READ COMMITTED transaction as the writer; a broken commit is an unknown one.
+        """Run a READ COMMITTED transaction as the writer; report an interrupted commit as unknown.
 
         `failpoint` names the commit for the tests that end a process around it.
         """
@@ -97,10 +97,10 @@ class Writer:
     async def after(
         self, look: Callable[[Connection], Awaitable[object]], failpoint: str = ""
     ) -> AsyncIterator[Connection]:
-        """Look at something, then run one statement that is a transaction of its own.
+        """Run a read, then one statement that is its own transaction.
 
-        A look on a lost connection is repeated on another one; a statement never is: where it gets
-        no answer, its commit is an unknown one.
+        A read on a lost connection is repeated on another one. The statement never is: if it gets
+        no answer, its commit is unknown.
         """
         if test_clock.current_tenant() is not None:
             async with self.write() as connection:
@@ -126,12 +126,12 @@ class Writer:
             await self._follow(connection)
 
     async def _follow(self, connection: Connection) -> None:  # noqa: ARG002 - a database needs it
-        """Hint at a commit."""
+        """Send wake-up hints after a commit."""
         for hint in self.on_commit:
             hint()
 
     async def _suspect(self, error: BaseException | None) -> None:
-        """Where one connection got no answer in time, none of the others is worth a wait."""
+        """After one connection got no answer in time, stop waiting for the others."""
         if isinstance(error, NoAnswerError):
             await self.writer.expire_connections()
 
@@ -159,7 +159,7 @@ async def follow_clock(connection: Connection) -> None:
 
 @contextmanager
 def _warnings(connection: Connection) -> Iterator[list[str]]:
-    """Gather the warnings that the server sends meanwhile."""
+    """Collect the warnings that the server sends meanwhile."""
     found: list[str] = []
 
     def keep_warning(_: Any, message: asyncpg.PostgresLogMessage) -> None:

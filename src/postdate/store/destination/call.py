@@ -1,4 +1,4 @@
-"""How the latest calls of destinations went: reported by each process, read by the pages."""
+"""The results of the latest calls to destinations, as reported by each process."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -31,7 +31,7 @@ class NodeCalls(msgspec.Struct, frozen=True, kw_only=True):
 async def write_reports(
     connection: Connection, node_id: UUID, reports: Mapping[DestinationKey, CallReport]
 ) -> None:
-    """Record what changed in a process, and forget what nobody has reported for long."""
+    """Store what changed in a process, and delete reports that have expired."""
     rows = [(*key, *report[1:]) for key, report in reports.items()]
     await connection.execute(query("call_report"), node_id, *zip(*rows, strict=True))
     await connection.execute(query("call_forget"), KEPT_SECONDS)

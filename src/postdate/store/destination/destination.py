@@ -99,7 +99,7 @@ async def change(
     max_running: int | UnsetType | None = UNSET,
     rate_per_second: float | UnsetType | None = UNSET,
 ) -> DestinationRow | None:
-    """Change address and limits; what is unset stays."""
+    """Change address and limits; unset fields stay as they are."""
     given = [
         part
         for value in (url, max_running, rate_per_second)
@@ -113,14 +113,14 @@ async def change(
 async def rotate(
     connection: Connection, tenant_id: int, name: str, envelope: bytes, overlap_seconds: float
 ) -> DestinationRow | None:
-    """Sign with a new secret, and for a while with the present one too."""
+    """Sign with a new secret, and with the current one until the overlap ends."""
     return await fetch_one(
         connection, DestinationRow, "destination_rotate", tenant_id, name, envelope, overlap_seconds
     )
 
 
 async def disable(connection: Connection, tenant_id: int, name: str, reason: str) -> bool:
-    """Stop deliveries; False when it is disabled already, or not there."""
+    """Disable deliveries; return False if they are disabled already, or there is no destination."""
     done = await connection.execute(query("destination_disable"), tenant_id, name, reason)
     return bool(done == "UPDATE 1")
 
@@ -132,7 +132,7 @@ async def enable(connection: Connection, tenant_id: int, name: str) -> bool:
 
 
 async def delete(connection: Connection, tenant_id: int, name: str) -> bool:
-    """Forget a destination."""
+    """Delete a destination."""
     done = await connection.execute(query("destination_delete"), tenant_id, name)
     return bool(done == "DELETE 1")
 
@@ -150,7 +150,7 @@ async def signing_ensure(connection: Connection, keyring: Keyring, tenant_id: in
     await secret.admit(connection, keyring)
     envelope = keyring.encrypt(tenant_id, SIGNING, new_secret().encode())
     await connection.execute(query("destination_signing_insert"), tenant_id, envelope)
-    # Another transaction may have been first: the row that stands is the secret.
+    # Another transaction may have been first: the stored row is the secret.
     return await signing(connection, tenant_id) or Signing(envelope)
 
 

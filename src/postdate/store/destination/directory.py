@@ -1,4 +1,4 @@
-"""Destinations as handlers see them: looked up once in a while, secrets opened in memory only."""
+"""Destinations as handlers see them: cached, with secrets decrypted in memory only."""
 
 import asyncio
 import time
@@ -41,7 +41,7 @@ Key = tuple[int, str | None]
 
 
 class DestinationDirectory:
-    """Finds destinations by name. While the database is away, what was known last still holds."""
+    """Finds destinations by name; uses the last known values while the database is away."""
 
     def __init__(self, database: Database, keyring: Keyring) -> None:
         self._database = database
@@ -68,7 +68,7 @@ class DestinationDirectory:
                 return ()
 
     async def find(self, tenant_id: int, name: str) -> Resolved:
-        """Find a destination that somebody names just now; it may be quite new."""
+        """Find a destination without the cache, because it may be new."""
         found = await self.resolve(tenant_id, name)
         return await self._ask((tenant_id, name)) if isinstance(found, Missing) else found
 
@@ -77,7 +77,7 @@ class DestinationDirectory:
         self._known.pop((tenant_id, name), None)
 
     async def _ask(self, key: Key) -> Resolved:
-        """Ask once for all who wait; one of them being cancelled does not disturb the others."""
+        """Look a destination up once for all callers; cancelling one does not affect others."""
         asking = self._asking.get(key)
         if asking is None:
             asking = self._asking[key] = asyncio.create_task(self._look_up(key))

@@ -21,7 +21,7 @@ async def write_reports(
     reports: Mapping[DestinationKey, TroubleReport],
     over: Iterable[DestinationKey],
 ) -> None:
-    """Record what changed in a process, and forget what nobody has reported for long."""
+    """Store what changed in a process, and delete reports that have expired."""
     gone = list(over)
     if gone:
         tenants, destinations = zip(*gone, strict=True)

@@ -70,7 +70,7 @@ def _copy(install: Path) -> Path:
 
 
 def _parts(install: Path) -> list[Path]:
-    """List what belongs together: the programs find these libraries by the way between them."""
+    """List the files to copy together: the programs find their libraries by relative paths."""
     package = install.parent
     libraries = package.with_name(f"{package.name}.libs")
     return [install, libraries] if libraries.is_dir() else [install]

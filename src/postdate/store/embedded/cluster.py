@@ -47,7 +47,7 @@ def check(home: Path, known: Credentials | None, binaries: Binaries) -> bool:
 
 
 def make(home: Path, known: Credentials, binaries: Binaries, user: RunAs) -> None:
-    """Make the cluster beside its place, then rename: a kill half way leaves only rubbish."""
+    """Create the cluster under a temporary name, then rename it: a kill leaves no half cluster."""
     sweep(home)
     fresh = home / f"{_FRESH}{secrets.token_hex(4)}"
     password = home / f"{fresh.name}.password"
@@ -66,7 +66,7 @@ def make(home: Path, known: Credentials, binaries: Binaries, user: RunAs) -> Non
 
 
 def sweep(home: Path) -> None:
-    """Remove what a killed start left half made."""
+    """Remove what a killed start left unfinished."""
     for rest in home.glob(f"{_FRESH}*"):
         if rest.is_dir() and not rest.is_symlink():
             shutil.rmtree(rest, ignore_errors=True)

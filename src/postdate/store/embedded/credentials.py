@@ -64,7 +64,7 @@ def dsn(user: str, password: str, database: str, host: str) -> str:
 
 
 def make(home: str, host: str) -> Credentials:
-    """Invent the passwords of a new cluster."""
+    """Generate the passwords of a new cluster."""
     login = Login(host=host, owner_password=_password(), app_password=_password())
     return Credentials(login=login, superuser_password=_password(), home=home)
 
@@ -83,13 +83,13 @@ def read(data_dir: Path) -> Credentials | None:
 
 
 def write(data_dir: Path, credentials: Credentials) -> None:
-    """Replace the file at once and durably, readable by its owner only."""
+    """Replace the file atomically and durably, readable by its owner only."""
     content = msgspec.json.format(msgspec.json.encode(credentials)) + b"\n"
     write_private(data_dir / FILE, content)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace a file in one step: a crash leaves the old or the new one, 0600 either way."""
+    """Replace a file atomically: a crash leaves the old or the new one, always with mode 0600."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     # O_EXCL: the directory may belong to the server's unprivileged user, who must not be able
     # to lead a process of root to another file.

@@ -1,4 +1,4 @@
-"""Where things lie: the data directory, the server's home, the socket; and the lock on them."""
+"""The data directory, the server's home, the socket, and the lock on them."""
 
 import fcntl
 import hashlib
@@ -50,7 +50,7 @@ def prepare(data_dir: Path) -> None:
 
 
 def lock(directory: Path) -> int:
-    """Hold the directory until the descriptor is closed; a killed holder lets go by itself."""
+    """Lock the directory until the descriptor is closed; the lock ends with a killed process."""
     path = directory / LOCK
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""Tell a server that recovers slowly from one that is stuck."""
+"""Distinguish a server that recovers slowly from one that is stuck."""
 
 import time
 from pathlib import Path

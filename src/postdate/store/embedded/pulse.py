@@ -9,12 +9,12 @@ from postdate.store.embedded.credentials import Credentials
 from postdate.store.embedded.probe import UNANSWERED
 
 FRESH_EVERY: Final = 10
-"""Every so many beats the connection is made anew: only that shows the postmaster accepts."""
+"""How often the connection is opened again: only that shows that the postmaster accepts."""
 _SECONDS: Final = 2.0
 
 
 class Pulse:
-    """Ask a server once whether it serves, as cheaply as can be."""
+    """Checks cheaply whether a server answers."""
 
     def __init__(self, credentials: Credentials) -> None:
         self._dsn = credentials.superuser_dsn()

@@ -106,7 +106,7 @@ class PostgresServer:
         return await self.unless_dead(ask(self._known, self._cluster))
 
     async def down(self) -> None:
-        """Stop it: fast, and at once if fast takes too long."""
+        """Stop it in fast mode, and in immediate mode if that takes too long."""
         if self._process is None:
             return
         if self.is_live():
@@ -116,7 +116,7 @@ class PostgresServer:
         await self.halt()
 
     async def halt(self) -> None:
-        """Stop it at once; what is not written yet is recovered from the WAL at the next start."""
+        """Stop it in immediate mode; the next start recovers from the WAL."""
         if self._process is not None and self.is_live():
             process.send(self._process, signal.SIGQUIT)
             await self._ended(IMMEDIATE_SECONDS)
@@ -136,7 +136,7 @@ class PostgresServer:
         os.truncate(self._log, 0)
 
     async def _abandon(self, answer: ProbeAnswer, *, again: bool) -> None:
-        """Leave a server that does not get on by stopping it at once; the second time, say so."""
+        """Stop a server that makes no progress immediately; the second time, raise an error."""
         log.warning("postgres_stuck", answer=answer.name.lower())
         await self.halt()
         if again:

@@ -68,7 +68,7 @@ class Embedded:
         return self.credentials.login
 
     async def stop(self) -> None:
-        """Stop the server, fast if it can and at once if it must; let go of the directory."""
+        """Stop the server, in immediate mode if necessary, and unlock the directory."""
         async with self._changing:
             await self._give_up()
 
@@ -129,7 +129,7 @@ class Embedded:
         return PostgresServer(home, programs, user, known)
 
     def _new_home(self, user: runas.RunAs) -> Path:
-        # A cluster without credentials is refused where it lies, not made anew elsewhere.
+        # A cluster without credentials is refused where it is, not created again elsewhere.
         if (self._data_dir / data_paths.CLUSTER).exists():
             return self._data_dir
         return data_paths.choose_home(self._data_dir, user)
@@ -178,14 +178,14 @@ def _owner(data_dir: Path, known: Credentials | None) -> int:
 
 
 class Every:
-    """A clock that is due once in so many seconds."""
+    """A timer that fires once per interval."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._next = time.monotonic()
 
     def due(self) -> bool:
-        """Return whether it is time, and wait for the next time if so."""
+        """Return whether the interval has passed, and start the next one if so."""
         now = time.monotonic()
         if now < self._next:
             return False

@@ -105,14 +105,14 @@ def _after(subject: UUID, event_id: UUID) -> UUID:
 
 
 def _statement(event: NewEvent) -> str:
-    """Name the query that inserts an event: changes of rows come last, after what they tell of."""
+    """Return the name of the query that inserts an event."""
     if event.decides or changes_row(event.type):
         return "event_insert_state"
     return "event_insert_purged" if event.type == PURGED else "event_insert"
 
 
 def _data(event: NewEvent) -> EventData | None:
-    """Add from where a decision came; events of mere work stay as they are."""
+    """Add the address and request of an administrative change; other events stay as they are."""
     stamp = origin.stamp() if stamped(event.type) else None
     return event.data if stamp is None else {**(event.data or {}), STAMP: stamp}
 
@@ -120,7 +120,7 @@ def _data(event: NewEvent) -> EventData | None:
 async def of_subject(
     connection: Reader, tenant_id: int, subject: UUID, after: UUID, limit: int
 ) -> list[EventRow]:
-    """List what happened to one thing, in order."""
+    """List the events of one subject, in order."""
     return await fetch_all(
         connection, EventRow, "event_of_subject", tenant_id, subject, after, limit
     )
@@ -129,7 +129,7 @@ async def of_subject(
 async def last_actors(
     connection: Reader, tenant_id: int, subjects: Sequence[UUID], kind: str
 ) -> dict[UUID, str | None]:
-    """Return who last did something to each of these."""
+    """Return the actor of the latest event of each subject."""
     if not subjects:
         return {}
     buckets = [bucket_of(subject) for subject in subjects]

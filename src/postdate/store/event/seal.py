@@ -1,4 +1,4 @@
-"""Seals: take what the outbox holds, put it into the tenants' chains, and read it in order."""
+"""Seals: move events from the outbox into the tenants' chains, and read them in order."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -82,10 +82,10 @@ async def take(
     *,
     around: bool = False,
 ) -> list[Waiting]:
-    """Take events from the outbox, in the order to seal; others wait for the same buckets.
+    """Take events from the outbox in sealing order; others wait for the same buckets.
 
-    Of each bucket as many rows as it takes for `per_bucket` events, and no more than MAX_ROWS.
-    Those of some tenants stay where they are, and with `around` those that a stranger has locked.
+    Takes enough rows of each bucket for `per_bucket` events, but at most MAX_ROWS. Events of some
+    tenants are left in place, and with `around` also those that other transactions have locked.
     """
     asked = (low, per_bucket, MAX_ROWS, list(without), around)
     return await fetch_all(connection, Waiting, "seal_take", *asked)
@@ -105,7 +105,7 @@ async def locked_chains(connection: Connection, tenant_ids: Collection[int]) -> 
 
 
 async def advance(connection: Connection, events: Mapping[int, int]) -> dict[int, Chain]:
-    """Take so many positions of each tenant; return the ends of their chains before that."""
+    """Reserve positions in each tenant's chain; return the ends of the chains before that."""
     rows = await connection.fetch(query("seal_advance"), list(events), list(events.values()))
     return {row[0]: Chain(row[0], row[1] - events[row[0]], row[2]) for row in rows}
 
@@ -145,7 +145,7 @@ async def chains(connection: Connection) -> list[Chain]:
 
 
 async def starts(connection: Connection) -> dict[int, Chain]:
-    """Return where the chains begin of which old seals were detached."""
+    """Return where each chain begins whose old seals were detached."""
     rows = await connection.fetch(query("seal_starts"), await floor(connection, "seal"))
     return {row[0]: Chain(*row) for row in rows}
 
@@ -186,7 +186,7 @@ async def read_after(
 async def traceparents(
     connection: Connection, tenant_id: int, subjects: Collection[UUID]
 ) -> dict[UUID, str]:
-    """Return what follows these jobs and payments, where somebody does."""
+    """Return the traceparents of these jobs and payments, where there are any."""
     buckets = [bucket_of(subject) for subject in subjects]
     rows = await connection.fetch(query("seal_traceparents"), tenant_id, buckets, list(subjects))
     return {row["subject"]: row["traceparent"] for row in rows}
@@ -195,14 +195,14 @@ async def traceparents(
 async def decided(
     connection: Reader, tenant_id: int, before: int, patterns: list[str], limit: int
 ) -> list[Sealed]:
-    """Read decisions before a position, the newest first."""
+    """Read administrative changes before a position, the newest first."""
     return await fetch_all(
         connection, Sealed, "seal_page_decided", tenant_id, before, patterns, limit
     )
 
 
 class StoredSeal(msgspec.Struct, frozen=True):
-    """A seal as stored, beside the digests of what its events say now; None if one is gone."""
+    """A seal as stored, with the current digests of its events; None for a missing event."""
 
     content: SealContent
     previous: bytes
@@ -212,7 +212,7 @@ class StoredSeal(msgspec.Struct, frozen=True):
 
 
 def content_of(tenant_id: int, row: Any) -> SealContent:
-    """Read what a seal covers out of its row."""
+    """Decode what a seal covers from its row."""
     return SealContent(
         tenant_id=tenant_id,
         position=row["position"],
@@ -275,7 +275,7 @@ async def repeated(
 
 
 class Unsealed(NamedTuple):
-    """An event that is neither sealed nor waiting for it."""
+    """An event that is neither sealed nor in the outbox."""
 
     tenant_id: int
     event_id: UUID
@@ -291,7 +291,7 @@ class FactWindow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def unsealed(connection: Connection, part: FactWindow, limit: int) -> list[Unsealed]:
-    """Find the first events that are neither sealed nor waiting for it, tenant by tenant."""
+    """Find the first events that are neither sealed nor in the outbox, tenant by tenant."""
     asked = (part.tenant_id, part.buckets, limit, part.since, part.below)
     async with AsyncExitStack() as stack:
         if not connection.is_in_transaction():
@@ -309,7 +309,7 @@ async def pruned(connection: Connection, tenant_id: int) -> UUID:
 
 
 async def purged(connection: Connection, tenant_id: int, subjects: Collection[UUID]) -> set[UUID]:
-    """Return which of these jobs somebody removed with an event that says so."""
+    """Return which of these jobs were purged, according to their events."""
     buckets = [bucket_of(subject) for subject in subjects]
     rows = await connection.fetch(query("seal_purged"), tenant_id, buckets, list(subjects))
     return {row["subject"] for row in rows}

@@ -1,4 +1,4 @@
-"""Subscriptions: who is sent which events, and how far that has come."""
+"""Subscriptions: who receives which events, and their positions."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -41,7 +41,7 @@ class LeasedSubscription(msgspec.Struct, frozen=True):
 
 
 class SubscriptionRow(msgspec.Struct, frozen=True):
-    """A subscription as stored, with how far it is behind."""
+    """A subscription as stored, with its lag."""
 
     subscription_id: UUID
     destination: dict[str, Any]
@@ -60,9 +60,9 @@ class SubscriptionRow(msgspec.Struct, frozen=True):
 
 
 class DeliveryProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What a delivery has come to: everything up to a position, and what stopped it there.
+    """The result of a delivery: everything up to a position, and the error that stopped it there.
 
-    Something that does not count, having to wait for a permit say, is no failure and no success.
+    Having to wait for a permit, for example, is neither a failure nor a success.
     """
 
     position: int
@@ -72,7 +72,7 @@ class DeliveryProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lag(msgspec.Struct, frozen=True):
-    """How the subscriptions of all tenants fare."""
+    """The state of the subscriptions of all tenants."""
 
     paused: int
     failing: int
@@ -117,14 +117,14 @@ async def resume(connection: Connection, tenant_id: int, subscription_id: UUID) 
 async def replay(
     connection: Connection, tenant_id: int, subscription_id: UUID, position: int
 ) -> bool | None:
-    """Go on from another position; return whether it is running, None if there is none."""
+    """Move a subscription to another position; return whether it is running, None if not found."""
     return await connection.fetchval(
         query("subscription_replay"), *_key(tenant_id, subscription_id), position
     )
 
 
 async def start(connection: Connection, tenant_id: int, subscription_id: UUID) -> None:
-    """Have a subscription looked at now."""
+    """Make a subscription due now."""
     bucket = bucket_of(subscription_id)
     await connection.execute(
         query("subscription_start"), bucket, tenant_id, own_lane(LANE_EVENT), subscription_id
@@ -132,7 +132,7 @@ async def start(connection: Connection, tenant_id: int, subscription_id: UUID) -
 
 
 async def stop(connection: Connection, subscription_id: UUID) -> None:
-    """Take the timer away; a delivery under way no longer moves anything."""
+    """Delete the timer; a delivery in progress then changes nothing."""
     bucket = bucket_of(subscription_id)
     await connection.execute(
         query("subscription_stop"), bucket, subscription_id, own_lane(LANE_EVENT)
@@ -140,7 +140,7 @@ async def stop(connection: Connection, subscription_id: UUID) -> None:
 
 
 async def wake(connection: Connection, recorded: Collection[tuple[int, str]]) -> None:
-    """Make timers for those who may want events of these (tenant, type)."""
+    """Create timers for subscriptions that may match these (tenant, type) pairs."""
     tenants, types = [tenant_id for tenant_id, _ in recorded], [kind for _, kind in recorded]
     await connection.execute(query("subscription_wake"), tenants, types, LANE_EVENT)
 
@@ -198,6 +198,6 @@ async def page(
 
 
 async def lag(connection: Connection) -> Lag:
-    """Return how far the subscriptions of all tenants are behind."""
+    """Return the lag of the subscriptions of all tenants."""
     row = await connection.fetchrow(query("subscription_lag"))
     return Lag(*row) if row else Lag(0, 0, 0)

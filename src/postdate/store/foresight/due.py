@@ -14,7 +14,7 @@ from postdate.store.timer.timer import LANE_PAYMENT
 
 
 class WalkWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """What is walked: from when until when, where, and how far at each place and in all."""
+    """What to walk: the time range, the lane buckets, the limits per bucket and in total."""
 
     begin: datetime
     until: datetime
@@ -24,7 +24,7 @@ class WalkWindow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DueMinutes(msgspec.Struct, frozen=True):
-    """How much becomes due in which minutes after the beginning; -1 stands for what is due before.
+    """How much comes due in each minute after the start; -1 stands for what is due before.
 
     It is that of a lane, or of what a destination or a tenant has in one lane.
     """
@@ -36,7 +36,7 @@ class DueMinutes(msgspec.Struct, frozen=True):
 
     @property
     def payments(self) -> bool:
-        """Return whether it is payments."""
+        """Return whether the lane holds payments."""
         return lane_purpose(self.lane_id) == LANE_PAYMENT
 
 
@@ -61,18 +61,18 @@ async def exceeds(
 
 
 async def by_lane(connection: Connection, tenant_id: int, window: WalkWindow) -> DueWalk:
-    """Count what becomes due of one tenant, by lane; the limit of each place bounds the walk."""
+    """Count what comes due for one tenant, by lane, up to a limit per lane bucket."""
     return _walked(await connection.fetch(query("due_by_minute"), tenant_id, *_values(window)))
 
 
 async def by_destination(connection: Connection, tenant_id: int, window: WalkWindow) -> DueWalk:
-    """Count what becomes due of one tenant's jobs, by destination."""
+    """Count one tenant's jobs that come due, by destination."""
     values = *_values(window), window.walk_limit
     return _walked(await connection.fetch(query("due_by_destination"), tenant_id, *values))
 
 
 async def by_tenant(connection: Connection, window: WalkWindow) -> DueWalk:
-    """Count what becomes due of all tenants, for the operator."""
+    """Count what comes due for all tenants, for the operator."""
     values = *_values(window), window.walk_limit
     return _walked(await connection.fetch(query("due_by_tenant"), *values))
 
@@ -82,7 +82,7 @@ def _values(window: WalkWindow) -> tuple[object, ...]:
 
 
 def _walked(rows: Sequence[asyncpg.Record]) -> DueWalk:
-    """Add up what a walk has found, by series; the last row says how far it came."""
+    """Add up what a walk has found, by series; the last row says how far it reached."""
     *found, (*_, walked, known_until) = rows
     by_lane_bucket: Counter[int] = Counter()
     series: dict[tuple[int | str | None, int], Counter[int]] = defaultdict(Counter)

@@ -1,4 +1,4 @@
-"""Money ahead: what is open, and the accounts that it touches."""
+"""The money forecast: open payments and their accounts."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime

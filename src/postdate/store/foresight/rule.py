@@ -1,4 +1,4 @@
-"""The rules of schedules, as far as they say what will be due."""
+"""The rules of schedules, for the forecast."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -15,7 +15,7 @@ Fingerprint = tuple[object, ...]
 
 
 class ScheduleRule(msgspec.Struct, frozen=True, gc=False):
-    """A schedule that goes on: how far it has come, and what each occurrence becomes."""
+    """An active schedule: how far it has been expanded, and what its occurrences become."""
 
     tenant_id: int
     schedule_id: UUID
@@ -53,6 +53,6 @@ async def load(
 
 
 async def largest(connection: Connection, min_count: int, limit: int) -> list[int]:
-    """Return the tenants that have the most schedules, of those that have so many."""
+    """Return the tenants with the most schedules, among those with at least a minimum."""
     rows = await connection.fetch(query("rule_largest"), min_count, limit)
     return [row[0] for row in rows]

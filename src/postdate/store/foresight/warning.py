@@ -1,4 +1,4 @@
-"""Warnings of payments that will fail: who is looked at, and who was told already."""
+"""Warnings of payments that will fail: which tenants to check, and which were warned already."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ async def tenants(connection: Connection, until: datetime, limit: int) -> list[i
 async def list_warned(
     connection: Connection, tenant_id: int, subjects: Collection[UUID], since: timedelta
 ) -> set[UUID]:
-    """Return which of these were told of lately; nobody else tells until the commit."""
+    """Return which subjects were warned of recently, and lock out other nodes until the commit."""
     await connection.execute(query("warning_lock"), tenant_id)
     buckets = [bucket_of(subject) for subject in subjects]
     rows = await connection.fetch(

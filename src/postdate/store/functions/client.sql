@@ -31,11 +31,11 @@ BEGIN
      WHERE r.role_name = session_user AND t.disabled_at IS NULL;
     IF (SELECT t.test FROM tenant t WHERE t.tenant_id = found.tenant_id) THEN
         PERFORM client_refuse(409, 'conflict', 'The tenant is in test mode.', NULL,
-                              'Its clock stands still: ask over HTTP.');
+                              'A tenant in test mode works over HTTP only.');
     END IF;
     IF found.role_name IS NULL THEN
         PERFORM client_refuse(403, 'forbidden',
-            format('The login role %s speaks for no tenant.', session_user), NULL,
+            format('The login role %s is not bound to a tenant.', session_user), NULL,
             format('postdate tenant bind-role %s --tenant NAME', session_user));
     ELSIF scope <> ALL (found.scopes) THEN
         PERFORM client_refuse(403, 'forbidden',
@@ -143,7 +143,7 @@ BEGIN
                   AND h.lifted_at IS NULL AND h.from_at <= greatest(clock(), h.set_at)
                   AND (h.until_at IS NULL OR h.until_at > clock())) THEN
         PERFORM client_refuse(409, 'tenant_halted', 'The tenant accepts nothing now.', NULL,
-                              'GET /halts says why, by whom and until when.');
+                              'GET /halts says why, who set it, and until when.');
     END IF;
 END $$;
 
@@ -295,7 +295,7 @@ BEGIN
      WHERE t.bucket = bucket_of(id) AND t.subject = id AND t.tenant_id = of_tenant;
     IF timer_of.subject IS NOT NULL THEN
         IF is_payment IS NULL AND timer_of.due_at = 'infinity' THEN
-            PERFORM client_refuse(409, 'conflict', 'It is in doubt: resolve it instead.', NULL,
+            PERFORM client_refuse(409, 'conflict', 'The job is in doubt: resolve it instead.', NULL,
                                   NULL, '{"current_status": "UNKNOWN"}');
         END IF;
         RETURN true;
@@ -308,7 +308,7 @@ BEGIN
                               format('The payment %s is %s.', id, ended), NULL, NULL,
                               jsonb_build_object('payment_status', ended));
     END IF;
-    PERFORM client_refuse(409, 'conflict', 'It is too late: the job has ended.', NULL, NULL,
+    PERFORM client_refuse(409, 'conflict', 'The job has already ended.', NULL, NULL,
                           jsonb_build_object('current_status', ended));
 END $$;
 

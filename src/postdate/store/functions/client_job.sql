@@ -113,7 +113,7 @@ BEGIN
         PERFORM client_refuse(422, 'beyond_horizon', late, 'delay_seconds');
     ELSIF run_at < at - past THEN
         PERFORM client_refuse(422, 'due_in_past',
-            format('`run_at` may lie at most %s s in the past.', extract(epoch FROM past)),
+            format('`run_at` may be at most %s s in the past.', extract(epoch FROM past)),
             'run_at');
     ELSIF run_at > at + make_interval(secs => ahead) THEN
         PERFORM client_refuse(422, 'beyond_horizon', late, 'run_at');
@@ -227,7 +227,7 @@ BEGIN
     ELSIF num_nonnulls(payload, payload_bytes, payload_ref) > 1 THEN
         PERFORM client_wrong('payload', 'Give one of payload, payload_bytes and payload_ref.');
     ELSIF content_type IS NOT NULL AND num_nonnulls(payload, payload_bytes) = 0 THEN
-        PERFORM client_wrong('content_type', 'There is no payload whose type this could be.');
+        PERFORM client_wrong('content_type', 'A `content_type` needs a payload.');
     ELSIF content_type !~ '^[!-.0-:<-~]+/[!-.0-:<-~]+( *; *[!-:<-~]+)*$'
           OR length(content_type) > 127 THEN
         PERFORM client_wrong('content_type', 'content_type is like text/plain; charset=utf-8.');
@@ -248,7 +248,7 @@ BEGIN
                               'payload', 'Store it elsewhere and give a payload_ref.');
     ELSIF substring(asked.payload FOR 11) = '\x0070642d7365616c656401'::bytea THEN
         PERFORM client_wrong('payload_bytes',
-            'A payload cannot begin like those that the server has encrypted.');
+            'A payload must not begin with the prefix of encrypted payloads.');
     ELSIF asked.payload IS NOT NULL AND client_setting(me.tenant_id, 'job.encryption') = '"on"' THEN
         PERFORM client_refuse(422, 'invalid_field',
             'Payloads of this tenant are encrypted, with a key that the database does not have.',

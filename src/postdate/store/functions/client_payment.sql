@@ -27,7 +27,7 @@ BEGIN
     found := client_account(of_tenant, of_account);
     IF found.account_id IS NULL THEN
         PERFORM client_refuse(422, 'unknown_account', format('There is no account %s.', of_account),
-                              field, 'Create it first; accounts of other tenants look missing.');
+                              field, 'Create it first; other tenants'' accounts look missing too.');
     ELSIF found.closed_at IS NOT NULL THEN
         PERFORM client_refuse(409, 'account_closed',
                               format('The account %s is closed.', of_account), field);
@@ -195,7 +195,7 @@ BEGIN
         PERFORM client_refuse(400, 'idempotency_key_missing', 'A payment needs a key.',
                               'idempotency_key', 'Give one of your own for each new payment.');
     ELSIF delay_seconds > client_setting(me.tenant_id, 'payment.max_delay_seconds')::bigint THEN
-        PERFORM client_refuse(422, 'time_out_of_range', 'The time lies too far ahead.',
+        PERFORM client_refuse(422, 'time_out_of_range', 'The time is too far in the future.',
                               'delay_seconds');
     ELSIF traceparent !~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' THEN
         PERFORM client_wrong('traceparent', 'traceparent is as the W3C writes it.');

@@ -25,7 +25,7 @@ _HASH_BYTES: Final = 16
 
 
 class KeyScope(IntEnum):
-    """What a key was sent for; the keys of two scopes never meet."""
+    """What a key was sent for; keys of different scopes never collide."""
 
     OPERATION = 0
     """Any other operation; its name is part of the hash."""
@@ -49,7 +49,7 @@ class IdempotencyKey(NamedTuple):
 
 
 class IdempotencyRow(msgspec.Struct, frozen=True, gc=False):
-    """What was asked for under a key, and what it led to."""
+    """The request under a key, and its result."""
 
     key: IdempotencyKey
     fingerprint: UUID

@@ -1,4 +1,4 @@
-"""Executions: claimed jobs, loaded and judged; and the record of what became of them."""
+"""Executions: claim and load jobs, and record their outcomes."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -68,7 +68,7 @@ class ClaimedExecution(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def facts(self) -> Facts:
-        """Return what a verdict rests on; a plain success needs none of it."""
+        """Return the facts for a verdict; a plain success needs none."""
         return Facts(
             job_id=self.held.job_id,
             attempt=self.held.attempt,
@@ -79,7 +79,7 @@ class ClaimedExecution(msgspec.Struct, frozen=True, gc=False):
 
 
 class Recorded(NamedTuple):
-    """A verdict on its way to the database."""
+    """A verdict to be recorded."""
 
     held: HeldLease
     verdict: End | Move
@@ -111,7 +111,7 @@ async def take(
 async def _opened(
     connection: Connection, tenant_id: int, taken: list[TakenJob], cipher: PayloadCipher | None
 ) -> list[TakenJob]:
-    """Open sealed payloads; without the key nothing is claimed, and another node may."""
+    """Decrypt payloads; raise without the key, so that another node claims the jobs."""
     if cipher is None:
         raise SecretKeyMissingError("This node was given no key for encrypted payloads.")
     return [
@@ -169,7 +169,7 @@ def _verdict(taken: TakenJob, policy: Policy) -> End | Move | None:
         return End(status="FAILED", code=JOB_MISSING, error=error, tried=False)
     young = taken.late_seconds <= policy.max_age_seconds
     if young and taken.attempt == 1 and taken.expires_at is None and taken.first_due_at is None:
-        return None  # the usual case: nothing to weigh, so nothing is built
+        return None  # the usual case: nothing to decide, so nothing is built
     facts = Facts(
         job_id=taken.subject,
         attempt=taken.attempt,
@@ -210,10 +210,10 @@ def _decoded(text: str) -> dict[str, Any]:
 
 
 class Written(NamedTuple):
-    """What became of verdicts. In neither set: the lease was not held any more."""
+    """Which verdicts were recorded; those in neither set had lost their lease."""
 
     done: set[UUID]
-    # Somebody else has locked the timer: nothing was written, nothing is known.
+    # Another transaction has locked the timer: nothing was written, the lease may still be held.
     locked: set[UUID]
 
 
@@ -224,13 +224,13 @@ async def record(
     *,
     in_doubt: bool = False,
 ) -> Written:
-    """Write verdicts down, where the lease still holds; a stranger's lock costs its own job only.
+    """Record verdicts whose lease is still held; a foreign lock delays only its own job.
 
     `reporter` is the key of the worker that reported them, where it was one outside. `in_doubt`
     says that the claim itself may still be about to commit: its leases cannot be seen yet.
 
-    Ends and moves are two transactions: each then locks its timers in one order, and no two
-    writers can wait for each other in a circle.
+    Ends and moves are two transactions: each then locks its timers in one order, so that writers
+    cannot deadlock.
     """
     ends: list[tuple[HeldLease, End]] = []
     moves: list[tuple[HeldLease, Move]] = []
@@ -257,7 +257,7 @@ async def _record(
     *,
     in_doubt: bool,
 ) -> None:
-    """Write all at once; when that waits for a lock too long, only what is free."""
+    """Record all verdicts; if a lock takes too long, only those whose timers are free."""
     if not in_doubt:
         with suppress(LockNotAvailableError):
             async with database.near.write("record") as connection:
@@ -277,9 +277,9 @@ async def _record(
 async def renew(
     database: Database, keeps: Sequence[tuple[HeldLease, Keep]]
 ) -> dict[UUID, datetime | None]:
-    """Keep leases for so many seconds more; return the new ends of those still held.
+    """Renew leases for some seconds; return the new ends of those still held.
 
-    None stands for a lease that could not be renewed now: somebody else has locked its timer.
+    None stands for a lease that could not be renewed: another transaction has locked its timer.
     """
     found: dict[UUID, datetime | None] = {}
     async with database.near.write("renew") as connection:

@@ -42,7 +42,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
 
 
 class JobAsAccepted(msgspec.Struct, frozen=True):
-    """What was asked for; destination and policy are JSON."""
+    """A job as it was requested; destination and policy are JSON."""
 
     lane_id: int
     due_at: datetime
@@ -58,7 +58,7 @@ class JobAsAccepted(msgspec.Struct, frozen=True):
 
 
 class JobKey(NamedTuple):
-    """Where a job lies; `revision` is its timer's."""
+    """The key of a job; `revision` is that of its timer."""
 
     bucket: int
     tenant_id: int

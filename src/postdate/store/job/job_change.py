@@ -20,7 +20,7 @@ class OpenJob(msgspec.Struct, frozen=True):
     due_at: datetime | None
     claimed_at: datetime | None
     ready_at: datetime | None
-    # That of the execution under way, or the last one.
+    # The number of the current execution, or of the last one.
     attempt: int
     revision: int
     status: JobStatus
@@ -28,7 +28,7 @@ class OpenJob(msgspec.Struct, frozen=True):
 
 
 class JobEnd(NamedTuple):
-    """How a job ended without, or in spite of, an execution."""
+    """The end of a job that an execution did not decide."""
 
     job_id: UUID
     attempt: int
@@ -39,7 +39,7 @@ class JobEnd(NamedTuple):
 
 
 class JobMove(NamedTuple):
-    """A timer's new instant and revision; it is nobody's after that."""
+    """A timer's new instant and revision; its lease ends."""
 
     job_id: UUID
     due_at: datetime
@@ -47,7 +47,7 @@ class JobMove(NamedTuple):
 
 
 class Revision(NamedTuple):
-    """What holds from now on; without `has_payload` the payload stays as it was."""
+    """The new values of a job; without `has_payload` the payload stays as it was."""
 
     job_id: UUID
     revision: int
@@ -72,7 +72,7 @@ async def lock(
 async def lock_free(
     connection: Connection, tenant_id: int, bucket: int, job_ids: Sequence[UUID]
 ) -> tuple[list[OpenJob], list[UUID]]:
-    """Lock the timers of one bucket that nobody holds; return them, and the jobs that are held."""
+    """Lock the free timers of one bucket; return them and the jobs whose timers are locked."""
     asked = (bucket, list(job_ids), tenant_id)
     rows = await connection.fetch(query("job_change_lock_free"), *asked)
     free = [OpenJob(**{**row, "status": JobStatus(row["status"])}) for row in rows]
@@ -101,7 +101,7 @@ async def move(connection: Connection, moves: Sequence[JobMove]) -> None:
 
 
 async def revise(connection: Connection, tenant_id: int, revisions: Sequence[Revision]) -> None:
-    """Write what holds from now on."""
+    """Insert revisions."""
     if revisions:
         columns = zip(*revisions, strict=True)
         await connection.execute(query("job_change_revise"), tenant_id, *columns)

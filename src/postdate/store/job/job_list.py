@@ -1,4 +1,4 @@
-"""Which jobs a page shows, found at a bounded cost."""
+"""Find the jobs of a page at a bounded cost."""
 
 from collections.abc import Sequence
 from datetime import MINYEAR, UTC, datetime
@@ -53,7 +53,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def buckets(self) -> list[int]:
-        """Return the buckets in which these jobs can lie."""
+        """Return the buckets that can hold these jobs."""
         if self.lanes is None:
             return ALL_BUCKETS
         return sorted({bucket for lane in self.lanes for bucket in lane.buckets})
@@ -67,7 +67,7 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class FoundJobs(msgspec.Struct, frozen=True):
-    """The jobs of a page, and where the next one begins; their rows where they were asked for."""
+    """The jobs of a page, where the next page begins, and their rows if requested."""
 
     job_ids: list[UUID]
     following: Position | None
@@ -85,7 +85,7 @@ async def page(
 ) -> FoundJobs:
     """Find the jobs of a page, with their rows if wanted; `own` are all lanes of the tenant.
 
-    A short walk through each bucket mostly fills it; only where it does not, a long one follows.
+    A short scan of each bucket usually fills the page; only otherwise a long scan follows.
     """
     ask = _Walk(connection, wanted, own, after, limit, rows)
     walk = ask.by_age
@@ -103,14 +103,14 @@ _READ: Final = "job_read($1, buckets, ids, first_id, last_id, false)"
 
 
 class _Answer(NamedTuple):
-    """What a list found, and the rows of it where they were asked for."""
+    """What a list query found, with rows if requested."""
 
     listed: Sequence[Any]
     rows: Sequence[JobRow]
 
 
 class _Walk(msgspec.Struct, frozen=True):
-    """What a page asks for, whatever the length of the walk."""
+    """The parameters of a page, independent of the length of the scan."""
 
     connection: Reader
     wanted: Filter
@@ -120,7 +120,7 @@ class _Walk(msgspec.Struct, frozen=True):
     rows: bool
 
     async def _ask(self, name: str, columns: str, *values: object) -> _Answer:
-        """Ask a list; its rows follow the columns of the list."""
+        """Run a list query; its rows follow the columns of the list."""
         if not self.rows:
             return _Answer(await self.connection.fetch(query(name), *values), [])
         text = with_rows(query(name), columns, _READ, "job_id")
@@ -129,7 +129,7 @@ class _Walk(msgspec.Struct, frozen=True):
         return _Answer(rows, [JobRow(*row[first:]) for row in rows if row[first] is not None])
 
     async def open(self, scan: int) -> FoundJobs:
-        """Find jobs that are not final, the soonest first."""
+        """Find jobs that are not final, the earliest due first."""
         wanted, after = self.wanted, self.after
         lanes = self.own if wanted.lanes is None else wanted.lanes
         lane_buckets = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
@@ -183,7 +183,7 @@ class _Walk(msgspec.Struct, frozen=True):
 
 
 def _scan(wanted: Filter, limit: int) -> int:
-    """Return how far to walk in each bucket at most: further where the filter leaves many out."""
+    """Return the maximum scan of each bucket: further if the filter leaves many out."""
     if wanted.status in OPEN and wanted.schedule_id is None:
         passes_over = wanted.status == "RUNNING" or wanted.text is not None
         return max(SCAN_ROWS, limit + 1) if passes_over else limit + 1
@@ -204,7 +204,7 @@ def _found(
 
 
 class LaneCount(msgspec.Struct, frozen=True):
-    """How much of a lane is ready, pending, running and in doubt; `capped`: at least so much."""
+    """Ready, pending, running and doubtful jobs of a lane; lower bounds if `capped`."""
 
     lane_id: int
     ready: int
@@ -215,7 +215,7 @@ class LaneCount(msgspec.Struct, frozen=True):
 
 
 async def count(connection: Reader, lanes: Sequence[Lane], max_count: int) -> dict[int, LaneCount]:
-    """Count the open jobs of lanes, at most so many in each of their buckets."""
+    """Count the open jobs of lanes, up to a limit in each of their buckets."""
     lane_buckets = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
     if not lane_buckets:
         return {}
@@ -225,7 +225,7 @@ async def count(connection: Reader, lanes: Sequence[Lane], max_count: int) -> di
 
 
 def _text(at: datetime) -> str:
-    """Write an instant as PostgreSQL reads it: it knows no zone as far out as clients may give."""
+    """Format an instant for PostgreSQL, which rejects some zone offsets that clients may send."""
     try:
         return at.astimezone(UTC).isoformat()
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Jobs read back, with what has become of them."""
+"""Read jobs with their status."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Remove jobs that ended long ago, and dead letters that nobody wants."""
+"""Remove jobs that are past their retention, and purged dead letters."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,14 +8,14 @@ from postdate.store.connection.query import Connection, query
 
 
 class PruneStep(NamedTuple):
-    """How many were removed, and after which job to go on; None at the end."""
+    """How many jobs were removed, and after which job to continue; None at the end."""
 
     removed: int
     last: UUID | None
 
 
 class Stretch(NamedTuple):
-    """A tenant's jobs in one bucket, from an id on, that ended so many days ago."""
+    """A tenant's jobs in one bucket, from an id on, that ended a number of days ago."""
 
     bucket: int
     tenant_id: int
@@ -24,7 +24,7 @@ class Stretch(NamedTuple):
 
 
 class KeyStretch(NamedTuple):
-    """A tenant's keys of one scope in one bucket, from one on, unused for so many days."""
+    """A tenant's keys of one scope in one bucket, from one on, unused for a number of days."""
 
     bucket: int
     tenant_id: int
@@ -34,13 +34,13 @@ class KeyStretch(NamedTuple):
 
 
 async def jobs(connection: Connection, stretch: Stretch, max_count: int) -> PruneStep:
-    """Walk at most so many jobs and remove those that are old enough."""
+    """Scan a bounded number of jobs and remove those that are old enough."""
     row = await connection.fetchrow(query("prune_jobs"), *stretch, max_count)
     return PruneStep(*row) if row else PruneStep(0, None)
 
 
 async def keys(connection: Connection, stretch: KeyStretch, max_count: int) -> UUID | None:
-    """Walk at most so many keys, forget those that are old enough; return where to go on."""
+    """Scan a bounded number of keys, delete those that are old enough; return where to continue."""
     row = await connection.fetchrow(query("prune_keys"), *stretch, max_count)
     return row["last"] if row else None
 
@@ -48,7 +48,7 @@ async def keys(connection: Connection, stretch: KeyStretch, max_count: int) -> U
 async def failed(
     connection: Connection, bucket: int, tenant_id: int, job_ids: Sequence[UUID]
 ) -> list[UUID]:
-    """Remove those of these jobs that have failed, and say which they were."""
+    """Remove the failed jobs among these; return their ids."""
     removed: list[UUID] = await connection.fetchval(
         query("prune_failed"), bucket, tenant_id, list(job_ids)
     )

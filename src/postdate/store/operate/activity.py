@@ -45,7 +45,7 @@ async def count(connection: Connection, counted: Mapping[Counted, int]) -> None:
 
 
 async def add_lateness(connection: Connection, late: Mapping[int, Late]) -> None:
-    """Add to the present slot how late this process began things."""
+    """Add the lateness of this process's work to the current slot."""
     if not late:
         return
     await connection.execute(
@@ -58,7 +58,7 @@ async def add_lateness(connection: Connection, late: Mapping[int, Late]) -> None
 
 
 async def forget(connection: Connection) -> None:
-    """Delete the slots that nobody is shown any more."""
+    """Delete expired slots."""
     await connection.execute(query("activity_forget"), KEEP_SECONDS)
 
 

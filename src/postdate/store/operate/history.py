@@ -28,13 +28,13 @@ async def page(connection: Connection) -> list[PartitionRow]:
 
 
 async def list_older(connection: Connection, parents: Sequence[str], days: int) -> list[str]:
-    """List the attached partitions of these tables that ended so many days ago."""
+    """List the attached partitions of these tables that ended a number of days ago."""
     rows = await connection.fetch(query("history_list_older"), parents, days)
     return [row[0] for row in rows]
 
 
 async def detach(connection: Connection, partition: str, *, money: bool) -> None:
-    """Take a partition out of its table; the database refuses what is young or still needed."""
+    """Detach a partition from its table; the database refuses recent and needed ones."""
     await connection.execute(query("history_detach"), partition, money)
 
 
@@ -51,7 +51,7 @@ EVENT_TABLES: Final = ("event", "attempt")
 
 
 async def floor(connection: Connection, parents: Sequence[str] = MONEY) -> UUID:
-    """Return the first id from which on the history in these tables is whole."""
+    """Return the first id from which the history in these tables is complete."""
     return await connection.fetchval(query("history_floor"), parents)
 
 

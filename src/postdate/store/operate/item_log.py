@@ -11,7 +11,7 @@ from postdate.model.log import Log
 log = Log()
 
 REPORT_SECONDS: Final = 10.0
-"""How often, at the most, a line says how many lines were left out."""
+"""How often a line may say how many lines were left out."""
 
 T = TypeVar("T")
 
@@ -28,18 +28,18 @@ class ItemLog:
         self._reported_at = 0.0
 
     def configure(self, what: Collection[str], per_second: int) -> None:
-        """Switch lines on, so many a second; without any, nothing is written."""
+        """Turn on lines of some kinds, at most `per_second` of them."""
         self._what, self._per_second = frozenset(what), per_second
         self._tokens, self._filled_at = float(per_second), time.monotonic()
 
     def is_enabled(self, what: str) -> bool:
-        """Return whether such lines are switched on: ask before building what they say."""
+        """Return whether lines are turned on; check this before building their fields."""
         return what in self._what
 
     def write(
         self, name: str, items: Sequence[T], fields: Callable[[T], Mapping[str, Any]]
     ) -> None:
-        """Write a line for each, as far as the rate allows; `fields` gives what a line says."""
+        """Write a line for each item, within the rate limit; `fields` returns its fields."""
         if not items:
             return
         allowed = self._take(len(items))
@@ -68,7 +68,7 @@ items: Final = ItemLog()
 
 
 def write_endings(ended: Iterable[tuple[UUID, int, Verdict]]) -> None:
-    """Write what became of attempts: the job, the number of the attempt, and the verdict."""
+    """Write the results of attempts: the job, the number of the attempt, and the verdict."""
     if not (items.is_enabled("settled") or items.is_enabled("failed")):
         return
     found: dict[str, list[tuple[UUID, int, End | Move]]] = {}

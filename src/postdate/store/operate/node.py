@@ -1,4 +1,4 @@
-"""Nodes: processes that said they are alive."""
+"""Nodes: processes that report that they are alive."""
 
 from collections.abc import Sequence
 from datetime import datetime

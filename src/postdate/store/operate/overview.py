@@ -1,4 +1,4 @@
-"""What stands out right now, counted only so far."""
+"""What needs attention now, counted up to a limit."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ Places = tuple[Sequence[int], Sequence[int]]
 
 
 class CountedBacklog(msgspec.Struct, frozen=True):
-    """What one lane owes."""
+    """The backlog of one lane."""
 
     lane_id: int
     overdue: int
@@ -31,7 +31,7 @@ class DisabledDestination(msgspec.Struct, frozen=True):
 
 
 class BrokenOffSet(msgspec.Struct, frozen=True):
-    """A change set that was begun, and that nobody works on any more."""
+    """An interrupted change set that nobody is working on."""
 
     change_set_id: UUID
     status: str
@@ -54,7 +54,7 @@ class LaggingSubscription(msgspec.Struct, frozen=True):
 
 
 class FailedCount(msgspec.Struct, frozen=True):
-    """How many failed for good."""
+    """How many jobs and payments failed permanently."""
 
     jobs: int
     payments: int
@@ -63,7 +63,7 @@ class FailedCount(msgspec.Struct, frozen=True):
 async def backlog(
     connection: Connection, tenant_id: int, lane_buckets: Places, max_count: int
 ) -> list[CountedBacklog]:
-    """Count what is late or waits for a person, at most so many in each bucket of a lane."""
+    """Count what is late or waits for a person, up to a limit in each bucket of a lane."""
     return await fetch_all(
         connection, CountedBacklog, "overview_backlog", tenant_id, *lane_buckets, max_count
     )
@@ -72,7 +72,7 @@ async def backlog(
 async def failed(
     connection: Connection, tenant_id: int, since: UUID, max_count: int
 ) -> FailedCount:
-    """Count what failed among the things accepted since an id."""
+    """Count the failures among jobs and payments accepted since an id."""
     row = await connection.fetchrow(query("overview_failed"), tenant_id, since, max_count)
     return FailedCount(*row) if row else FailedCount(0, 0)
 
@@ -83,14 +83,14 @@ async def disabled(connection: Connection, tenant_id: int, limit: int) -> list[D
 
 
 async def broken_off(connection: Connection, tenant_id: int, limit: int) -> list[BrokenOffSet]:
-    """List change sets that were broken off, the oldest first."""
+    """List interrupted change sets, the oldest first."""
     return await fetch_all(connection, BrokenOffSet, "overview_broken_off", tenant_id, limit)
 
 
 async def lagging(
     connection: Connection, tenant_id: int, min_lag_events: int, limit: int
 ) -> list[LaggingSubscription]:
-    """List subscriptions that are paused, fail, or are so many events behind."""
+    """List subscriptions that are paused, failing, or behind by more than a number of events."""
     return await fetch_all(
         connection, LaggingSubscription, "overview_lagging", tenant_id, min_lag_events, limit
     )

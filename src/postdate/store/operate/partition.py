@@ -1,4 +1,4 @@
-"""Partitions of history, made ahead, and the rows that stand in their way."""
+"""Create partitions of history ahead of time, and move rows that block them."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -14,7 +14,7 @@ class PartitionsMade(NamedTuple):
 
 
 class Strays(NamedTuple):
-    """How many rows of one week of a table lie in its default partition."""
+    """How many rows of one week are in the default partition of a table."""
 
     parent: str
     monday: datetime
@@ -22,7 +22,7 @@ class Strays(NamedTuple):
 
 
 async def create_ahead(connection: Connection, weeks: int) -> PartitionsMade:
-    """Make what is missing up to `weeks` ahead; one fault stops no other table."""
+    """Create the missing partitions up to `weeks` ahead; a failure stops no other table."""
     row = await connection.fetchrow(query("partition_create_ahead"), weeks)
     return PartitionsMade(*row) if row else PartitionsMade(0, [])
 
@@ -34,7 +34,7 @@ async def weeks_ahead(reader: Reader) -> int:
 
 
 async def list_misplaced(reader: Reader) -> list[Strays]:
-    """List what lies in the default partitions, at most 10,000 rows of each table."""
+    """List the rows in the default partitions, at most 10,000 of each table."""
     return await fetch_all(reader, Strays, "partition_list_misplaced")
 
 

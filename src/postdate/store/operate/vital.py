@@ -35,7 +35,7 @@ Row = TypeVar("Row")
 
 
 class BucketBacklog(msgspec.Struct, frozen=True):
-    """What one place owes; `overdue` is exact up to the limit of the count."""
+    """The backlog of one lane bucket; `overdue` is exact up to the limit of the count."""
 
     bucket: int
     lane_id: int
@@ -46,7 +46,7 @@ class BucketBacklog(msgspec.Struct, frozen=True):
 
 
 class PendingCount(msgspec.Struct, frozen=True):
-    """What lies ahead at one place, as far as it was counted, and how much of that is running."""
+    """How much is pending in one lane bucket, up to the limit, and how much of it is running."""
 
     bucket: int
     lane_id: int
@@ -66,7 +66,7 @@ class Outlived(msgspec.Struct, frozen=True):
 
 
 class Untouched(Outlived, frozen=True):
-    """The first timer of a place, due for longer than it should be."""
+    """The first timer of a lane bucket that is overdue."""
 
     due_at: datetime
 
@@ -82,7 +82,7 @@ class TableRow(msgspec.Struct, frozen=True):
 
 
 class Pin(msgspec.Struct, frozen=True):
-    """What holds the oldest snapshot: for how long, and how many transactions have begun since."""
+    """The holder of the oldest snapshot: for how long, and how many transactions started since."""
 
     kind: str
     name: str
@@ -129,19 +129,19 @@ def _columns(looks: Sequence[tuple[int, int, Any]]) -> Sequence[Sequence[object]
 async def backlog(
     connection: Connection, looks: Sequence[LookFrom], max_count: int
 ) -> list[BucketBacklog]:
-    """Count what is late at each place (bucket, lane, low-water mark), up to so many."""
+    """Count what is late for each (bucket, lane, low-water mark), up to a limit."""
     return await _read(connection, BucketBacklog, "vital_backlog", *_columns(looks), max_count)
 
 
 async def pending(
     connection: Connection, looks: Sequence[LookFrom], max_count: int
 ) -> list[PendingCount]:
-    """Count what lies ahead at each place (bucket, lane, from when on), up to so many."""
+    """Count what is pending for each (bucket, lane, start), up to a limit."""
     return await _read(connection, PendingCount, "vital_pending", *_columns(looks), max_count)
 
 
 async def pending_estimate(connection: Connection, lanes: Sequence[int], since: datetime) -> int:
-    """Estimate what lies ahead in some lanes, by the statistics of the planner."""
+    """Estimate what is pending in some lanes from the planner's statistics."""
     text = await connection.fetchval(
         query("vital_pending_estimate"), lanes, since, timeout=READ_SECONDS
     )
@@ -156,7 +156,7 @@ def _expected_rows(plan: Mapping[str, Any]) -> int:
 
 
 def _plans(explained: Any) -> Iterator[Mapping[str, Any]]:
-    """Find the plans in what an explanation says of the shards."""
+    """Find the plans of the shards in an EXPLAIN output."""
     if isinstance(explained, dict) and "Plan" in explained:
         yield explained["Plan"]
     elif isinstance(explained, dict | list):
@@ -173,14 +173,14 @@ async def tenant_names(reader: Reader, tenant_ids: Sequence[int]) -> dict[int, s
 async def overdue_heads(
     reader: Reader, looks: Sequence[LookFrom], seconds: float
 ) -> list[Untouched]:
-    """Return the head of each place (bucket, lane, low-water mark) that is due for so long."""
+    """Return the first timer of each (bucket, lane, low-water mark) that is overdue."""
     return await _read(reader, Untouched, "vital_overdue_heads", *_columns(looks), seconds)
 
 
 async def leased(
     reader: Reader, lane_buckets: Sequence[tuple[int, int]], max_count: int
 ) -> set[tuple[int, int]]:
-    """Return those of these lanes and buckets in which something is running."""
+    """Return the lanes and buckets in which something is running."""
     buckets, lanes = zip(*lane_buckets, strict=True) if lane_buckets else ((), ())
     rows = await reader.fetch(
         query("vital_leased"), buckets, lanes, max_count, timeout=READ_SECONDS
@@ -220,7 +220,7 @@ async def tables(reader: Reader) -> list[TableRow]:
 
 
 async def pin(reader: Reader) -> Pin | None:
-    """Name what holds the oldest snapshot, if anything does."""
+    """Return what holds the oldest snapshot, if anything does."""
     return await fetch_one(reader, Pin, "vital_pin", timeout=READ_SECONDS)
 
 
@@ -246,5 +246,5 @@ async def audits(reader: Reader) -> list[AuditRun]:
 
 
 async def audited(connection: Connection, name: str, seconds: float, findings: int) -> None:
-    """Record that the books were checked as a whole."""
+    """Record a full check of the books."""
     await connection.execute(query("vital_audited"), name, seconds, findings)

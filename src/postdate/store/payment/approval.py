@@ -31,14 +31,14 @@ class ApprovalRequest(NamedTuple):
 
 
 class Decider(NamedTuple):
-    """Who decides: the key, and the persons who may stand behind it."""
+    """Who decides: the key, and the people who may be behind it."""
 
     key_id: str
     persons: Collection[str] = ()
 
 
 class Approval(msgspec.Struct, frozen=True):
-    """Who asked, and what was said; without a decision it waits."""
+    """Who requested approval, and the decision if there is one."""
 
     requested_by: str
     requested_at: datetime
@@ -75,7 +75,7 @@ async def requested(connection: Connection, payments: Sequence[tuple[int, UUID]]
 async def find(
     connection: Connection, tenant_id: int, payment_id: UUID
 ) -> tuple[Approval, frozenset[str]] | None:
-    """Read the approval of a payment and the persons who ask; None when it needs none."""
+    """Read the approval of a payment and its requesters; None if it needs none."""
     key = bucket_of(payment_id), tenant_id, payment_id
     row = await connection.fetchrow(query("approval_find"), *key)
     return (Approval(*row[:-1]), frozenset(row[-1])) if row else None
@@ -89,7 +89,7 @@ async def decide(
     decided_by: Decider,
     note: str | None = None,
 ) -> Approval | None:
-    """Write a decision down; None when there is nothing left to decide."""
+    """Record a decision; return None if there is nothing left to decide."""
     key = bucket_of(payment_id), tenant_id, payment_id
     return await fetch_one(
         connection,
@@ -106,7 +106,7 @@ async def decide(
 async def void(
     connection: Connection, tenant_id: int, payment_id: UUID, asks: Decider, seconds: float
 ) -> bool:
-    """Let a payment whose terms were changed wait once more; False where it needs no approval."""
+    """Void the approval of a payment whose terms changed; return False if it needs no approval."""
     key = bucket_of(payment_id), tenant_id, payment_id
     row = await connection.fetchrow(
         query("approval_void"), *key, asks.key_id, sorted(asks.persons), seconds
@@ -127,7 +127,7 @@ async def admit(connection: Connection, payment_id: UUID) -> None:
 
 
 class Expired(NamedTuple):
-    """A payment that has waited too long for a second person."""
+    """A payment whose approval has expired."""
 
     tenant_id: int
     payment_id: UUID
@@ -140,7 +140,7 @@ async def expired(
     held: Collection[UUID] = (),
     accounts: Collection[tuple[int, str]] = (),
 ) -> list[Expired]:
-    """List what has waited too long, without payments and accounts that somebody holds."""
+    """List expired approvals, without payments and accounts that other transactions have locked."""
     tenants, names = [each[0] for each in accounts], [each[1] for each in accounts]
     return await fetch_all(
         connection, Expired, "approval_expired", limit, list(held), tenants, names, current_tenant()
@@ -148,5 +148,5 @@ async def expired(
 
 
 async def next_end(connection: Connection, tenant_id: int) -> datetime | None:
-    """Return when the first of a tenant's payments will have waited too long; None for never."""
+    """Return when the next approval of a tenant expires; None if none is open."""
     return await connection.fetchval(query("approval_next_end"), tenant_id)

@@ -1,4 +1,4 @@
-"""Payments: inserted once, read with what has become of them."""
+"""Payments: inserted once, read with their status."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -105,7 +105,7 @@ LONG_ROWS: Final = 200
 
 
 class PaymentSpan(msgspec.Struct, frozen=True):
-    """Which payments to list: a tenant's, below an id, so many, and not below another id."""
+    """Which payments to list: a tenant's, below one id and not below another, up to a limit."""
 
     tenant_id: int
     before: UUID
@@ -114,7 +114,7 @@ class PaymentSpan(msgspec.Struct, frozen=True):
 
 
 class Amounts(msgspec.Struct, frozen=True):
-    """The least and the most of an amount, and how many payments of a bucket to look at."""
+    """A range of amounts, and how many payments of a bucket to scan."""
 
     minimum: int
     maximum: int
@@ -122,7 +122,7 @@ class Amounts(msgspec.Struct, frozen=True):
 
 
 class PaymentScan(msgspec.Struct, frozen=True):
-    """Payments that were found, and the last one looked at if there may be more behind it."""
+    """Payments that were found, and the last one scanned if there may be more."""
 
     rows: list[PaymentRow]
     edge: UUID | None
@@ -135,7 +135,7 @@ _EMPTY: Final[tuple[Sequence[object], ...]] = ((),) * len(NewPayment.__struct_fi
 
 
 class PaymentLook(NamedTuple):
-    """What decisions about payments rest on."""
+    """What is needed to decide about new payments."""
 
     now: datetime
     known: dict[IdempotencyKey, IdempotencyRow]
@@ -148,7 +148,7 @@ async def look(
     lock_accounts: Iterable[AccountKey],
     accounts: Iterable[AccountKey],
 ) -> PaymentLook:
-    """Look at keys and accounts and take the database's time; lock some accounts, in order."""
+    """Read keys, accounts and the database's time; lock some of the accounts, in order."""
     rows = await connection.fetch(
         query("payment_look"),
         *gather_columns(lock_accounts, accounts),
@@ -176,7 +176,7 @@ async def accept(
 ) -> None:
     """Write payments with their timers, then holds, then keys; each payment is its first event.
 
-    Raise StaleAccountError when a payer has not the money, or is not as it was looked at.
+    Raise StaleAccountError if a payer lacks the money or has changed since it was read.
     """
     try:
         await connection.execute(
@@ -204,7 +204,7 @@ def _columns(payments: Sequence[NewPayment]) -> Iterable[Sequence[object]]:
 
 
 class PaymentAsAccepted(msgspec.Struct, frozen=True):
-    """What was asked for."""
+    """A payment as it was requested."""
 
     from_account: str
     to_account: str
@@ -225,7 +225,7 @@ async def as_accepted(
 
 
 async def load(connection: Reader, tenant_id: int, ids: Sequence[UUID]) -> list[PaymentRow]:
-    """Load payments, the newest first; ids of other things and other tenants are left out.
+    """Load payments, the newest first; ignore ids that are not payments of the tenant.
 
     The statement sets the tenant itself, so that it needs no transaction around it.
     """
@@ -242,7 +242,7 @@ async def load(connection: Reader, tenant_id: int, ids: Sequence[UUID]) -> list[
 
 def _payment(row: Iterable[Any]) -> PaymentRow:
     *own, by, at, expires_at, decision, decided_by, decided_at, note = row
-    # Where there is an approval, somebody asked for it.
+    # An approval always has a requester.
     own.append(by and Approval(by, at, expires_at, decision, decided_by, decided_at, note))
     return PaymentRow(*own)
 
@@ -253,14 +253,14 @@ async def newest(connection: Reader, span: PaymentSpan) -> PaymentScan:
 
 
 async def of_account(connection: Reader, span: PaymentSpan, account: AccountKey) -> PaymentScan:
-    """List what an account pays and is paid, the newest first."""
+    """List the payments from and to an account, the newest first."""
     return await _whole(connection, "payment_of_account", span, account.bucket, account.account_id)
 
 
 async def of_amount(
     connection: Reader, span: PaymentSpan, amounts: Amounts, account: AccountKey | None
 ) -> PaymentScan:
-    """Look for amounts among the newest payments of each bucket, the newest first."""
+    """Find payments by amount among the newest of each bucket, the newest first."""
     name = "payment_of_amount"
     more: tuple[object, ...] = ()
     if account is not None:
@@ -271,7 +271,7 @@ async def of_amount(
 async def list_ended(connection: Reader, span: PaymentSpan, status: str) -> PaymentScan:
     """List what ended FAILED or CANCELLED, the newest first.
 
-    A short walk through each bucket mostly finds enough; only where not, a long one follows.
+    A short scan of each bucket usually finds enough; only otherwise a long scan follows.
     """
     short = SHORT_ROWS + span.limit // 4
     seen = await _partial(connection, "payment_ended", span, status, short)
@@ -292,7 +292,7 @@ async def waiting(connection: Reader, tenant_id: int, after: UUID, limit: int) -
 
 
 async def executions(connection: Reader, tenant_id: int, payment_id: UUID) -> list[ExecutionRow]:
-    """List every execution of a payment in order."""
+    """List the executions of a payment, in order."""
     return await fetch_all(
         connection, ExecutionRow, "payment_executions", tenant_id, bucket_of(payment_id), payment_id
     )
@@ -303,17 +303,17 @@ _READ: Final = "payment_read($1, buckets, ids, first_id, last_id)"
 
 
 def _all_of(name: str) -> str:
-    """Return a query that looks at everything: none of its rows marks where a scan stopped."""
+    """Return a query that scans everything: no row marks where a scan stopped."""
     return f"SELECT found.*, false FROM ({query(name)}) AS found"  # noqa: S608 - a named query
 
 
 async def _whole(connection: Reader, name: str, span: PaymentSpan, *more: object) -> PaymentScan:
-    """Ask a query that looks at everything: it ends where the page is full."""
+    """Run a query that scans everything and ends when the page is full."""
     return await _seen(connection, _all_of(name), span, *more)
 
 
 async def _partial(connection: Reader, name: str, span: PaymentSpan, *more: object) -> PaymentScan:
-    """Ask a query that looks at a part of each bucket, and says where it ended."""
+    """Run a query that scans a part of each bucket and reports where it stopped."""
     return await _seen(connection, query(name), span, *more)
 
 

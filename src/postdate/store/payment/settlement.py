@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
 
 
 class BucketLook(NamedTuple):
-    """Where to look: a bucket, from its low-water mark on, so many seconds after the instant."""
+    """Which timers to read: of a bucket, from its low-water mark, overdue by some seconds."""
 
     bucket: int
     low: datetime
@@ -43,7 +43,7 @@ class BucketLook(NamedTuple):
 
 
 class LockedTimer(msgspec.Struct, frozen=True, gc=False):
-    """A due timer that is ours until the transaction ends; `at` is the database's time."""
+    """A due timer that this transaction has locked; `at` is the database's time."""
 
     bucket: int
     tenant_id: int
@@ -54,7 +54,7 @@ class LockedTimer(msgspec.Struct, frozen=True, gc=False):
 
 
 class PaymentTerms(msgspec.Struct, frozen=True, gc=False):
-    """What a payment asks for."""
+    """The terms of a payment."""
 
     from_account: str
     to_account: str
@@ -65,7 +65,7 @@ class PaymentTerms(msgspec.Struct, frozen=True, gc=False):
 
 
 class LockedPayment(LockedTimer, frozen=True, gc=False):
-    """A due payment whose timer is ours: what it asks for stands beside it."""
+    """A due payment whose timer this transaction has locked, with its terms."""
 
     from_account: str
     to_account: str
@@ -97,7 +97,7 @@ class TransferRow(NamedTuple):
 
 
 class SettlementBatch(msgspec.Struct, frozen=True):
-    """What the rows of one batch have in common; the name is the caller's own, if it gave one."""
+    """What the rows of one batch share; the name is the caller's execution id, if given."""
 
     started_at: datetime
     execution_id: str | None = None
@@ -105,7 +105,7 @@ class SettlementBatch(msgspec.Struct, frozen=True):
 
 
 class FailedAttempt(NamedTuple):
-    """An execution that did not transfer: why, and when it is tried again if it is."""
+    """An execution without a transfer: the reason, and when it is retried, if at all."""
 
     timer: LockedTimer
     code: str
@@ -120,7 +120,7 @@ async def peek(
     limit: int,
     aside: Sequence[UUID] = (),
 ) -> tuple[datetime, list[Candidate]]:
-    """Read the time, and which timers are due: of the first `depth` of each bucket the first.
+    """Read the time and the first due timers among the first `depth` of each bucket.
 
     Those `aside` are left out.
     """
@@ -134,9 +134,9 @@ async def peek(
 async def lock(
     connection: Connection, keys: Iterable[tuple[int, UUID]]
 ) -> tuple[list[LockedPayment], list[LockedPayment]]:
-    """Lock timers that are still due; those that somebody else holds are left out.
+    """Lock timers that are still due; skip those that another transaction has locked.
 
-    Gives those that may be settled, and those whose tenant stands still.
+    Returns those that may be settled, and those whose tenant is halted.
     """
     ordered = sorted(keys)
     *rows, last = await connection.fetch(
@@ -166,7 +166,7 @@ async def first_due(connection: Connection, timers: Sequence[LockedTimer]) -> di
 
 
 async def terms(connection: Connection, tenant_id: int, payment_id: UUID) -> PaymentTerms | None:
-    """Load what a payment of a tenant asks for."""
+    """Load the terms of a payment."""
     return await fetch_one(
         connection, PaymentTerms, "settlement_terms", bucket_of(payment_id), tenant_id, payment_id
     )
@@ -181,7 +181,7 @@ async def earlier(
 ) -> dict[AccountKey, Order]:
     """Find the first open payment before a place in the order that touches each account.
 
-    What is among ours does not count. Almost always there is none at all, which is quick to see.
+    Payments in our batch do not count. Almost always there is none, which is quick to check.
     """
     where = (*map(list, zip(*lows, strict=True)), own_lane(LANE_PAYMENT), *until, ours)
     tenants = sorted({key.tenant_id for key in accounts})
@@ -222,7 +222,7 @@ async def write_transfers(
 async def write_failed(
     connection: Connection, endings: Sequence[FailedAttempt], execution: SettlementBatch
 ) -> None:
-    """Write the outcomes of payments that failed for good."""
+    """Write the outcomes of payments that failed permanently."""
     if endings:
         await connection.execute(query("settlement_failed"), *_columns(endings, execution))
 
@@ -230,7 +230,7 @@ async def write_failed(
 async def write_attempts(
     connection: Connection, endings: Sequence[FailedAttempt], execution: SettlementBatch
 ) -> None:
-    """Write the executions that ended nothing."""
+    """Write the executions that did not end their payment."""
     if endings:
         retries = [e.retry_at for e in endings]
         columns = _columns(endings, execution)
@@ -269,7 +269,7 @@ async def count_tries(connection: Connection, timer: LockedTimer, code: str) -> 
 
 
 async def on_broken(connection: Connection, timer: LockedTimer) -> OnBroken | None:
-    """Read what a payment itself wishes to become of its hold when settling breaks for good."""
+    """Read the `on_broken` of a payment."""
     return await connection.fetchval(
         query("settlement_on_broken"), timer.bucket, timer.tenant_id, timer.subject
     )

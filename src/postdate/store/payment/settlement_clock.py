@@ -14,16 +14,16 @@ class TrustedClock(NamedTuple):
 
 
 async def read(connection: Connection) -> TrustedClock:
-    """Read it; the schema begins with the time at which it was made."""
+    """Read the trusted time; initially it is the time at which the schema was created."""
     [row] = await connection.fetch(query("settlement_clock_read"))
     return TrustedClock(*row)
 
 
 async def record(connection: Connection, trusted: datetime) -> None:
-    """Record a time that somebody trusts."""
+    """Record a trusted time."""
     await connection.execute(query("settlement_clock_record"), trusted)
 
 
 async def confirm(connection: Connection) -> None:
-    """Record that a person has looked at the database's clock and found it right."""
+    """Record that a person has confirmed the database's clock."""
     await connection.execute(query("settlement_clock_confirm"))

@@ -1,4 +1,4 @@
-"""The round of proofs: whose turn it is, and how far each chain is proved."""
+"""The round of proofs: which bucket is next, and how far each chain is proved."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from postdate.store.event.seal import Chain
 
 
 class ProofRound(NamedTuple):
-    """The bucket whose turn it is, for how long the round has gone on, and the round's number."""
+    """The bucket to prove next, how long the round has taken so far, and its number."""
 
     bucket: int
     seconds: float
@@ -26,7 +26,7 @@ class ProvedChain(msgspec.Struct, frozen=True):
 
 
 async def take(connection: Connection, pause_seconds: float) -> ProofRound | None:
-    """Take the next bucket, unless another node did so less than a pause ago."""
+    """Take the next bucket, unless another node took it less than a pause ago."""
     return await fetch_one(connection, ProofRound, "proof_take", pause_seconds)
 
 

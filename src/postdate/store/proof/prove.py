@@ -177,7 +177,7 @@ class LedgerFinding(msgspec.Struct, frozen=True):
 
 
 class KeyedFact(NamedTuple):
-    """What was asked for under a client's key."""
+    """What was requested under an idempotency key."""
 
     tenant_id: int
     scope: str
@@ -211,7 +211,7 @@ class Range(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def snapshot(database: Database) -> AsyncIterator[Connection]:
-    """Open one view of the whole database, which nothing that happens meanwhile changes."""
+    """Open one snapshot of the whole database."""
     async with database.connection() as connection:
         try:
             if database.sharded:
@@ -234,26 +234,26 @@ async def _begin(connection: Connection, begin: str) -> None:
 
 
 async def guard(connection: Connection) -> None:
-    """Let the transaction outlive a proof that breaks on a value: see `readable`."""
+    """Keep the transaction usable after a proof that fails on a value: see `readable`."""
     await connection.execute("SAVEPOINT proofs")
 
 
 async def prove_safely(
     connection: Connection, name: str, proof: Awaitable[list[LedgerFinding]]
 ) -> list[LedgerFinding]:
-    """Make a proof; a value that it breaks on is a finding, and hides nothing from the others."""
+    """Run a proof; a value that it fails on is a finding and does not hide others."""
     try:
         return await proof
     except _NO_FINDING:
         raise
-    except Exception as error:  # noqa: BLE001 - whoever writes anything may cause any of them
+    except Exception as error:  # noqa: BLE001 - a manipulated value may cause any of them
         await connection.execute("ROLLBACK TO SAVEPOINT proofs")
         detail = f"this proof cannot be made: {error}"
         return [LedgerFinding(UNREADABLE, 0, name, detail)]
 
 
 async def check(connection: Connection, name: str, where: Range) -> list[LedgerFinding]:
-    """Make one proof and give what contradicts it."""
+    """Run one proof and return what contradicts it."""
     rows = await connection.fetch(
         query(_QUERIES[name]), *_arguments(name, where), timeout=LONG_SECONDS
     )
@@ -280,7 +280,7 @@ async def functions(connection: Connection) -> dict[str, list[str]]:
 
 
 async def asked_for(connection: Connection, where: Range, limit: int) -> list[KeyedFact]:
-    """List what was asked for under a client's key, in the order of its id."""
+    """List what was requested under idempotency keys, in the order of ids."""
     asked = (where.tenant_id, where.buckets, limit, where.floor, where.ceiling)
     rows = await connection.fetch(query("prove_terms_asked_for"), *asked, timeout=LONG_SECONDS)
     return [KeyedFact(*row) for row in rows]
@@ -292,7 +292,7 @@ async def remember_accounts(connection: Connection, buckets: Sequence[int], floo
 
 
 async def overdue(connection: Connection, where: Range, seconds: float) -> list[LedgerFinding]:
-    """List the payments of some buckets that nobody settles though they are due for so long."""
+    """List the payments of some buckets that have been due for too long and are not settled."""
     rows = await connection.fetch(
         query("prove_overdue"), where.tenant_id, where.buckets, where.limit, seconds
     )

@@ -29,7 +29,7 @@ class CalendarRow(msgspec.Struct, frozen=True):
 
 
 async def lock(connection: Connection, tenant_id: int, name: str) -> CalendarVersion | None:
-    """Lock a calendar before the schedules that follow it, and give what it says now."""
+    """Lock a calendar before the schedules that use it, and return its current version."""
     row = await connection.fetchrow(query("calendar_lock"), tenant_id, name)
     return None if row is None else _version(row)
 
@@ -44,7 +44,7 @@ def row_of(version: CalendarVersion) -> CalendarRow:
 async def put(
     connection: Connection, tenant_id: int, calendar: Calendar, since: datetime
 ) -> CalendarRow:
-    """Write a calendar, new or again, as a version that holds since an instant."""
+    """Write a new version of a calendar, valid from an instant."""
     days = sorted(calendar.weekend), sorted(calendar.holidays)
     values = (tenant_id, calendar.name, *days, since)
     row = await connection.fetchrow(query("calendar_put"), *values)
@@ -60,7 +60,7 @@ async def put(
 async def current(
     connection: Reader, names: Iterable[CalendarKey]
 ) -> dict[CalendarKey, CalendarVersion]:
-    """Find what calendars say now, by tenant and name."""
+    """Find the current versions of calendars, by tenant and name."""
     found = await _find(connection, "calendar_current", names)
     return {key: versions[-1] for key, versions in found.items()}
 
@@ -68,7 +68,7 @@ async def current(
 async def versions(
     connection: Reader, names: Iterable[CalendarKey]
 ) -> dict[CalendarKey, list[CalendarVersion]]:
-    """Find what calendars have said, the oldest first; also those that are deleted."""
+    """Find all versions of calendars, the oldest first; deleted calendars too."""
     return await _find(connection, "calendar_versions", names)
 
 
@@ -104,6 +104,6 @@ async def delete(connection: Connection, tenant_id: int, name: str) -> bool:
 
 
 async def used(connection: Connection, tenant_id: int, name: str, limit: int) -> list[UUID]:
-    """List schedules that follow a calendar."""
+    """List schedules that use a calendar."""
     rows = await connection.fetch(query("calendar_used"), tenant_id, name, limit)
     return [row[0] for row in rows]

@@ -29,7 +29,7 @@ def is_encrypted(template: Template) -> bool:
 
 
 def without_payload(template: Template) -> Template:
-    """Leave the payload out, and nothing else."""
+    """Return the template without its payload."""
     if template.job is None:
         return template
     job = msgspec.structs.replace(template.job, payload=UNSET, payload_base64=None)
@@ -37,7 +37,7 @@ def without_payload(template: Template) -> Template:
 
 
 def payload_of(template: Template) -> bytes | None:
-    """Write what is to be encrypted: the payload under the name under which it came."""
+    """Serialize the payload to be encrypted, with the name of its field."""
     job = template.job
     if job is None or (job.payload is UNSET and job.payload_base64 is None):
         return None
@@ -65,7 +65,7 @@ async def decrypt(
     schedule_id: UUID,
     template: Template,
 ) -> Template:
-    """Return a template as it came; one in the clear is given as it is."""
+    """Return a decrypted template; return an unencrypted one unchanged."""
     if template.job is None or not is_encrypted(template):
         return template
     if cipher is None:

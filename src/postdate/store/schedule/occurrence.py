@@ -1,4 +1,4 @@
-"""The book: what became of each occurrence."""
+"""The book: the result of each occurrence."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from postdate.store.connection.query import Connection, Reader, fetch_all, query
 
 
 class OccurrenceKey(NamedTuple):
-    """Where a row of the book lies."""
+    """The key of a row of the book."""
 
     bucket: int
     tenant_id: int
@@ -71,7 +71,7 @@ class OccurrenceRow(msgspec.Struct, frozen=True):
 
 
 async def insert(connection: Connection, rows: Sequence[NewOccurrence]) -> None:
-    """Write rows into the book; one that is there already breaks the transaction."""
+    """Insert rows into the book; raise if one exists already."""
     if not rows:
         return
     _, tenants, schedules, ids, *middle = zip(*rows, strict=True)

@@ -1,4 +1,4 @@
-"""Schedules: their versions, where each stands, and their timers."""
+"""Schedules: their versions, their progress and their timers."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ _template: Final = lru_cache(REMEMBERED)(msgspec.json.Decoder(Template).decode)
 
 
 class ScheduleKey(NamedTuple):
-    """Where a schedule lies."""
+    """The key of a schedule."""
 
     bucket: int
     tenant_id: int
@@ -38,7 +38,7 @@ class ScheduleKey(NamedTuple):
 
 
 class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
-    """A schedule as stored, with the version that holds now."""
+    """A schedule as stored, with its current version."""
 
     bucket: int
     tenant_id: int
@@ -66,12 +66,12 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> ScheduleKey:
-        """Return where it lies."""
+        """Return the key."""
         return ScheduleKey(self.bucket, self.tenant_id, self.schedule_id)
 
     @property
     def paused(self) -> bool:
-        """Return whether a pause lasts."""
+        """Return whether it is paused."""
         return self.paused_at is not None and self.resumed_at is None
 
     @property
@@ -85,7 +85,7 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def definition(self) -> Definition:
-        """Decode what was asked for; raise an error of msgspec if that is no longer possible."""
+        """Decode the definition; raise an error of msgspec if that is no longer possible."""
         return _definition(self.name, self.rule_json, self.policies_json, self.template_json)
 
     @property
@@ -97,7 +97,7 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
         return Definition(name=self.name, rule=rule, policies=policies, template=template)
 
     def visible(self, accounts: Collection[str] | None) -> bool:
-        """Return whether a key may know of it; whose money it moves must be known for some keys."""
+        """Return whether a key may see it; a key limited to accounts must see its payer."""
         template, is_read = _read_or(_template, self.template_json, Template())
         return template.visible(accounts) if is_read else accounts is None
 
@@ -124,7 +124,7 @@ class StoredVersion(NamedTuple):
 
 
 class Authors(NamedTuple):
-    """Who wrote the template of a version, and all persons behind it as it will be executed."""
+    """Who wrote the template of a version, and all people behind what it will execute."""
 
     template_by: str
     persons: frozenset[str]
@@ -144,7 +144,7 @@ def _read_or(read: Callable[[str], T], text: str, empty: T) -> tuple[T, bool]:
 
 
 class Advance(NamedTuple):
-    """Where a schedule stands after a step."""
+    """The state of a schedule after a step."""
 
     bucket: int
     tenant_id: int
@@ -176,7 +176,7 @@ async def insert_version(
     *,
     authors: Authors,
 ) -> None:
-    """Insert a version, with the request that asked for it where somebody follows that."""
+    """Insert a version, with the trace of its request if there is one."""
     definition = version.definition
     parts = (definition.rule, definition.policies, definition.template)
     texts = [msgspec.json.encode(part).decode() for part in parts]
@@ -204,7 +204,7 @@ async def read_authors(connection: Connection, key: ScheduleKey, version: int) -
 
 
 async def lock(connection: Connection, key: ScheduleKey) -> int | None:
-    """Lock a schedule, its timer first, and give its version; None when there is none."""
+    """Lock a schedule, its timer first, and return its version; None if there is no schedule."""
     await connection.fetchval(query("schedule_lock_timer"), key.bucket, key.schedule_id)
     return await connection.fetchval(query("schedule_lock"), *key)
 
@@ -220,14 +220,14 @@ async def load(connection: Reader, keys: Sequence[ScheduleKey]) -> list[Schedule
 
 
 async def load_any(connection: Reader, key: ScheduleKey) -> ScheduleRow | None:
-    """Load a schedule, also one that was deleted."""
+    """Load a schedule, even a deleted one."""
     return await fetch_one(connection, ScheduleRow, "schedule_load_any", *key)
 
 
 async def versions(
     connection: Reader, keys: Sequence[ScheduleKey]
 ) -> dict[UUID, list[StoredVersion]]:
-    """Load the newest versions of schedules, the oldest first; none of them is read yet."""
+    """Load the newest versions of schedules, the oldest first, without decoding them."""
     if not keys:
         return {}
     columns = zip(*keys, strict=True)
@@ -248,7 +248,7 @@ async def running(connection: Connection, subjects: Iterable[UUID]) -> set[UUID]
 
 
 async def advance(connection: Connection, steps: Sequence[Advance]) -> None:
-    """Write where schedules stand after a step."""
+    """Write the state of schedules after a step."""
     if steps:
         _, tenants, ids, runs, handled, *rest = zip(*steps, strict=True)
         await connection.execute(
@@ -264,7 +264,7 @@ async def advance(connection: Connection, steps: Sequence[Advance]) -> None:
 async def move_timers(
     connection: Connection, timers: Sequence[tuple[int, UUID, datetime | None]]
 ) -> None:
-    """Move timers to their next instant; None ends a schedule and takes its timer away."""
+    """Move timers to their next instant; None ends a schedule and deletes its timer."""
     moved = [timer[1:] for timer in timers if timer[2] is not None]
     ended = [timer[:2] for timer in timers if timer[2] is None]
     if moved:
@@ -292,7 +292,7 @@ async def put_timer(connection: Connection, key: ScheduleKey, due_at: datetime |
 async def change(
     connection: Connection, key: ScheduleKey, version: int, ended_at: datetime | None
 ) -> None:
-    """Put another version into force."""
+    """Make another version the current one."""
     await connection.execute(query("schedule_change"), *key, version, ended_at)
 
 
@@ -303,7 +303,7 @@ async def set_aside(connection: Connection, key: ScheduleKey, error: str) -> Non
 
 
 async def take_up(connection: Connection, key: ScheduleKey, due_at: datetime) -> None:
-    """Try again what was set aside."""
+    """Clear the error of a schedule that was set aside."""
     await connection.execute(query("schedule_take_up"), *key)
     await put_timer(connection, key, due_at)
 
@@ -324,7 +324,7 @@ async def resume(connection: Connection, key: ScheduleKey) -> None:
 
 
 async def delete(connection: Connection, key: ScheduleKey) -> None:
-    """Hide a schedule for ever; its book stays."""
+    """Mark a schedule as deleted; its book stays."""
     await connection.execute(query("schedule_delete"), *key)
 
 

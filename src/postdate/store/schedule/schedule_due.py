@@ -1,4 +1,4 @@
-"""Due schedules: their timers, locked by whoever expands them."""
+"""Due schedules: lock the timers of schedules to expand."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ class DueTimer(NamedTuple):
 
 
 class DueFilter(NamedTuple):
-    """Which due schedules of a bucket: from an instant on, so many, without some, or only some."""
+    """Which due schedules of a bucket: from an instant, up to a limit, with exclusions."""
 
     bucket: int
     low: datetime
@@ -30,7 +30,7 @@ class DueFilter(NamedTuple):
 
 
 async def take(connection: Connection, wanted: DueFilter) -> list[DueTimer]:
-    """Lock the first due timers of a bucket that nobody else is at."""
+    """Lock the first due timers of a bucket that no other transaction has locked."""
     bucket, *more = wanted
     return await fetch_all(
         connection, DueTimer, "schedule_due", bucket, own_lane(LANE_SCHEDULE), *more

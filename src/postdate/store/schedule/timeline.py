@@ -1,4 +1,4 @@
-"""What decides about schedules since an instant: their versions and those of their calendars."""
+"""The versions of schedules and calendars that apply since an instant."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ Held = dict[UUID, list[Segment] | Exception]
 async def load(connection: Reader, wanted: Sequence[tuple[ScheduleRow, datetime]]) -> Held:
     """Load the segments of schedules, each from its instant on.
 
-    Mostly the newest versions have decided about everything since then, and nothing more is read.
+    Usually the newest versions have applied since then, and nothing more is read.
     """
     old = [r.key for r, begin in wanted if r.version > 1 and begin - _reach(r) < r.since]
     stored = await schedule_store.versions(connection, old)
@@ -41,7 +41,7 @@ async def load(connection: Reader, wanted: Sequence[tuple[ScheduleRow, datetime]
         try:
             found[row.schedule_id] = _segments(row.tenant_id, versions, calendars, begin)
         except RefusedError as error:
-            # A rule that was accepted once and no longer is.
+            # A rule that was valid once and no longer is.
             found[row.schedule_id] = error
     return found
 
@@ -78,7 +78,7 @@ def _followed(
     wanted: Sequence[tuple[ScheduleRow, datetime]],
     read: Mapping[UUID, list[Version] | Exception],
 ) -> dict[CalendarKey, datetime]:
-    """Return the calendars that these follow, and since when that matters."""
+    """Return the calendars that these schedules use, and since when their versions matter."""
     begins: dict[CalendarKey, datetime] = {}
     for row, begin in wanted:
         versions = read[row.schedule_id]
@@ -90,7 +90,7 @@ def _followed(
 
 
 def _reach(row: ScheduleRow) -> timedelta:
-    """Return how long a change of its calendar matters to a schedule."""
+    """Return how long a change of its calendar affects a schedule."""
     return REACH if row.rolls else timedelta(0)
 
 

@@ -1,7 +1,7 @@
-"""Payloads at rest: encrypted with their tenant's key where the tenant asks for it.
+"""Payloads at rest: encrypted with their tenant's key if the tenant turns that on.
 
-A encrypted payload is bound to its tenant and job, so that one copied to another row does not open
-there. What was stored in the clear stays readable: the mark in front tells them apart.
+An encrypted payload is bound to its tenant and job, so that a copy in another row cannot be
+decrypted. Unencrypted payloads stay readable: a prefix distinguishes the two.
 """
 
 import hmac
@@ -25,7 +25,7 @@ FIELD: Final = "payload-key"
 
 
 class PayloadCipher:
-    """The keys of tenants, opened once for a process."""
+    """The keys of tenants, decrypted once per process."""
 
     def __init__(self, keyring: Keyring) -> None:
         self._keyring = keyring
@@ -35,28 +35,28 @@ class PayloadCipher:
         self._stored: set[int] = set()
 
     async def prepare(self, connection: Connection, tenant_ids: Collection[int]) -> None:
-        """Have the keys of these tenants at hand, making those that are missing.
+        """Load the keys of these tenants, creating those that are missing.
 
-        Once in a transaction: a second call would take for stored what the first has made.
+        Call it once per transaction: a second call would treat a newly created key as stored.
         """
         for tenant_id in tenant_ids:
             if tenant_id not in self._stored and not await self._find(connection, tenant_id):
                 self._keys[tenant_id] = await self._make(connection, tenant_id)
 
     def encrypt(self, tenant_id: int, job_id: UUID, payload: bytes) -> bytes:
-        """Encrypt the payload of one job; the tenant's key is at hand."""
+        """Encrypt the payload of one job; the tenant's key must be loaded."""
         nonce = secrets.token_bytes(NONCE_BYTES)
         encrypted = AESGCM(self._keys[tenant_id]).encrypt(nonce, payload, _bound(tenant_id, job_id))
         return MARK + nonce + encrypted
 
     def digest(self, tenant_id: int, payload: bytes) -> str:
-        """Name a payload without telling it: the same for the same, to this tenant alone."""
+        """Return a keyed hash of a payload, comparable within this tenant only."""
         return hmac.new(self._keys[tenant_id], payload, sha256).hexdigest()
 
     async def decrypt(
         self, connection: Reader, tenant_id: int, job_id: UUID, payload: bytes | None
     ) -> bytes | None:
-        """Return a payload as it came; one in the clear is given as it is."""
+        """Return a decrypted payload; return an unencrypted one unchanged."""
         if payload is None or not payload.startswith(MARK):
             return payload
         if tenant_id not in self._stored and not await self._find(connection, tenant_id):
@@ -70,7 +70,7 @@ class PayloadCipher:
             raise SecretError("the payload was changed, or stands in another place") from error
 
     async def _find(self, connection: Reader, tenant_id: int) -> bool:
-        """Take over the stored key of a tenant; return whether there is one."""
+        """Load the stored key of a tenant; return whether there is one."""
         found = await connection.fetchval(query("payload_encryption_find"), tenant_id)
         if found is not None:
             self._keys[tenant_id] = self._keyring.decrypt(tenant_id, FIELD, found)
@@ -78,7 +78,7 @@ class PayloadCipher:
         return found is not None
 
     async def _make(self, connection: Connection, tenant_id: int) -> bytes:
-        """Make the key of a tenant, or wait for the one that somebody else makes meanwhile."""
+        """Create the key of a tenant, or wait for the one that another transaction is creating."""
         await secret.admit(connection, self._keyring)
         new = self._keyring.encrypt(tenant_id, FIELD, secrets.token_bytes(KEY_BYTES))
         await connection.execute(query("payload_encryption_create"), tenant_id, new)

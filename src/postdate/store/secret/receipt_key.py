@@ -1,4 +1,4 @@
-"""The keys that sign receipts: one at a time signs, all that ever did are published."""
+"""The keys that sign receipts: the newest signs, all are published."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ class ReceiptKey(msgspec.Struct, frozen=True):
 
 
 class ReceiptKeys:
-    """Signs with the newest key; the first receipt makes one."""
+    """Signs with the newest key; the first receipt creates one."""
 
     def __init__(self, database: Database, keyring: Keyring) -> None:
         self._database = database
@@ -42,7 +42,7 @@ class ReceiptKeys:
         return known[0], self._open(known[0])
 
     async def rotate(self) -> ReceiptKey:
-        """Make a new key, which signs from now on."""
+        """Create a new key, which signs from now on."""
         async with self._database.write("receipt_key.rotate") as connection:
             await secret.admit(connection, self._keyring)
             return await create(connection, self._keyring)

@@ -1,7 +1,7 @@
 """Secrets at rest: AES-256-GCM envelopes whose keys are not in the database.
 
-Each value has a data key of its own, wrapped by one of the server's keys. Tenant and place are
-bound to both layers, so that an envelope copied to another row does not open there.
+Each value has its own data key, wrapped by one of the server's keys. Both layers are bound to the
+tenant and the field, so that an envelope copied to another row cannot be decrypted.
 """
 
 import secrets
@@ -51,7 +51,7 @@ def parse_key(text: str) -> bytes:
 
 
 def key_id(key: bytes) -> int:
-    """Name a key by a part of its hash, which tells nothing about it."""
+    """Return the id of a key: a part of its hash, which reveals nothing about it."""
     digest = sha256(b"postdate secret key" + key).digest()
     return int.from_bytes(digest[:KEY_ID_BYTES], "big")
 
@@ -74,7 +74,7 @@ class Keyring:
 
     @property
     def newest(self) -> int:
-        """Return the id of the key that encrypts; a node without any keeps no secrets."""
+        """Return the id of the key that encrypts; raise if the node has none."""
         if self._newest is None:
             raise SecretKeyMissingError("This node was given no secret key.")
         return self._newest
@@ -85,7 +85,7 @@ class Keyring:
         return sorted(self._keys)
 
     def encrypt(self, tenant_id: int, label: str, value: bytes) -> bytes:
-        """Encrypt a value so that it opens only for this tenant and field."""
+        """Encrypt a value so that it can be decrypted only for this tenant and field."""
         head = bytes([VERSION]) + self.newest.to_bytes(KEY_ID_BYTES, "big")
         bound = head + f"{tenant_id}/{label}".encode()
         data_key = secrets.token_bytes(KEY_BYTES)
@@ -127,7 +127,7 @@ async def list_needed(reader: Reader, tenant_id: int, limit: int) -> list[KeyNee
 
 
 async def admit(connection: Connection, keyring: Keyring) -> None:
-    """Before encrypting: refuse a node whose keys the others do not have, and note its newest."""
+    """Refuse a node that has none of the known keys; record its newest key."""
     newest = keyring.newest
     await connection.execute(query("secret_lock"))
     known = await list_known(connection)

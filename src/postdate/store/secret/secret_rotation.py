@@ -1,4 +1,4 @@
-"""Encrypt everything anew with the newest key, so that older ones can be thrown away."""
+"""Re-encrypt everything with the newest key, so that older keys can be removed."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -15,7 +15,7 @@ Envelope = bytes | None
 
 
 async def rotate(database: Database, keyring: Keyring) -> int:
-    """Encrypt anew what the newest key did not encrypt; return how many rows were changed.
+    """Re-encrypt what an older key encrypted; return how many rows were changed.
 
     Servers may run meanwhile. When this has returned, no row needs an older key.
     """
@@ -40,7 +40,7 @@ async def _round(database: Database, keyring: Keyring) -> int:
 async def _walk(
     database: Database, keyring: Keyring, text: str, renew: Callable[..., Awaitable[bool]]
 ) -> int:
-    """Renew the rows of a table in the order of their id, their first column."""
+    """Re-encrypt the rows of a table in the order of their id, the first column."""
     changed, after = 0, 0
     while True:
         async with database.write("secret.renew") as connection:
@@ -77,7 +77,7 @@ async def _signing(
 async def _payload_key(
     connection: Connection, keyring: Keyring, tenant_id: int, old: Envelope
 ) -> bool:
-    """Payloads themselves stay as they are: only the envelopes of their keys are written anew."""
+    """Re-encrypt only the envelopes of payload keys; payloads stay as they are."""
     [new] = _encrypt_again(keyring, tenant_id, [payload_encryption.FIELD], [old])
     if new != old:
         await connection.execute(query("payload_encryption_replace"), tenant_id, new, old)

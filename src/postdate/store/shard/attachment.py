@@ -1,8 +1,8 @@
-"""Attachment: the database node at which a process does what it does all the time.
+"""Attachment: the database node to which a process sends its hot statements.
 
-Every node of a Citus cluster plans for all shards. What lies on the node that was asked needs no
-other one: claims, records and settlement of its own buckets then cost about what they cost on one
-PostgreSQL. Everything else goes on through the coordinator.
+Every node of a Citus cluster can plan for all shards. A statement about shards of the node itself
+needs no other node: claims, records and settlement of its own buckets then cost about the same as
+on one PostgreSQL. Everything else still goes through the coordinator.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ async def owners(reader: Reader) -> dict[int, DatabaseNode]:
 
 
 async def attach(database: Database, node: DatabaseNode) -> None:
-    """Have hot statements go to a database node; one that cannot be reached is tried again."""
+    """Send hot statements to a database node; retry if it cannot be reached."""
     known = database.shard_map
     if known.open_writer is None or node == known.attached:
         return

@@ -1,4 +1,4 @@
-"""Read tables of many shards as if they were tables of one server: by copies on the coordinator.
+"""Read tables of many shards like local tables, from copies on the coordinator.
 
 A proof looks up by key what lies in another bucket, row by row. Citus joins no rows of different
 shards in this way. So each table that a proof names is copied once, with its indexes, into a
@@ -83,14 +83,14 @@ class GatheredConnection(PooledConnection):
         return _SOURCE.sub(self._read_copy, text)
 
     def _read_copy(self, found: re.Match[str]) -> str:
-        """Write that a copied table is read instead; anything else stays as it is."""
+        """Replace the name of a copied table; leave anything else unchanged."""
         if found[3] not in self._tables:
             return found[0]
         return f"{found[1]}{found[2]}pg_temp.{found[3]}"
 
 
 async def gathered(connection: PooledConnection) -> GatheredConnection:
-    """Have a transaction that has begun read copies of all tables that Citus knows.
+    """Make an open transaction read copies of all distributed tables.
 
     Every node takes its snapshot with the first statement that reaches it, so it is one for all.
     """

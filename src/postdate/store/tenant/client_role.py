@@ -1,4 +1,4 @@
-"""Login roles of clients: for which tenant each speaks in its own transactions."""
+"""Login roles of clients: the tenant for which each acts in its own transactions."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ class ClientRole(msgspec.Struct, frozen=True):
 
 
 async def exists(connection: Connection, role: str) -> bool:
-    """Say whether the server has such a role."""
+    """Return whether the server has this role."""
     return bool(await connection.fetchval(query("client_role_exists"), role))
 
 
@@ -41,7 +41,7 @@ async def bind(
 
 
 async def unbind(connection: Connection, role: str) -> tuple[int, str] | None:
-    """Forget a role; return the number and name of the tenant it spoke for, or None."""
+    """Unbind a role; return the number and name of its tenant, or None."""
     row = await connection.fetchrow(query("client_role_unbind"), role)
     return None if row is None else (row[0], row[1])
 

@@ -32,7 +32,7 @@ class EndedHalt(NamedTuple):
 
 
 async def load(reader: Reader, tenant_id: int | None = None) -> list[Halt]:
-    """Read the halts that hold or will, of one tenant or of all."""
+    """Read the current and future halts of one tenant or of all."""
     return await fetch_all(reader, Halt, "halt_all", tenant_id)
 
 
@@ -42,42 +42,42 @@ async def check_readable(connection: Connection, seconds: float) -> None:
 
 
 async def list_halted(reader: Reader) -> frozenset[int]:
-    """Return the tenants of which nothing may start now."""
+    """Return the tenants that are halted now."""
     return frozenset(row[0] for row in await reader.fetch(query("halt_list_halted")))
 
 
 async def wait_client_alone(connection: Connection, tenant_id: int) -> None:
-    """Wait until no client's own transaction that did not see the switch is committing."""
+    """Wait until every client transaction that did not see the switch has ended."""
     await connection.execute(query("halt_client_alone"), tenant_id)
 
 
 async def wait_alone(connection: Connection) -> None:
-    """Wait until whoever shares has ended, a second at most; others wait until we have."""
+    """Take the lock exclusively, waiting at most a second for transactions that share it."""
     await connection.execute(query("halt_alone"))
 
 
 async def change_alone(connection: Connection, tenant_id: int) -> None:
-    """Lock the tenant's halts: nobody else changes them before our commit."""
+    """Lock the tenant's halts against other changes until our commit."""
     await connection.execute(query("halt_change"), tenant_id)
 
 
 async def share(connection: Connection) -> None:
-    """Lock the kill switches: none is turned before our commit."""
+    """Share the lock of halts: no kill switch changes before our commit."""
     await connection.execute(query("halt_share"))
 
 
 async def refuse_held(connection: Connection, tenant_ids: Sequence[int]) -> None:
-    """Raise when one of these tenants stands still; else no switch is turned before our commit."""
+    """Raise if one of these tenants is halted; otherwise no switch changes before our commit."""
     await connection.execute(query("halt_refuse_held"), tenant_ids)
 
 
 async def refuse_killed(connection: Connection, tenant_id: int) -> None:
-    """Raise when the tenant was killed; else no switch is turned before our commit."""
+    """Raise if the tenant's kill switch is on; otherwise no switch changes before our commit."""
     await connection.execute(query("halt_refuse_killed"), tenant_id)
 
 
 async def put(connection: Connection, halt: NewHalt) -> datetime | None:
-    """Set a halt and give when it begins; None when it would be over already."""
+    """Set a halt and return when it begins; None if it would already be over."""
     return await connection.fetchval(query("halt_put"), *halt)
 
 
@@ -108,9 +108,9 @@ async def set_aside(connection: Connection, timers: Sequence[LockedTimer]) -> No
 
 
 async def bring_back(connection: Connection, bucket: int, tenant_id: int) -> bool:
-    """Put a tenant's waiting payments of one bucket where settlers look; return whether all are.
+    """Move a tenant's waiting payments of one bucket back to settlement; return whether all moved.
 
-    A payment that somebody holds is passed by.
+    A payment that another transaction has locked is skipped.
     """
     waiting = (bucket, tenant_id, own_lane(LANE_HELD))
     await connection.execute(query("halt_return"), *waiting, own_lane(LANE_PAYMENT))
@@ -119,6 +119,6 @@ async def bring_back(connection: Connection, bucket: int, tenant_id: int) -> boo
 
 
 async def delete(connection: Connection, over: EndedHalt) -> bool:
-    """Forget a halt that has ended; False when somebody else has."""
+    """Delete a halt that has ended; return False if another node has done so."""
     found = await connection.fetchval(query("halt_delete"), over.tenant_id, over.kind)
     return found is not None

@@ -26,7 +26,7 @@ class KeyRow(msgspec.Struct, frozen=True):
 
 
 class StoredKey(msgspec.Struct, frozen=True):
-    """What a key reaches, read before it is used to make another."""
+    """The reach of a key, read before it is used to create another."""
 
     note: str
     scopes: list[str]
@@ -84,7 +84,7 @@ async def check_readable(connection: Connection, seconds: float) -> None:
 
 
 async def alive(connection: Connection, key_id: UUID) -> bool:
-    """Return whether a key has been neither revoked nor outlived."""
+    """Return whether a key is neither revoked nor expired."""
     found: bool | None = await connection.fetchval(query("key_alive"), key_id)
     return bool(found)
 
@@ -95,7 +95,7 @@ async def page(connection: Reader, tenant_id: int, after: UUID, limit: int) -> l
 
 
 async def find(connection: Connection, tenant_id: int, key_id: UUID) -> StoredKey | None:
-    """Read how far a key of a tenant goes."""
+    """Read the reach of a tenant's key."""
     return await fetch_one(connection, StoredKey, "key_find", tenant_id, key_id)
 
 
@@ -105,7 +105,7 @@ async def count(connection: Connection, tenant_id: int) -> int:
 
 
 async def end(connection: Connection, tenant_id: int, key_id: UUID, seconds: float) -> datetime:
-    """Expire a key in so many seconds, if it does not expire before."""
+    """Make a key expire after some seconds, unless it expires earlier."""
     return await connection.fetchval(query("key_end"), tenant_id, key_id, seconds)
 
 

@@ -23,7 +23,7 @@ async def pending(database: Database, tenant_ids: Sequence[int]) -> Counter[tupl
 async def remember(
     connection: Connection, tenant_ids: Sequence[int], counted: Mapping[tuple[int, Kind], int]
 ) -> None:
-    """Write down what was counted, for transactions of clients."""
+    """Store the counts, for transactions of clients."""
     keys = [(tenant_id, kind) for tenant_id in sorted(tenant_ids) for kind in sorted(SETTING_OF)]
     tenants, kinds = zip(*keys, strict=True)
     await connection.execute(
@@ -37,10 +37,10 @@ async def tenants(connection: Reader) -> dict[int, None]:
 
 
 async def accounts(connection: Connection, tenant_id: int, max_count: int) -> int:
-    """Count a tenant's open accounts, no further than asked."""
+    """Count a tenant's open accounts, up to a limit."""
     return await connection.fetchval(query("quota_accounts"), tenant_id, max_count)
 
 
 async def schedules(connection: Connection, tenant_id: int, max_count: int) -> int:
-    """Count a tenant's schedules that go on, no further than asked."""
+    """Count a tenant's active schedules, up to a limit."""
     return await connection.fetchval(query("quota_schedules"), tenant_id, max_count)

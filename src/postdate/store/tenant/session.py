@@ -1,4 +1,4 @@
-"""Sessions of the console: the cookie names a row, and alone decrypts the key that it holds."""
+"""Sessions of the console: only the cookie can decrypt the key in its row."""
 
 import secrets
 from hashlib import sha256
@@ -14,7 +14,7 @@ _ENCRYPTS: Final = b"postdate session key"
 
 
 class StoredSession(NamedTuple):
-    """The key behind a session, and for how long it lasts yet."""
+    """The key of a session, and its remaining time."""
 
     key: str
     seconds_left: float
@@ -30,7 +30,7 @@ class NewSession(NamedTuple):
 
 
 async def begin(connection: Connection, session: NewSession, seconds: float, limit: int) -> None:
-    """Write a session; a key has at most `limit`, and those unused for longest end."""
+    """Store a session; end the least recently used ones beyond `limit` per key."""
     nonce = secrets.token_bytes(NONCE_BYTES)
     secret = nonce + _cipher(session.session_id).encrypt(nonce, session.key.encode(), None)
     who = (session.tenant_id, session.key_id)
@@ -49,12 +49,12 @@ async def find(connection: Connection, session_id: str) -> StoredSession | None:
 
 
 async def extend(connection: Connection, session_id: str, seconds: float) -> None:
-    """Let a session last so long from now on."""
+    """Extend a session."""
     await connection.execute(query("session_extend"), _digest(session_id), seconds)
 
 
 async def end(connection: Connection, session_id: str) -> None:
-    """Forget a session: no node admits its cookie any more."""
+    """Delete a session, so that every node refuses its cookie."""
     await connection.execute(query("session_end"), _digest(session_id))
 
 

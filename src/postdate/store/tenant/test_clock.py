@@ -89,7 +89,7 @@ async def take(connection: Connection, tenant_id: int, holder: UUID, seconds: fl
 async def move(
     connection: Connection, tenant_id: int, holder: UUID, at: datetime, seconds: float
 ) -> datetime | None:
-    """Go on to an instant and give what the clock shows; None where somebody else holds it."""
+    """Move the clock to an instant and return its time; None if another request has locked it."""
     return await connection.fetchval(query("test_clock_move"), tenant_id, holder, at, seconds)
 
 
@@ -152,7 +152,7 @@ async def subscriptions(connection: Connection, tenant_id: int) -> list[Subscrip
 async def enter(
     connection: Connection, tenant_id: int, entries: Sequence[NewClockEntry], position: int = 0
 ) -> None:
-    """Enter what happened, in order; `position` is the last event that this tells of."""
+    """Record what happened, in order; `position` is the last event covered."""
     columns = [list(column) for column in zip(*entries, strict=True)] or [[], [], [], []]
     await connection.execute(query("test_clock_enter"), tenant_id, len(entries), *columns, position)
 

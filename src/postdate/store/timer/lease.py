@@ -202,7 +202,7 @@ async def find_end(
 
 
 async def lock(connection: Connection, bucket: int, subjects: Sequence[UUID]) -> set[UUID]:
-    """Lock the timers that are free until the commit; return those that somebody else holds."""
+    """Lock the free timers until the commit; return those that are locked elsewhere."""
     rows = await connection.fetch(query("lease_lock"), bucket, subjects)
     return {row[0] for row in rows}
 
@@ -210,7 +210,7 @@ async def lock(connection: Connection, bucket: int, subjects: Sequence[UUID]) ->
 async def renew(
     connection: Connection, bucket: int, held: Sequence[tuple[UUID, int, float]]
 ) -> dict[UUID, datetime | None]:
-    """Push leases out by so many seconds; return the new ends, of those still held.
+    """Renew leases for some seconds; return the new ends of those still held.
 
     None stands for a lease that could not be pushed out now: somebody else has locked its timer.
     """

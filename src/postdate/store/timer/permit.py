@@ -93,7 +93,7 @@ async def refund(connection: Connection, limit: Limit, count: int) -> None:
 async def extend(
     connection: Connection, scope: str, holder: UUID, slots: int, seconds: float
 ) -> None:
-    """Hold so many slots for so many seconds more; with none left, give the row back."""
+    """Renew a number of slots for some seconds; without any, delete the row."""
     key = (_bucket(scope), scope)
     if slots:
         await connection.execute(query("permit_put"), *key, holder, slots, seconds)

@@ -16,7 +16,7 @@ LANE_APPROVAL: Final = 3
 """Payments that wait for a second person."""
 
 LANE_HELD: Final = 4
-"""Due payments of a tenant that stands still."""
+"""Due payments of a halted tenant."""
 
 LANES_OF_PAYMENTS: Final = (LANE_PAYMENT, LANE_APPROVAL, LANE_HELD)
 """Where the timer of an open payment may lie."""

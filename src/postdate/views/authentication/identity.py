@@ -53,8 +53,8 @@ class Identities:
         source = came.address if came else ""
         if now >= until:
             if identity is None and self.login_throttle.waits(source, now):
-                # A neighbour's guesses must not shut out a good key: it is looked up all the same,
-                # but guesses have few connections to the database.
+                # Wrong keys from the same address must not lock out a valid key: it is still looked
+                # up, but such look-ups have few database connections.
                 async with self._doubtful:
                     identity = await self._find_once(key, digest)
             else:
@@ -68,10 +68,10 @@ class Identities:
         return identity
 
     async def _find_once(self, key: str, digest: bytes) -> Identity | None:
-        """Look a key up once for all requests that wait for it; none of them can end it.
+        """Look a key up once for all requests that wait for it; cancelling one does not stop it.
 
-        A look-up that takes long may have read the key before it was revoked: who comes later than
-        a key is cached for begins another.
+        A slow look-up may have read the key before it was revoked: a request that comes later than
+        the cache time starts another.
         """
         now = time.monotonic()
         begun, finding = self._finding.get(digest, (now, None))
@@ -85,7 +85,7 @@ class Identities:
         if self._finding.get(digest, (0.0, None))[1] is done:
             del self._finding[digest]
         if not done.cancelled():
-            done.exception()  # whoever waits hears of it; where nobody does, it is not a complaint
+            done.exception()  # waiting requests get the exception; without any, it is ignored
 
     async def _find(self, key: str, digest: bytes) -> Identity | None:
         now = time.monotonic()
@@ -131,7 +131,7 @@ class Identities:
         self._known[digest] = (until, identity)
 
     async def run_once(self, _: int) -> int:
-        """Write down which keys were used since the last time."""
+        """Store which keys were used since the last time."""
         used, self._used = self._used, set()
         if used:
             async with self._database.write() as connection:
@@ -140,5 +140,5 @@ class Identities:
 
 
 def _looks_signed(key: str) -> bool:
-    """Return whether a bearer's secret is a token; our own keys have no dots."""
+    """Return whether a bearer credential is a token; our own keys have no dots."""
     return key.count(".") == 2 and len(key) <= TOKEN_CHARS  # noqa: PLR2004 - three parts

@@ -42,7 +42,7 @@ Fetch = Callable[[], Awaitable[bytes | None]]
 
 
 class Issuer(msgspec.Struct, frozen=True):
-    """Whose tokens are taken, and for whom they must be meant."""
+    """The issuer and the audience of accepted tokens."""
 
     issuer: str
     audience: str
@@ -103,7 +103,7 @@ class Tokens:
         return self._keys.get(kid)
 
     async def _read(self) -> None:
-        """Read the keys anew; while they cannot be had, those known last still hold."""
+        """Reload the keys; if that fails, keep the last known ones."""
         self._read_at = time.monotonic()
         found = await self._fetch()
         if found is None:
@@ -155,7 +155,7 @@ def _kid(listed: Any) -> str | None:
 
 
 def _parse(listed: dict[str, Any]) -> jwt.PyJWK | None:
-    """Read one public key; symmetric ones and what is not known here are passed over."""
+    """Parse one public key; ignore symmetric and unknown ones."""
     if listed.get("kty") not in {kind for kind, _ in _KINDS.values()} or "d" in listed:
         return None
     try:
@@ -166,7 +166,7 @@ def _parse(listed: dict[str, Any]) -> jwt.PyJWK | None:
 
 
 def _scopes(given: Any) -> frozenset[Scope]:
-    """Read the scopes that we know; an issuer's own words among them mean nothing here."""
+    """Return the known scopes; ignore the issuer's own."""
     names = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
     known = {scope.value for scope in Scope}
     return frozenset(Scope(name) for name in names if isinstance(name, str) and name in known)
@@ -179,7 +179,7 @@ def _text(value: Any) -> str:
 
 
 def _storable(value: Any) -> TypeGuard[str]:
-    """Return whether something is a text that the database takes: no U+0000, no half characters."""
+    """Return whether a value is a string that the database can store."""
     if not isinstance(value, str) or "\x00" in value:
         return False
     return not any(0xD800 <= ord(letter) <= 0xDFFF for letter in value)  # noqa: PLR2004

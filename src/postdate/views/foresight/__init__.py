@@ -1,1 +1,1 @@
-"""What will be: load, lateness and money ahead."""
+"""Forecasts of load, lateness and money."""

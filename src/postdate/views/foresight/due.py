@@ -1,4 +1,4 @@
-"""Count the stored timers that become due by minute: one by one, or estimated with the error."""
+"""Count the stored timers that come due by minute: exactly, or estimated with an error."""
 
 import math
 import random
@@ -29,7 +29,7 @@ SAMPLE_ROWS: Final = 60_000
 """Beyond that some buckets of each lane stand for all: as many as have about so many timers."""
 
 WALK_LIMIT: Final = 100_000
-"""How many timers a walk over a sample sees at the most."""
+"""Maximum number of timers that a walk over a sample reads."""
 
 MIN_ROWS: Final = 50
 """How many timers are walked at each place at least."""
@@ -37,13 +37,13 @@ MIN_ROWS: Final = 50
 MINUTE: Final = timedelta(minutes=1)
 
 DEVIATIONS: Final = 2.0
-"""The error is told as two standard errors: about 19 of 20 estimates lie within it."""
+"""The error is given as two standard errors: about 19 of 20 estimates are within it."""
 
 Walk = Callable[[WalkWindow], Awaitable[DueWalk]]
 
 
 class StoredDue(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored and becomes due; `known_until` is where counting stopped."""
+    """Stored timers that come due; `known_until` is where counting stopped."""
 
     found: list[DueMinutes]
     known_until: datetime
@@ -57,7 +57,7 @@ class StoredDue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lane_buckets(lanes: Sequence[Lane], *own: int) -> Places:
-    """Return where the timers of lanes lie, and those of the system's own, of payments if none."""
+    """Return the lane buckets of these lanes and of the system's own lanes."""
     pairs = [
         (bucket, lane_id)
         for lane_id in own or (own_lane(LANE_PAYMENT),)
@@ -75,7 +75,7 @@ async def stored_due(
     until: datetime,
     exact_limit: int = EXACT_LIMIT,
 ) -> StoredDue:
-    """Count what becomes due; estimate it from some buckets of each lane when it is too much."""
+    """Count what comes due; if it is too much, estimate it from some buckets of each lane."""
     lanes = _by_lane(everywhere)
     look = partial(_look, walk, begin, until)
     # What is added between the two is counted as well.
@@ -99,7 +99,7 @@ async def _look(
     limit: int,
     walk_limit: int = WALK_LIMIT,
 ) -> DueWalk:
-    """Walk some places, each up to a limit."""
+    """Walk some lane buckets, each up to a limit."""
     return await walk(
         WalkWindow(
             begin=begin,
@@ -119,7 +119,7 @@ def _by_lane(everywhere: Places) -> dict[int, list[int]]:
 
 
 def _draw(lanes: Mapping[int, Sequence[int]], sizes: Mapping[int, int]) -> Places:
-    """Draw some buckets of each lane, each as likely as any other."""
+    """Sample some buckets of each lane uniformly."""
     drawn = [
         (bucket, lane_id)
         for lane_id, buckets in lanes.items()
@@ -129,7 +129,7 @@ def _draw(lanes: Mapping[int, Sequence[int]], sizes: Mapping[int, int]) -> Place
 
 
 def _rates(probe: DueWalk, drawn: Places, ratio: float) -> dict[int, float]:
-    """Return how many timers a bucket of each lane has in the window, as far as a look tells."""
+    """Estimate how many timers a bucket of each lane has in the window."""
     return {
         lane_id: probe.by_lane_bucket.get(place, 0) * ratio
         for place, lane_id in enumerate(drawn[1], 1)
@@ -149,7 +149,7 @@ def _estimated(sampled: DueWalk, lanes: Mapping[int, Sequence[int]], drawn: Plac
 
 
 def _weighted(each: DueMinutes, weight: float) -> DueMinutes:
-    """Multiply counts; what is rounded in one minute is made up for in the next."""
+    """Scale counts; carry rounding errors over to the next minute."""
     return DueMinutes(each.key, each.lane_id, each.minutes, list(_carried(each.counts, weight)))
 
 
@@ -162,10 +162,10 @@ def _carried(counts: Sequence[int], weight: float) -> Iterator[int]:
 
 
 def _error_percent(counts: Mapping[int, Sequence[int]], weights: Mapping[int, float]) -> int:
-    """Return the error of the estimated total, as of sampling each lane without replacement.
+    """Return the error of the estimated total, for sampling each lane without replacement.
 
-    Few buckets tell little of how much buckets differ: they differ at least as much as if each
-    timer had drawn its bucket.
+    A few buckets say little about the variance: it is at least that of timers assigned to buckets
+    at random.
     """
     total, squares = 0.0, 0.0
     for lane_id, own in counts.items():

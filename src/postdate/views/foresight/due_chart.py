@@ -1,4 +1,4 @@
-"""The two charts of the overview: what becomes due in the next hour, and in the next day."""
+"""The two charts of the overview: what comes due in the next hour and in the next day."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -16,11 +16,11 @@ from postdate.views.foresight.rules import CountedSchedules
 
 HOUR_SLOTS: Final = 60
 DAY_JOINED: Final = 15
-"""The day's chart joins so many minutes into one slot."""
+"""Minutes per slot in the chart of the day."""
 
 
 class DueChart(msgspec.Struct, frozen=True, kw_only=True):
-    """How much becomes due, slot by slot from now on; None where it was not counted so far."""
+    """How much comes due in each slot from now on; None where counting did not reach."""
 
     slot_seconds: int
     jobs: list[int | None]
@@ -38,7 +38,7 @@ class DueChart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes due in the next hour and in the next day, schedules included."""
+    """What comes due in the next hour and in the next day, schedules included."""
 
     begin: datetime
     hour: DueChart
@@ -50,7 +50,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 async def forecast(
     load: LoadViews, connection: Connection, tenant_id: int, lanes: Sequence[Lane]
 ) -> Forecast:
-    """Count what becomes due in the next day."""
+    """Count what comes due in the next day."""
     begin = next_minute(await clock.now(connection))
     window = begin, begin + DAY
     stored, scheduled = await load.counts(connection, tenant_id, lanes, window)

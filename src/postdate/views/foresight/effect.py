@@ -1,4 +1,4 @@
-"""The effect of changes before they are made: what moves, what is late, what fails."""
+"""The predicted effect of changes: what moves, what is late, what fails."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -119,7 +119,7 @@ def _both(
 
 
 def _capacities(parts: LoadParts, hypothesis: Hypothesis) -> dict[bool, LoadCapacity]:
-    """Return the capacities with the settings that would hold."""
+    """Return the capacities under the changed settings."""
     known = dict(parts.capacities)
     for payments, name in CAPACITY_SETTINGS.items():
         value = hypothesis.settings.get(name)
@@ -137,7 +137,7 @@ def _planned(book: RuleBook, hypothesis: Hypothesis) -> list[PlannedSchedule]:
 
 
 def _occurrences(parts: LoadParts, book: RuleBook, hypothesis: Hypothesis) -> int:
-    """Count what the paused schedules would have made."""
+    """Count the occurrences that paused schedules would skip."""
     paused = [
         each for each in book.planned if each.schedule.schedule_id in hypothesis.paused_schedules
     ]
@@ -146,7 +146,7 @@ def _occurrences(parts: LoadParts, book: RuleBook, hypothesis: Hypothesis) -> in
 
 
 def _stored(parts: LoadParts, hypothesis: Hypothesis) -> StoredDue:
-    """Take moved jobs from their minutes, and put them where they would be due."""
+    """Move the counts of moved jobs to the minutes in which they would be due."""
     begin, until = parts.window
     changes: dict[int, Counter[int]] = {}
     for job in hypothesis.moved:

@@ -1,4 +1,4 @@
-"""Load ahead: how much becomes due, when that is too much, and what spreading would change."""
+"""The load forecast: what comes due, when that is too much, and what spreading would change."""
 
 import asyncio
 from collections import defaultdict
@@ -65,7 +65,7 @@ _WIDTHS: Final = ((DAY, 1), (7 * DAY, 15), (31 * DAY, 60), (MAX_WINDOW, 1440))
 
 
 class LoadViews:
-    """Answers what becomes due."""
+    """Forecasts what comes due."""
 
     def __init__(
         self, database: Database, lanes: LaneDirectory, settings: Settings, books: RuleBooks
@@ -76,18 +76,18 @@ class LoadViews:
         self._books = books
 
     async def load(self, tenant_id: int, question: LoadQuestion) -> LoadView:
-        """Answer for one tenant."""
+        """Return the forecast for one tenant."""
         return await self._view(tenant_id, *await self.prepare(tenant_id, question))
 
     async def prepare(
         self, tenant_id: int, question: LoadQuestion
     ) -> tuple["LoadParts", RuleBook, CountedSchedules]:
-        """Read and count all that an answer is made of."""
+        """Read and count everything for a forecast."""
         lanes = self._lanes.of_tenant(tenant_id, question.lane)
         async with self._database.read(tenant_id) as connection:
             window = await self._window(connection, question)
             book = await self._books.get(connection, tenant_id)
-            # A thread counts what schedules make while the database walks what is stored.
+            # A thread counts schedules while the database counts what is stored.
             counting = started(tenant_id, count_schedules, book, question.by, *window)
             stored = await _stored(connection, tenant_id, question.by, lanes, window)
             slots = await activity_store.recent(connection, tenant_id, MEASURED_SECONDS)
@@ -101,7 +101,7 @@ class LoadViews:
         return await computed(tenant_id, function)
 
     async def load_of_all(self, question: LoadQuestion) -> LoadView:
-        """Answer for all tenants, by tenant: for the operator."""
+        """Return the forecast for all tenants, by tenant, for the operator."""
         question = msgspec.structs.replace(question, by="tenant", lane=None)
         lanes = list(self._lanes.by_id.values())
         async with self._database.connection() as connection:
@@ -122,7 +122,7 @@ class LoadViews:
     async def counts(
         self, connection: Connection, tenant_id: int, lanes: Sequence[Lane], window: Window
     ) -> tuple[StoredDue, CountedSchedules]:
-        """Count for the overview: what is stored, and what schedules have to come."""
+        """Count stored work and future occurrences for the overview."""
         book = await self._books.get(connection, tenant_id)
         counting = started(None, count_schedules, book, "total", *window)
         walk = partial(due_store.by_lane, connection, tenant_id)
@@ -196,7 +196,7 @@ def _either(one: int | None, two: int | None) -> int | None:
 
 
 class LoadNaming:
-    """Names the series of what is stored and of what schedules make."""
+    """Names the series of stored and of scheduled work."""
 
     def __init__(self, by: By, lanes: Sequence[Lane], tenants: dict[int, str]) -> None:
         self.by = by
@@ -208,7 +208,7 @@ class LoadNaming:
         return LoadNaming(self.by, list(lanes.values()), self._tenants)
 
     def of_scheduled(self, name: str) -> str:
-        """Return the name of the series of schedules: that of a tenant is told as its id."""
+        """Return the name of the series of schedules; a tenant is named by its id."""
         one_tenant = self.by == "tenant" and name != OTHERS
         return self._tenants.get(int(name), name) if one_tenant else name
 
@@ -226,14 +226,14 @@ class LoadNaming:
                 return ""
 
     def wanted(self, question: LoadQuestion) -> Callable[[SeriesKey], bool]:
-        """Return which series belong to the answer: those of one lane where one is asked for."""
+        """Return which series belong to the answer: those of the requested lane, if any."""
         if question.lane is None:
             return lambda series: question.payments or not series[0]
         return lambda series: series == (False, question.lane)
 
 
 class LoadParts(msgspec.Struct, frozen=True):
-    """All that an answer is made of, but for what schedules have to come."""
+    """Everything for a forecast, except the counts of schedules."""
 
     question: LoadQuestion
     window: Window
@@ -242,7 +242,7 @@ class LoadParts(msgspec.Struct, frozen=True):
     capacities: dict[bool, LoadCapacity]
 
     def view(self, counted: CountedSchedules, book: RuleBook) -> LoadView:
-        """Put the answer together."""
+        """Build the answer."""
         begin, until = self.window
         usual = next(minutes for upto, minutes in _WIDTHS if until - begin <= upto)
         width = self.question.slot_minutes or usual
@@ -272,7 +272,7 @@ class LoadParts(msgspec.Struct, frozen=True):
         return (self.window[1] - self.window[0]) // MINUTE
 
     def grids(self, counted: CountedSchedules) -> dict[SeriesKey, SeriesCounts]:
-        """Put what is stored beside what schedules have to come, series by series."""
+        """Combine stored and scheduled work, series by series."""
         wanted = self.naming.wanted(self.question)
         grids: dict[SeriesKey, SeriesCounts] = defaultdict(lambda: SeriesCounts(self.size))
         for (payments, name), counts in counted.counts.items():
@@ -298,7 +298,7 @@ class LoadParts(msgspec.Struct, frozen=True):
         ]
 
     def queues(self, grids: dict[SeriesKey, SeriesCounts]) -> list[LoadQueue]:
-        """Put the series against the capacities."""
+        """Compare the series with the capacities."""
         queues = []
         for payments in (False, True):
             parts = [both for (kind, _), both in grids.items() if kind is payments]

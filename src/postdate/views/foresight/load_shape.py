@@ -1,4 +1,4 @@
-"""Load ahead, as somebody asks for it and as it is shown."""
+"""The load forecast: its query and its answer."""
 
 from datetime import datetime
 from typing import Literal
@@ -12,7 +12,7 @@ from postdate.views.foresight.rules import By, PlannedSchedule
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """Other jitter for some schedules (all where None), as a question."""
+    """A hypothetical jitter for one schedule, or for all."""
 
     seconds: int
     schedules: frozenset[UUID] | None = None
@@ -24,7 +24,7 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class LoadQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wants to know."""
+    """The parameters of a load forecast."""
 
     begin: datetime | None = None
     until: datetime | None = None
@@ -39,7 +39,7 @@ class LoadQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadSeries(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes due of one lane, destination or tenant, slot by slot."""
+    """What comes due for one lane, destination or tenant, slot by slot."""
 
     kind: Literal["jobs", "payments"]
     name: str
@@ -71,7 +71,7 @@ class LoadQueue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpreadEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """What would be with another jitter: the same queues, computed again."""
+    """The effect of another jitter: the same queues, computed again."""
 
     jitter_seconds: int
     schedule_id: UUID | None
@@ -79,7 +79,7 @@ class SpreadEffect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadView(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes due in a window that begins with a whole minute."""
+    """What comes due in a window that begins at a whole minute."""
 
     from_at: datetime
     until_at: datetime

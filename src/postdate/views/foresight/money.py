@@ -1,4 +1,4 @@
-"""Money ahead: the balance of an account, and the payments that will fail."""
+"""The money forecast: the balance of an account, and the payments that will fail."""
 
 import asyncio
 import time
@@ -76,7 +76,7 @@ class MoneyTotal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MoneyView(msgspec.Struct, frozen=True, kw_only=True):
-    """What will become of a tenant's payments, and of one account if one was asked for."""
+    """The forecast of a tenant's payments, and of one account if requested."""
 
     from_at: datetime
     until_at: datetime
@@ -129,7 +129,7 @@ class MoneyViews:
         self._soon: dict[tuple[int, float], tuple[float, MoneyView]] = {}
 
     async def soon(self, tenant_id: int, hours: float) -> MoneyView | None:
-        """Return what will fail within so many hours, as it was at most a minute ago."""
+        """Return the payments that will fail within some hours, at most a minute old."""
         if hours <= 0:
             return None
         age, known = self._soon.get((tenant_id, hours), (0.0, None))
@@ -147,7 +147,7 @@ class MoneyViews:
     async def project(
         self, tenant_id: int, until: datetime | None = None, account_id: str | None = None
     ) -> MoneyView | None:
-        """Settle what is expected until an instant, on a copy; None without such an account."""
+        """Simulate settlement until an instant, on a copy; None if the account does not exist."""
         found = await self._expected(tenant_id, until, account_id)
         if account_id is not None and account_id not in found.accounts:
             return None
@@ -156,7 +156,7 @@ class MoneyViews:
     async def suppose(
         self, tenant_id: int, until: datetime, hypothesis: Hypothesis
     ) -> tuple[MoneyView, MoneyView, int]:
-        """Settle what is expected as it is, and as it would be; return what would be released."""
+        """Simulate settlement with and without the changes; return what would be released."""
         found = await self._expected(tenant_id, until, None)
         would, released = _supposed(found, hypothesis)
         before, after = await self._settled(tenant_id, found), await self._settled(tenant_id, would)
@@ -193,7 +193,7 @@ class MoneyViews:
 
 
 class _Expected(msgspec.Struct, frozen=True):
-    """What is to be settled, on which accounts, in which window."""
+    """The payments and accounts of a simulation, and its window."""
 
     expected: list[ExpectedPayment]
     accounts: dict[str, ProjectedAccount]
@@ -202,7 +202,7 @@ class _Expected(msgspec.Struct, frozen=True):
 
 
 def _supposed(found: _Expected, hypothesis: Hypothesis) -> tuple[_Expected, int]:
-    """Return what would be expected, and how much would be released of what is held."""
+    """Return the payments under the changes, and how much held money they would release."""
     accounts = {name: copy(each) for name, each in found.accounts.items()}
     end = instant(found.window[1])
     expected, released = [], 0
@@ -236,7 +236,7 @@ def _moved(terms: ExpectedTerms, later: int, hypothesis: Hypothesis) -> Expected
 
 
 def _settled(found: _Expected, account_id: str | None) -> MoneyView:
-    """Settle on a copy of the accounts, and show what comes of it."""
+    """Simulate settlement on a copy of the accounts, and build the answer."""
     accounts = {name: copy(each) for name, each in found.accounts.items()}
     begin = instant(found.window[0])
     if account_id is not None:

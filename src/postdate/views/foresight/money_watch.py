@@ -1,4 +1,4 @@
-"""Watch for payments that will fail: look ahead for every tenant, count them, and have it told."""
+"""Watch for payments that will fail: forecast every tenant, count them, and record warnings."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -34,7 +34,7 @@ RecordWarnings = Callable[[int, Sequence[FailingPayment], float], Awaitable[int]
 
 
 def will_fail_gauge(registry: CollectorRegistry) -> Gauge:
-    """Make the figure of the last look."""
+    """Return the metric of the last round."""
     return Gauge(
         "postdate_payment_will_fail",
         "Payments that will fail within foresight.warn_hours, as of the last look.",
@@ -43,7 +43,7 @@ def will_fail_gauge(registry: CollectorRegistry) -> Gauge:
 
 
 class MoneyWatch:
-    """Looks ahead for all tenants, again and again."""
+    """Forecasts all tenants periodically."""
 
     def __init__(
         self,
@@ -61,14 +61,14 @@ class MoneyWatch:
         self._gauge = will_fail_gauge(registry)
 
     async def step(self, _: int = 1) -> int:
-        """Look around when it is time to."""
+        """Run a round if it is time."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + ROUND_SECONDS
             await self.run_once()
         return 0
 
     async def run_once(self) -> int:
-        """Look at every tenant; return how many payments will fail."""
+        """Forecast every tenant; return how many payments will fail."""
         async with self._database.connection() as connection:
             now = await clock.now(connection)
             until = now + timedelta(hours=MAX_HOURS)

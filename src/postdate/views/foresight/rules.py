@@ -1,4 +1,4 @@
-"""What schedules have to come, by minute: their rules read and compiled once, until they change."""
+"""Future occurrences of schedules by minute; rules are compiled once, until they change."""
 
 import asyncio
 from collections import Counter, OrderedDict, defaultdict
@@ -36,7 +36,7 @@ from postdate.store.schedule import calendar as calendar_store
 MAX_BUCKET_RULES: Final = 500
 """How many schedules of each of the 64 buckets are looked at: of 20,000 schedules all of them.
 
-Of a tenant with more, the rest is told as left out.
+If a tenant has more, the rest is reported as left out.
 """
 
 MAX_BOOKED: Final = 40_000
@@ -47,7 +47,7 @@ READ_BUCKETS: Final = 8
 """How many buckets are read at once: the event loop decodes their rows."""
 
 MAX_CARRIED: Final = 16
-"""If more buckets have changed, all is added up anew."""
+"""If more buckets have changed, everything is summed again."""
 
 MAX_DAY_TIMES: Final = 500_000
 """How many times of a day, of rules whose times differ, are added up: a second of a processor.
@@ -89,7 +89,7 @@ class PlannedSchedule(NamedTuple):
 
 
 class BookPart(msgspec.Struct, frozen=True):
-    """The schedules of one bucket, as of a fingerprint, and how many are not among them."""
+    """The schedules of one bucket at a fingerprint, and how many were left out."""
 
     fingerprint: Fingerprint
     planned: list[PlannedSchedule]
@@ -97,7 +97,7 @@ class BookPart(msgspec.Struct, frozen=True):
 
 
 class RuleBook:
-    """The schedules of a tenant that go on, added up, and how many could not be read."""
+    """The active schedules of a tenant, added up, and how many could not be read."""
 
     def __init__(self, parts: Mapping[int, BookPart], before: "RuleBook | None" = None) -> None:
         self.parts = parts
@@ -120,7 +120,7 @@ class RuleBook:
         return frozenset(chain.from_iterable(names))
 
     def sums(self, by: By, begin: datetime, until: datetime) -> Mapping[SeriesKey, RuleSum]:
-        """Return the rules of each series, added up; the sums of the present are remembered."""
+        """Return the summed rules of each series; sums without changes are cached."""
         known = self._sums.get(by)
         if known is not None and all(each.covers(begin, until) for each in known.values()):
             return known
@@ -190,22 +190,22 @@ def _carried(
 
 
 class CountedSchedules(msgspec.Struct, frozen=True):
-    """What the schedules have to come, by minute."""
+    """Future occurrences of schedules, by minute."""
 
     counts: dict[SeriesKey, Counts]
     left_out: int
 
 
 class RuleBooks:
-    """Reads the rules of a tenant, and remembers them; of a book only changed buckets are read."""
+    """Caches the rules of tenants; reads only the buckets that have changed."""
 
     def __init__(self) -> None:
         self._books: OrderedDict[int | None, RuleBook] = OrderedDict()
         self._reading: WeakValueDictionary[int | None, asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, connection: Connection, tenant_id: int | None) -> RuleBook:
-        """Return the rules as they stand."""
-        # Whoever comes while they are read waits, and finds them.
+        """Return the current rules."""
+        # Concurrent requests wait for the read and use its result.
         async with self._reading.setdefault(tenant_id, asyncio.Lock()):
             wanted = await store.fingerprints(connection, tenant_id)
             book = self._books.pop(tenant_id, None) or RuleBook({})
@@ -221,7 +221,7 @@ class RuleBooks:
             return book
 
     def _forget(self) -> None:
-        """Forget the books that were not asked for longest, but never the last one."""
+        """Evict the least recently used books, but never the last one."""
         booked = sum(len(book.planned) for book in self._books.values())
         while (booked > MAX_BOOKED or len(self._books) > MAX_BOOKS) and len(self._books) > 1:
             booked -= len(self._books.popitem(last=False)[1].planned)
@@ -312,7 +312,7 @@ def count_schedules(book: RuleBook, by: By, begin: datetime, until: datetime) ->
 
 
 def supposed(planned: list[PlannedSchedule]) -> RuleBook:
-    """Return a book of schedules as they would be."""
+    """Return a book of schedules under the changes."""
     return RuleBook({0: BookPart((), planned, 0)})
 
 

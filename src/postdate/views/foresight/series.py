@@ -1,4 +1,4 @@
-"""One series of load ahead, minute by minute: what is stored, and what schedules make."""
+"""One series of the load forecast, minute by minute: stored and scheduled work."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from postdate.views.foresight.rules import MAX_SERIES, OTHERS, SeriesKey
 
 
 class SeriesCounts:
-    """What is stored and what schedules make, by minute of a window of so many."""
+    """Stored and scheduled work, by minute of a window."""
 
     def __init__(self, size: int) -> None:
         self.scheduled = no_counts(size)
@@ -18,7 +18,7 @@ class SeriesCounts:
         self._amount: int | None = None
 
     def add_stored(self, minutes: Sequence[int], counts: Sequence[int]) -> None:
-        """Add what is stored; what is due before the window waits at its beginning."""
+        """Add stored work; what is due before the window counts at its start."""
         found = dict(zip(minutes, counts, strict=True))
         self.backlog += found.pop(-1, 0)
         self.stored.update(found)
@@ -34,13 +34,13 @@ class SeriesCounts:
 
     @property
     def amount(self) -> int:
-        """Return how much becomes due within the window."""
+        """Return how much comes due within the window."""
         if self._amount is None:
             self._amount = sum(self.total)
         return self._amount
 
     def coarsened(self, width: int) -> list[int]:
-        """Return how much becomes due in so many minutes at a time."""
+        """Return how much comes due per slot of several minutes."""
         counts = coarsen(self.total, width)
         self._amount = sum(counts)
         return counts
@@ -51,7 +51,7 @@ class SeriesCounts:
         return self.amount + self.backlog
 
     def hold(self, begin: int, until: int) -> int:
-        """Let what is due between two minutes wait for the later one; return how much that is."""
+        """Move what is due between two minutes to the later one; return how much that is."""
         if until <= begin:
             return 0
         total = self.total[:]
@@ -72,7 +72,7 @@ class SeriesCounts:
 
 
 def largest(grids: dict[SeriesKey, SeriesCounts], size: int) -> dict[SeriesKey, SeriesCounts]:
-    """Keep the largest series, and make one of all others."""
+    """Keep the largest series, and combine all others."""
     if len(grids) <= MAX_SERIES:
         return dict(grids)
     order = sorted(grids.items(), key=lambda each: -each[1].amount)

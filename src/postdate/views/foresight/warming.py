@@ -1,4 +1,4 @@
-"""Read and add up the rules of the tenants that have the most, so that no caller waits for it."""
+"""Load the rules of the tenants with the most schedules in advance, so that no request waits."""
 
 import time
 from datetime import timedelta
@@ -15,7 +15,7 @@ from postdate.views.foresight.rules import WAYS, RuleBooks
 log = Log()
 
 POLL_SECONDS: Final = 15.0
-"""How often rules that have changed are read again: whoever asks earlier reads them itself."""
+"""How often rules that have changed are read again: an earlier request reads them itself."""
 
 LARGEST_SECONDS: Final = 600.0
 """How often the tenants with the most schedules are looked for."""
@@ -28,7 +28,7 @@ YEAR: Final = timedelta(days=366)
 
 
 class RuleWarming:
-    """Keeps the rules of some tenants at hand."""
+    """Keeps the rules of some tenants cached."""
 
     def __init__(self, database: Database, books: RuleBooks) -> None:
         self._database = database
@@ -37,7 +37,7 @@ class RuleWarming:
         self._look_at = 0.0
 
     async def run_once(self, limit: int = MAX_TENANTS) -> int:
-        """Look once; there is never more to do at once."""
+        """Run once; return 0, so that the loop pauses."""
         if time.monotonic() >= self._look_at:
             async with self._database.connection() as connection:
                 self._tenants = await store.largest(connection, MIN_SCHEDULES, limit)

@@ -1,4 +1,4 @@
-"""What is wrong with the cluster, ranked as the problems of a tenant are: for its operators."""
+"""The problems of the cluster, ranked like those of a tenant, for its operators."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ NEEDED: Final = {
     "settlement": ("payments are not settled", "settlement-stopped"),
     "publisher": ("events are not sealed and not delivered", "event-lag"),
 }
-"""The roles that at least one node must have, what stands still without, and its runbook."""
+"""The roles that at least one node must have, what stops without it, and the runbook."""
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ def _books(facts: ClusterFacts) -> Iterator[OverviewProblem]:
             yield OverviewProblem(
                 severity=Severity.MONEY,
                 text=f"{command} reported {count(run.findings, 'finding')}.",
-                cause="Rows of the books were changed by other hands, or a program is wrong.",
+                cause="Somebody else changed rows of the books, or there is a bug.",
                 link=link,
                 help="Run it again for details",
                 runbook="balance",
@@ -75,8 +75,8 @@ def _roles(facts: ClusterFacts) -> Iterator[OverviewProblem]:
             yield OverviewProblem(
                 severity=Severity.MONEY if role == "settlement" else Severity.STOPPED,
                 text=f"No node with the role {role} is alive.",
-                cause="None was started, or all of them have ended or are cut off.",
-                holds_up=f"Of all tenants {stands_still}.",
+                cause="None was started, or all have stopped or cannot reach the database.",
+                holds_up=f"For all tenants, {stands_still}.",
                 link="/nodes",
                 help="See the nodes",
                 runbook=runbook,
@@ -122,10 +122,10 @@ def _silent(facts: ClusterFacts) -> Iterator[OverviewProblem]:
     for node in silent[:MAX_NAMED]:
         yield OverviewProblem(
             severity=Severity.FAILING,
-            text=f"Node {node.name} is silent.",
+            text=f"Node {node.name} has stopped reporting.",
             cause="It ended without signing off, or cannot reach the database.",
             since=node.seen_at,
-            holds_up="What it had claimed is taken over when its leases end.",
+            holds_up="Other nodes take over its jobs when their leases end.",
             link=f"/nodes/{node.node_id}",
             help="See its last calls",
             runbook="stalled",

@@ -49,7 +49,7 @@ async def readiness(database: Database) -> list[DatabaseFault]:
 
 
 async def entry(database: Database) -> list[DatabaseFault]:
-    """Ask what every request asks: who calls, and before a change, whether the tenant may.
+    """Check the look-ups of every request: the key, and before a change, the halts.
 
     Somebody may have locked these tables, while everything else answers.
     """
@@ -58,20 +58,20 @@ async def entry(database: Database) -> list[DatabaseFault]:
         async with database.look_up() as connection:
             await key_store.check_readable(connection, PROBE_SECONDS)
     except DatabaseError as error:
-        reason = f"keys cannot be looked up, so nobody is let in: {error}".strip()
+        reason = f"keys cannot be looked up, so every request is refused: {error}".strip()
         found.append(DatabaseFault("keys", reason, reads=False))
     try:
         async with database.connection(PROBE_SECONDS) as connection:
             await halt_store.check_readable(connection, PROBE_SECONDS)
     except DatabaseError as error:
         found.append(
-            DatabaseFault(HALTS, f"they cannot be read, so nothing is accepted: {error}".strip())
+            DatabaseFault(HALTS, f"halts cannot be read, so nothing is accepted: {error}".strip())
         )
     return found
 
 
 async def secrets(database: Database, key_ids: Sequence[int]) -> list[DatabaseFault]:
-    """Ask whether this node has every key that has encrypted something here."""
+    """Return a fault if this node lacks a key that has encrypted something here."""
     try:
         async with database.connection(PROBE_SECONDS) as connection:
             known = await secret_store.list_known(connection)

@@ -56,7 +56,7 @@ Reexamine = Callable[[int, int], None]
 
 
 class Overdue(msgspec.Struct, frozen=True):
-    """What nobody has touched: `seconds` is how long it has been due, or running."""
+    """Overdue work: `seconds` is how long it has been due, or running."""
 
     kind: str
     lane_bucket: LaneBucketKey
@@ -111,7 +111,7 @@ class OverdueWatch:
         untouched_seconds: float = UNTOUCHED_SECONDS,
         outlived_seconds: float = OUTLIVED_SECONDS,
     ) -> None:
-        # Its own: a watch must not stand still with those that it watches.
+        # Its own instance: the watch must not stop together with what it watches.
         self._reads = SharedReads(database)
         self._lanes = lanes
         self._settings = settings
@@ -284,12 +284,12 @@ class OverdueMeter:
         """Return both families, whatever was found."""
         now = GaugeMetricFamily(
             "postdate_overdue",
-            "Places with something due that nobody has touched for longer than its bound.",
+            "Lanes and buckets whose due work no node has touched for longer than its limit.",
             labels=["kind"],
         )
         found = CounterMetricFamily(
             "postdate_overdue_found",
-            "Things found overdue and looked at anew: each is a fault that the watch made good.",
+            "Overdue items that the watch has pointed nodes at; each one is a fault.",
             labels=["kind"],
         )
         for kind in KINDS:

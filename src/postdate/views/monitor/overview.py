@@ -146,7 +146,7 @@ class OverviewViews:
         return fresh
 
     def forget(self, tenant_id: int) -> None:
-        """Look again next time: something was changed."""
+        """Drop the cached overview, because something was changed."""
         self._known.pop(tenant_id, None)
 
     async def _read(self, tenant_id: int) -> Overview:

@@ -28,14 +28,14 @@ STATES: Final = ("pending", "running", "paused", "approval", "halted")
 
 
 class PendingGroup(NamedTuple):
-    """What is counted together. A lane that is paused holds what is due, too."""
+    """What is counted together; for a paused lane this includes due work."""
 
     kind: str
     state: str = "pending"
 
     @property
     def includes_due(self) -> bool:
-        """Return whether what is due counts as well: nobody takes it."""
+        """Return whether due work counts as pending, because nobody claims it."""
         return self.state != "pending"
 
 
@@ -144,7 +144,7 @@ def render_pending(
     )
     guessed = GaugeMetricFamily(
         "postdate_pending_estimated",
-        "1 where statistics stand for a count: there is more than is counted one by one.",
+        "1 if the count is an estimate from statistics, because there is too much to count.",
         labels=["kind", "state"],
     )
     if pending is not None:

@@ -1,7 +1,7 @@
-"""What is wrong with a tenant, ranked: money first, then work that stands still, then the rest.
+"""The problems of a tenant, ranked: money first, then stopped work, then the rest.
 
-Each problem says what it is, why, since when, what it holds up, and where help is. What somebody
-did on purpose (a paused lane, a halt) is a note and not an alarm.
+Each problem says what it is, why, since when, what it affects, and which page helps. What somebody
+did on purpose (a paused lane, a halt) is a note, not an alarm.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -106,7 +106,7 @@ def _payments(facts: ProblemFacts) -> Iterator[OverviewProblem]:
             severity=Severity.MONEY,
             text=f"{count(overview.payments_parked, 'payment')} could not be settled and "
             "need a decision.",
-            cause="Settling them failed in a way that does not pass by itself.",
+            cause="Their settlement failed for a reason that does not go away by itself.",
             holds_up="Their amounts stay held.",
             link="/payments?status=EXECUTING",
             help="Decide",
@@ -148,7 +148,7 @@ def _will_fail(facts: ProblemFacts) -> Iterator[OverviewProblem]:
         severity=Severity.MONEY,
         text=f"{count(found.failing_count, 'payment')} will fail within the warning time, the "
         f"first from {first.from_account_id} to {first.to_account_id}: {why}.",
-        cause="What is open and scheduled was settled ahead on a copy of the accounts.",
+        cause="A simulation settled the open and scheduled payments on a copy of the accounts.",
         holds_up="Payees will not get their money.",
         link="/foresight/money?window=week",
         help="See which",
@@ -196,7 +196,7 @@ def _schedules(facts: ProblemFacts) -> Iterator[OverviewProblem]:
             severity=Severity.STOPPED,
             text=f"{count(many, 'schedule')} set aside because of an error.",
             cause="Each shows the error that ended its last run.",
-            holds_up="They make nothing until they are resumed.",
+            holds_up="They create nothing until they are resumed.",
             link="/schedules?set_aside=true",
             help="See the errors",
             runbook="schedule-set-aside",
@@ -208,12 +208,12 @@ def _change_sets(broken_off: Sequence[BrokenOffSet]) -> Iterator[OverviewProblem
         verb = "applied" if one.status == "APPLYING" else "undone"
         yield OverviewProblem(
             severity=Severity.STOPPED,
-            text=f"Change set …{str(one.change_set_id)[-12:]} was broken off while it was {verb}.",
-            cause=f"{one.made} of {one.changes} changes stand; nobody works on it.",
+            text=f"Change set …{str(one.change_set_id)[-12:]} was interrupted while it was {verb}.",
+            cause=f"{one.made} of {one.changes} changes are applied; nobody is working on it.",
             since=one.changed_at,
-            holds_up="It goes on when it is asked to, and never by itself.",
+            holds_up="It never continues by itself.",
             link=f"/change-sets/{one.change_set_id}",
-            help="Go on or undo",
+            help="Continue or undo",
         )
 
 
@@ -238,7 +238,7 @@ def _lane(lane: LaneBacklog, facts: ProblemFacts) -> Iterator[OverviewProblem]:
             text=f"Lane {lane.name} is late: {count(lane.overdue, 'job')} due.",
             cause=cause,
             since=lane.oldest,
-            holds_up=f"{_waiting(lane.overdue)}, and what follows in the lane.",
+            holds_up=f"{_waiting(lane.overdue)}, and so do later jobs of the lane.",
             link=ready,
             help="See them",
             runbook="backlog",
@@ -354,7 +354,7 @@ def _halts(facts: ProblemFacts) -> Iterator[OverviewProblem]:
             cause=_sentence(halt.note),
             actor=halt.set_by,
             since=max(halt.from_at, halt.set_at),
-            holds_up="Nothing of the tenant starts or settles.",
+            holds_up="None of the tenant's work starts or settles.",
             link="/halts/release" if halt.kind == "kill" else "/halts/thaw",
             help="Release it" if halt.kind == "kill" else "End it",
         )
@@ -369,7 +369,7 @@ def _holds(halt: HaltView, now: datetime) -> bool:
 
 
 def _sentence(note: str | None) -> str:
-    """Write why somebody wanted it so; what people type seldom is a sentence."""
+    """Format a note as a sentence."""
     return f"Reason: {note}{'' if note.endswith(('.', '!', '?')) else '.'}" if note else ""
 
 

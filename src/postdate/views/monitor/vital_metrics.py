@@ -51,13 +51,13 @@ def render(
     """Make every family; what is not known has no sample."""
     yield _gauge(
         "postdate_vitals_age_seconds",
-        "How old the last reading of each part of the database's state is.",
+        "Age of the last reading of each part of the database's state.",
         (([part], seconds) for part, seconds in ages.items()),
         ["part"],
     )
     yield _failures(failed)
     yield from _backlog(parts.get("backlog"), parts.get("pending"))
-    yield _single("postdate_lanes_paused", "Lanes that somebody paused.", paused)
+    yield _single("postdate_lanes_paused", "Paused lanes.", paused)
     waited = parts.get("event")
     yield _single(
         "postdate_event_unsealed_seconds",
@@ -90,7 +90,7 @@ def _single(name: str, doc: str, value: float | None) -> Metric:
 
 def _failures(failed: Mapping[str, int]) -> Metric:
     family = CounterMetricFamily(
-        "postdate_vitals_failed", "Readings that the database did not answer.", labels=["part"]
+        "postdate_vitals_failed", "Readings of the database's state that failed.", labels=["part"]
     )
     for part, count in failed.items():
         family.add_metric([part], count)
@@ -108,11 +108,11 @@ def _backlog(found: Found | None, pending: Pending | None) -> Iterator[Metric]:
     kinds = () if found is None else KINDS
     late = "Timers that are due and not done; a lower bound above 6,250."
     yield _gauge("postdate_backlog", late, (([k], overdue[k]) for k in kinds), ["kind"])
-    longest = "How long the oldest of them has been due."
+    longest = "How long the oldest due timer has been due."
     yield _gauge(
         "postdate_backlog_oldest_seconds", longest, (([k], oldest[k]) for k in kinds), ["kind"]
     )
-    waits = "What waits for a person: payments dead-lettered, jobs in doubt."
+    waits = "Work that waits for a person: dead-lettered payments and jobs in doubt."
     yield _gauge("postdate_parked", waits, (([k], parked[k]) for k in kinds), ["kind"])
     yield from render_pending(pending, overdue, parked)
 
@@ -123,7 +123,7 @@ def _strays(found: Sequence[Strays]) -> Metric:
         rows[each.parent] += each.rows
     return _gauge(
         "postdate_partition_stray_rows",
-        "Rows of a table in its default partition, where none should be, counted up to 10,000.",
+        "Rows in the default partition of a table, where none should be, counted up to 10,000.",
         (([table], count) for table, count in sorted(rows.items())),
         ["table"],
     )
@@ -132,7 +132,7 @@ def _strays(found: Sequence[Strays]) -> Metric:
 def _tables(rows: Sequence[TableRow]) -> Iterator[Metric]:
     for name, doc, field in (
         ("postdate_table_dead_rows", "Dead rows of a hot table, by the statistics.", "dead"),
-        ("postdate_table_rows", "Living rows of a hot table, by the statistics.", "live"),
+        ("postdate_table_rows", "Live rows of a hot table, by the statistics.", "live"),
         ("postdate_table_bytes", "Size of a hot table with its indexes.", "bytes"),
         ("postdate_table_vacuum_age_seconds", "Time since it was last vacuumed.", "seconds"),
     ):
@@ -145,13 +145,13 @@ def _pin(pin: Pin | None) -> Iterator[Metric]:
     long = pin is not None and (pin.seconds is None or pin.seconds >= PIN_SECONDS)
     yield _gauge(
         "postdate_snapshot_pinned_seconds",
-        "How long the oldest snapshot has kept dead rows from being removed, and who holds it.",
+        "How long the oldest snapshot has prevented the removal of dead rows, and who holds it.",
         [([pin.kind, pin.name, pin.login], pin.seconds or 0.0)] if pin and long else [],
         ["kind", "name", "login"],
     )
     yield _single(
         "postdate_snapshot_pinned_transactions",
-        "Transactions begun since the oldest snapshot that somebody holds.",
+        "Transactions started since the oldest snapshot in use.",
         None if pin is None else pin.xids,
     )
 
@@ -175,7 +175,7 @@ def _replication(standbys: Sequence[Standby], slots: Sequence[ReplicationSlot]) 
     )
     yield _gauge(
         "postdate_replication_slot_bytes",
-        "WAL that a replication slot keeps on the disk.",
+        "WAL that a replication slot keeps on disk.",
         (([slot.name, str(slot.active).lower()], slot.bytes) for slot in slots),
         ["slot", "active"],
     )
@@ -188,7 +188,7 @@ def _nodes(nodes: Mapping[str, int] | None) -> Metric:
 
 def _audits(runs: Sequence[AuditRun]) -> Iterator[Metric]:
     for name, doc, field in (
-        ("postdate_audit_findings", "What the last whole check of the books found.", "findings"),
-        ("postdate_audit_age_seconds", "How long ago that was.", "seconds"),
+        ("postdate_audit_findings", "Findings of the last full check of the books.", "findings"),
+        ("postdate_audit_age_seconds", "Age of the last full check.", "seconds"),
     ):
         yield _gauge(name, doc, (([run.name], getattr(run, field)) for run in runs), ["audit"])

@@ -98,7 +98,7 @@ class Vitals:
             at = datetime.fromtimestamp(self._database.unix_ms() / 1000, UTC)
             await self._read("backlog", self._backlog.look(connection, at))
             await self._read("pending", self._pending.look(connection, at))
-        # The others have one question each: asked at once, they are one statement.
+        # The others have one read each: run together, they are one statement.
         reads = self._reads or SharedReads(self._database)
         await asyncio.gather(
             self._read("tenant", self._tenants(reads)),
@@ -107,7 +107,7 @@ class Vitals:
         return 0
 
     async def _tenants(self, reader: Reader) -> Mapping[int, str]:
-        """Decide which tenants have series of their own, and learn their names."""
+        """Choose the tenants that get their own series, and read their names."""
         self._shares.rank()
         return await vital.tenant_names(reader, list(self._shares.named))
 
