@@ -11,6 +11,7 @@ from tidy import (
     machine,
     naming,
     pages,
+    prose,
     queries,
     size,
     unused,
@@ -30,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     *connections.RULES,
     *machine.RULES,
     *pages.RULES,
+    *prose.RULES,
     *generated.RULES,
 )
 
@@ -77,6 +79,11 @@ def test_each_riddle_catches_its_samples(riddle: naming.Riddle) -> None:
     for kind in riddle.kinds:
         for name in riddle.catches.split():
             assert naming.riddle_of(kind, name) is riddle, name
+
+
+@pytest.mark.parametrize("phrase", prose.PHRASES, ids=lambda phrase: phrase.say)
+def test_each_phrase_catches_its_sample(phrase: prose.Phrase) -> None:
+    assert prose.phrase_of(phrase.catches) is phrase
 
 
 @pytest.mark.parametrize("synonym", words.SYNONYMS, ids=lambda synonym: synonym.say)

@@ -53,7 +53,7 @@ def query(name: str, package: str = STORE) -> str:
 
 
 class Reader(Protocol):
-    """What reads rows: a connection, or whoever asks on behalf of several."""
+    """What reads rows: a connection, or a reader that combines the reads of several."""
 
     async def fetch(self, query: str, *args: Any, timeout: float | None = None) -> Any:
         """Read rows."""

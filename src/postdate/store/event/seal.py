@@ -167,8 +167,8 @@ async def read_after(
 ) -> EventPage:
     """Read a tenant's next events after a position, in order.
 
-    A page looks at so many events only. Those of one subject are found by its key: no scan to
-    bound.
+    A page examines a bounded number of events. Those of one subject are found by its key, so there
+    is no scan to bound.
     """
     last = await position(connection, tenant_id)
     scan = MAX_SCAN if wanted.accounts is None else MAX_ACCOUNT_SCAN
