@@ -102,7 +102,7 @@ def tenant_thaw(name: str) -> None:
 
 @tenant_app.command(name="halts")
 def tenant_halts() -> None:
-    """List the tenants that stand still, or will."""
+    """List the tenants that are halted, or will be."""
     show(read_database(halt_store.load))
 
 
