@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
@@ -25,7 +25,7 @@ from postdate.publisher.sealer import Sealer
 from postdate.publisher.verify import verify
 from postdate.store import migrate
 from postdate.store.connection import opening
-from postdate.store.connection.database import Database
+from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError, TransientError
 from postdate.store.embedded import Embedded
 from postdate.store.payment import settlement
@@ -222,6 +222,20 @@ async def test_a_switch_waits_for_what_began_at_any_database_node(sharded: Datab
         await halt.wait_alone(switching)
 
 
+async def _grown_by(connection: Connection, payment_id: UUID) -> int:
+    """Return by how many bytes a hundred more calls of a statement make a session grow."""
+    sizes: list[int] = []
+    for _ in range(2):
+        for _ in range(100):
+            await settlement.terms(connection, 1, payment_id)
+        sizes.append(
+            await connection.fetchval(
+                "SELECT sum(total_bytes)::bigint FROM pg_backend_memory_contexts"
+            )
+        )
+    return sizes[1] - sizes[0]
+
+
 @needs_citus
 @pytest.mark.soak
 async def test_a_session_at_the_owner_keeps_no_plan_of_each_statement(sharded: Database) -> None:
@@ -230,17 +244,17 @@ async def test_a_session_at_the_owner_keeps_no_plan_of_each_statement(sharded: D
         owners = await attachment.owners(connection)
     await attachment.attach(sharded, owners[0])
     payment_id = new_id(0, sharded.unix_ms())
+    grown = {}
     async with sharded.near.connection() as connection:
-        sizes = []
-        for _ in range(2):
-            for _ in range(100):
-                await settlement.terms(connection, 1, payment_id)
-            sizes.append(
-                await connection.fetchval(
-                    "SELECT sum(total_bytes)::bigint FROM pg_backend_memory_contexts"
-                )
-            )
-    assert sizes[1] - sizes[0] < 1_000_000
+        grown["ours"] = await _grown_by(connection, payment_id)
+        for mode in ("auto", "force_generic_plan"):
+            await connection.execute(f"SET plan_cache_mode = '{mode}'")
+            grown[mode] = await _grown_by(connection, payment_id)
+        await connection.execute("SET plan_cache_mode = 'force_custom_plan'")
+    print(f"bytes that 100 more calls add: {grown}", flush=True)
+    assert grown["ours"] < 1_000_000
+    # Else nothing is seen here any more of what our setting is for.
+    assert grown["force_generic_plan"] > 10_000_000
 
 
 @needs_citus
