@@ -183,8 +183,8 @@ MUTANTS = (
     ),
     mutant(
         "group_forgets_the_last", "runtime/coalescer.py",
-        "must find that nobody drains.\n            self._active.discard(drainer)\n",
-        "must find that nobody drains.\n"
+        "must see that nobody drains.\n            self._active.discard(drainer)\n",
+        "must see that nobody drains.\n"
         "            asyncio.get_running_loop().call_soon(self._active.discard, drainer)\n",
         GROUP,
     ),

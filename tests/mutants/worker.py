@@ -145,10 +145,10 @@ free""",
     mutant(
         "drain_ends_too_late", RECORDER,
         """            self._active -= 1
-            # What was""",
+            # Verdicts of""",
         """            later = asyncio.get_running_loop().call_soon
             later(setattr, self, "_active", self._active - 1)
-            # What was""",
+            # Verdicts of""",
         "stations/test_recorder.py",
     ),
     mutant(
