@@ -19,7 +19,14 @@ from postdate.model.schedule.schedule import (
 )
 from postdate.store.foresight.rule import ScheduleRule
 from postdate.views.foresight import rules as module
-from postdate.views.foresight.rules import WAYS, PlannedSchedule, count_schedules, supposed
+from postdate.views.foresight.rules import (
+    COUNTED_SECONDS,
+    WAYS,
+    BookPart,
+    PlannedSchedule,
+    count_schedules,
+    supposed,
+)
 from postdate.views.foresight.standing_order import listed
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -115,3 +122,14 @@ def test_all_series_of_a_question_share_one_budget_of_steps() -> None:
     grids = [MinuteGrid(NOW, NOW + DAY) for _ in range(2)]
     assert [sums.count(grid, budget) for grid in grids] == [0, 1]
     assert [sum(grid.counts()) for grid in grids] == [206, 0]
+
+
+def test_rules_whose_runs_are_counted_are_read_again_after_an_hour_others_are_not() -> None:
+    def serves(rule: Rule, seconds: float) -> bool:
+        return BookPart((1,), [_planned(0, rule, "", "")], 0, 10.0).serves((1,), 10.0 + seconds)
+
+    counted, endless = Rule(every_seconds=1, max_runs=10**9), Rule(every_seconds=1)
+    assert serves(counted, COUNTED_SECONDS - 1)
+    assert not serves(counted, COUNTED_SECONDS)
+    assert serves(endless, 1000 * COUNTED_SECONDS)
+    assert not BookPart((1,), [], 0, 10.0).serves((2,), 10.0)

@@ -1,6 +1,6 @@
 """The money forecast: open payments and their accounts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Final
@@ -65,6 +65,8 @@ class KnownPayments:
         """By the timer: an instant and an id, so that one that was moved is read again."""
         self.names: dict[str, str] = {}
         """Each account that is named: one string for all payments that name it."""
+        self._kept = 0
+        """How many were left when some were last forgotten."""
 
     async def read(
         self, connection: Connection, tenant_id: int, timers: list[bytes]
@@ -101,8 +103,11 @@ class KnownPayments:
             )
         return found
 
-    def forget_ended(self, timers: Iterable[bytes], until: datetime) -> None:
-        """Forget what is due before an instant and is not among the timers open until then."""
+    def forget_ended(self, timers: Collection[bytes], until: datetime) -> None:
+        """Forget what is not among the timers open until an instant, once that may be much."""
+        # What is due later stays: a short window is no reason to go over all of it each time.
+        if len(self.payments) <= 2 * (max(len(timers), self._kept) + SPARE_PAYMENTS):
+            return
         is_open, end = frozenset(timers), first_at(instant(until))
         self.payments = {
             timer: each
@@ -111,6 +116,7 @@ class KnownPayments:
         }
         named = ((each.from_account_id, each.to_account_id) for _, each in self.payments.values())
         self.names = {name: name for name in chain.from_iterable(named)}
+        self._kept = len(self.payments)
 
 
 async def open_payments(
@@ -138,8 +144,7 @@ async def open_payments(
         # Another question may forget meanwhile what it does not find: the rest is at hand here.
         read = await known.read(connection, tenant_id, new)
         found = [each or read.get(timer) for timer, each in zip(timers, found, strict=True)]
-    if len(known.payments) > 2 * (len(timers) + SPARE_PAYMENTS):
-        known.forget_ended(timers, known_until)
+    known.forget_ended(timers, known_until)
     # A timer whose payment is missing is a finding of the proofs.
     return OpenPayments([each for each in found if each is not None], not too_many, known_until)
 

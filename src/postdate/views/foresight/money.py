@@ -52,8 +52,8 @@ MAX_KNOWN: Final = 300_000
 """How many payments are remembered, of all tenants together: 100,000 take about 40 MB."""
 
 SOON_SECONDS: Final = 60.0
-MAX_SOON: Final = 1000
-"""For how many tenants what will fail soon is remembered."""
+MAX_TENANTS: Final = 1000
+"""For how many tenants something is remembered."""
 
 NOBODY: Final = UUID(int=0)
 """The id of a payment that is not stored yet."""
@@ -111,11 +111,12 @@ class PaymentMemory:
     def of(self, tenant_id: int) -> KnownPayments:
         """Return what is known of a tenant's payments; whoever reads more adds it."""
         total = sum(len(each.payments) for each in self._known.values())
-        while total > MAX_KNOWN and len(self._known) > 1:
+        if tenant_id in self._known:
+            self._known.move_to_end(tenant_id)
+        # The tenant itself may be the last: payments that it moves on and on are read again.
+        while self._known and (total > MAX_KNOWN or len(self._known) > MAX_TENANTS):
             total -= len(self._known.popitem(last=False)[1].payments)
-        known = self._known.setdefault(tenant_id, KnownPayments())
-        self._known.move_to_end(tenant_id)
-        return known
+        return self._known.setdefault(tenant_id, KnownPayments())
 
 
 class MoneyViews:
@@ -139,7 +140,7 @@ class MoneyViews:
         until = now + timedelta(hours=hours)
         found = await self.project(tenant_id, until)
         if found is not None:
-            if len(self._soon) >= MAX_SOON:
+            if len(self._soon) >= MAX_TENANTS:
                 self._soon.clear()
             self._soon[tenant_id, hours] = time.monotonic(), found
         return found

@@ -1,6 +1,7 @@
 """Future occurrences of schedules by minute; rules are compiled once, until they change."""
 
 import asyncio
+import time
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -49,6 +50,12 @@ READ_BUCKETS: Final = 8
 MAX_CARRIED: Final = 16
 """If more buckets have changed, everything is summed again."""
 
+COUNTED_SECONDS: Final = 3600.0
+"""For how long the runs of schedules with `max_runs` are taken as they were read.
+
+Those that have happened since are followed one by one: of every second there are so many.
+"""
+
 MAX_DAY_TIMES: Final = 500_000
 """How many times of a day, of rules whose times differ, are added up: a second of a processor.
 
@@ -94,6 +101,17 @@ class BookPart(msgspec.Struct, frozen=True):
     fingerprint: Fingerprint
     planned: list[PlannedSchedule]
     left_out: int
+    read_at: float = 0.0
+
+    def serves(self, fingerprint: Fingerprint, at: float) -> bool:
+        """Return whether the rules need not be read again."""
+        return self.fingerprint == fingerprint and (
+            at - self.read_at < COUNTED_SECONDS or not self._counts_runs
+        )
+
+    @property
+    def _counts_runs(self) -> bool:
+        return any(each.rule.plan.rule.max_runs is not None for each in self.planned)
 
 
 class RuleBook:
@@ -210,10 +228,16 @@ class RuleBooks:
             wanted = await store.fingerprints(connection, tenant_id)
             book = self._books.pop(tenant_id, None) or RuleBook({})
             parts = {at: each for at, each in book.parts.items() if at in wanted}
-            stale = [at for at in wanted if at not in parts or parts[at].fingerprint != wanted[at]]
+            at = time.monotonic()
+            stale = [
+                bucket
+                for bucket, mark in wanted.items()
+                if bucket not in parts or not parts[bucket].serves(mark, at)
+            ]
             for first in range(0, len(stale), READ_BUCKETS):
                 buckets = stale[first : first + READ_BUCKETS]
-                parts |= await _parts(connection, tenant_id, {at: wanted[at] for at in buckets})
+                marks = {bucket: wanted[bucket] for bucket in buckets}
+                parts |= await _parts(connection, tenant_id, marks)
             if stale or parts.keys() != book.parts.keys():
                 book = await computed(None, RuleBook, parts, book)
             self._books[tenant_id] = book
@@ -267,7 +291,8 @@ def _part(
     calendars: Mapping[tuple[int, str], Calendar],
 ) -> BookPart:
     planned = [each for row in rows if (each := _planned(row, calendars)) is not None]
-    return BookPart(fingerprint, planned, max(0, int(str(fingerprint[0])) - len(planned)))
+    left_out = max(0, int(str(fingerprint[0])) - len(planned))
+    return BookPart(fingerprint, planned, left_out, time.monotonic())
 
 
 def _planned(

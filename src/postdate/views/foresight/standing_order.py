@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice, repeat
 from operator import itemgetter
+from threading import Lock
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -61,17 +62,24 @@ class OrderLists:
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[RuleBook, OrderList] = WeakKeyDictionary()
+        self._lock = Lock()
+        """Threads list for several tenants at once: none may add a list while one counts them."""
 
     def get(self, book: RuleBook, now: datetime, until: datetime) -> OrderList:
         """Return a list of what the schedules will pay in a window; best off the event loop."""
-        known = self._known.get(book)
+        with self._lock:
+            known = self._known.get(book)
         if known is None or not known.serves(now, until):
             known = listed(book, now, until + KEPT)
-            kept = sum(len(each.payments) for each in list(self._known.values()))
+            self._keep(book, known)
+        return known
+
+    def _keep(self, book: RuleBook, known: OrderList) -> None:
+        with self._lock:
+            kept = sum(len(each.payments) for each in self._known.values())
             if kept + len(known.payments) > MAX_LISTED:
                 self._known.clear()
             self._known[book] = known
-        return known
 
 
 def listed(book: RuleBook, now: datetime, until: datetime, limit: int = ORDER_LIMIT) -> OrderList:
