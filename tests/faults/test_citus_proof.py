@@ -20,8 +20,10 @@ from postdate.publisher.verify import verify
 from postdate.store.account.account import key_of
 from postdate.store.connection import opening
 from postdate.store.connection.database import Database
+from postdate.store.connection.error import UnavailableError
 from postdate.store.proof import prove as prove_store
 from postdate.store.shard import attachment
+from postdate.store.shard.commits import held_up
 from postdate.store.tenant import tenant as tenant_store
 from support import citus
 from support.pause import wait_out
@@ -36,6 +38,9 @@ IN_COMMIT = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 SOMETHING = "SELECT pg_logical_emit_message(true, 'tests', '')"
 WAITING = """SELECT count(*) FROM pg_locks
               WHERE relation = 'pg_dist_transaction'::regclass AND NOT granted"""
+HOLDERS = """SELECT pid FROM pg_locks
+              WHERE relation = 'pg_dist_transaction'::regclass AND mode = 'ShareLock'"""
+END_HOLDER = f"SELECT pg_terminate_backend(pid) FROM ({HOLDERS}) holder"
 
 
 async def _ask(node: citus.DatabaseNode, statement: str) -> list[asyncpg.Record]:
@@ -171,3 +176,18 @@ async def test_a_table_may_be_copied_for_longer_than_a_transaction_of_ours_takes
         assert not proving.done()
     await holder.close()
     assert (await proving).findings is not None
+
+
+async def test_a_proof_whose_fence_was_lost_is_not_believed(
+    formed: citus.CitusCluster, sharded: Database
+) -> None:
+    async def ended() -> bool:
+        return not await _ask(formed.coordinator, HOLDERS)
+
+    async def lose_the_fence() -> None:
+        async with held_up(sharded):
+            await _ask(formed.coordinator, END_HOLDER)
+            await eventually(ended, 30)
+
+    with pytest.raises(UnavailableError, match="could commit meanwhile"):
+        await lose_the_fence()

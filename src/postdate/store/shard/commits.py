@@ -30,6 +30,7 @@ REST_SECONDS: Final = 0.5
 """How long commits go on undisturbed before they are held up again."""
 
 IN_DOUBT: Final = "a commit over several database nodes is in doubt: Citus has not ended it yet"
+FENCE_LOST: Final = "the session that held commits up has ended: others could commit meanwhile"
 
 
 @asynccontextmanager
@@ -39,6 +40,9 @@ async def held_up(database: Database) -> AsyncIterator[None]:
         holding = await _hold_up(connection)
         try:
             yield
+            if holding is not None and connection.is_closed():
+                # The server ended the session, for example because it was idle for too long.
+                raise UnavailableError(FENCE_LOST)
         finally:
             if holding is not None and not connection.is_closed():
                 await holding.rollback()
