@@ -14,6 +14,7 @@ from postdate.ledger.prove import prove
 from postdate.model.tenant.halt import Halts
 from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
+from postdate.store.connection import clock as clock_store
 from postdate.store.connection.error import CheckViolationError
 from support.bank import drain, settler
 from support.schedule import book
@@ -146,6 +147,20 @@ async def test_another_instant_voids_an_approval(asks: Api, second: Api, clock: 
     assert (await second.call("POST", f"/payments/{payment_id}/approve", {})).status == 200
     assert await drain(settler(asks.node.database)) == 1
     assert (await prove(asks.node.database, await tenant_number(asks))).findings == []
+
+
+async def test_events_of_one_millisecond_keep_their_order(
+    asks: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payment_id = (await pay(asks)).body["payment_id"]
+    later = clock_store.node_clock.unix_ms() + 1000
+    for _ in range(8):
+        later += 1
+        monkeypatch.setattr(clock_store.NodeClock, "unix_ms", lambda _, at=later: at)
+        await asks.call("PATCH", f"/payments/{payment_id}", {"delay_seconds": 600})
+    told = (await asks.call("GET", f"/payments/{payment_id}/events?limit=100")).body["events"]
+    types = [each["type"] for each in told[-16:]]
+    assert types == ["payment.rescheduled", "payment.approval_requested"] * 8
 
 
 async def test_whoever_moves_a_payment_does_not_approve_it(api: Api, asks: Api) -> None:

@@ -20,7 +20,8 @@ from postdate.model.tenant.identity import Identity
 from postdate.store.account import account as account_store
 from postdate.store.account.account import AccountKey
 from postdate.store.connection.database import Connection, Database
-from postdate.store.event.event import record_event
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent, record_event
 from postdate.store.payment import approval as approval_store
 from postdate.store.payment import payment_change as store
 from postdate.store.payment import settlement as settlement_store
@@ -196,21 +197,22 @@ class PaymentChanges:
             raise RefusedError(due_at)
         await store.move(connection, timer, due_at)
         data = {"scheduled_time": due_at, "before": timer.due_at}
-        about, kind = (actor.tenant_id, timer.subject), "payment.rescheduled"
-        await record_event(connection, about, kind, actor.key_id, data)
-        waits = await self._ask_again(connection, actor, timer)
+        about = actor.tenant_id, timer.subject
+        events = [NewEvent(*about, "payment.rescheduled", actor.key_id, data)]
+        if waits := await self._needs_new_approval(connection, actor, timer):
+            events.append(NewEvent(*about, "payment.approval_requested", actor.key_id))
+        # Ids of one millisecond keep their order only within one insert.
+        await event_store.insert(connection, events)
         approval = NeedsApproval() if waits else msgspec.UNSET
         return Scheduled(timer.subject, due_at, approval=approval)
 
-    async def _ask_again(self, connection: Connection, actor: Identity, timer: LockedTimer) -> bool:
-        """Request approval again if the payment needs one; whoever changed it cannot approve it."""
+    async def _needs_new_approval(
+        self, connection: Connection, actor: Identity, timer: LockedTimer
+    ) -> bool:
+        """Void the approval if the payment needs one; whoever changed it cannot approve it."""
         seconds = self._settings.number("payment.approval_seconds", actor.tenant_id)
         asks = Decider(actor.key_id, actor.persons)
-        if not await approval_store.void(connection, actor.tenant_id, timer.subject, asks, seconds):
-            return False
-        about, kind = (actor.tenant_id, timer.subject), "payment.approval_requested"
-        await record_event(connection, about, kind, actor.key_id)
-        return True
+        return await approval_store.void(connection, actor.tenant_id, timer.subject, asks, seconds)
 
 
 async def _lock_open(
