@@ -4,7 +4,8 @@ from datetime import timedelta
 
 from postdate.model.ids import BUCKETS, new_id
 from postdate.runtime.low_water import MARGIN
-from postdate.settlement.bucket_marks import AFAR_SECONDS, GRACE_SECONDS, BucketMarks
+from postdate.runtime.share import AFAR_SECONDS, OTHERS_SECONDS
+from postdate.settlement.bucket_marks import BucketMarks
 from postdate.store.payment.settlement import Candidate
 from postdate.store.timer.timer import LONG_AGO
 
@@ -41,10 +42,10 @@ def test_a_settler_reaches_to_another_database_node_only_when_it_has_nothing_to_
     def graces() -> dict[int, float]:
         return {look.bucket: look.grace for look in places.looks() if look.bucket in {1, 4, 5}}
 
-    busy = {1: 0.0, 4: GRACE_SECONDS, 5: AFAR_SECONDS}
+    busy = {1: 0.0, 4: OTHERS_SECONDS, 5: AFAR_SECONDS}
     assert graces() == busy
     assert places.learn_seen(AT, [_candidate(5, 60.0)])
-    assert graces() == {1: 0.0, 4: GRACE_SECONDS, 5: GRACE_SECONDS}
+    assert graces() == {1: 0.0, 4: OTHERS_SECONDS, 5: OTHERS_SECONDS}
     assert places.learn_seen(AT, [_candidate(5, 60.0), _candidate(1, 1.0)])
     assert graces() == busy
 

@@ -7,6 +7,8 @@ import pytest
 
 from conftest import Clock
 from postdate.intake.tenant.setting import SettingChanges
+from postdate.model.ids import bucket_of
+from postdate.runtime.share import preferred_buckets
 from postdate.settlement.clock_guard import ClockGuard
 from postdate.settlement.settler import Settler
 from postdate.settlement.stop import STOPPED, SettlementStop
@@ -17,6 +19,7 @@ from postdate.store.tenant import setting as setting_store
 from support.bank import Bank, DuePayment, drain, settings, settler
 
 FIND_STOPPED = "SELECT value FROM setting WHERE name = 'settlement.stopped'"
+KILLED = uuid4()
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -242,3 +245,21 @@ async def test_what_a_node_that_is_gone_has_stopped_ends_when_another_agrees(
     assert bool(await bank.database.writer.fetchval(FIND_STOPPED)) is alive
     await bank.database.writer.execute("DELETE FROM setting WHERE name = $1", STOPPED)
     assert await bank.outcome(tomorrow) is None
+
+
+async def test_what_a_killed_node_preferred_is_settled_within_the_second(bank: Bank) -> None:
+    """It counts as alive for ten seconds; what it preferred was left to it for one of them."""
+    due_at = await bank.now() + timedelta(seconds=10)
+    payment = (await bank.pay([DuePayment("a", "b", 1, due_at)]))[0]
+    one = next(each for each in iter(uuid4, None) if not _prefers(each, KILLED, payment))
+    async with bank.database.write() as connection:
+        await node_store.beat(connection, KILLED, "n", ["settlement"], "1")
+    restarted = Settler(bank.database, settings(), one)
+    assert await restarted.run_once() == 0
+    seconds = await restarted.next_due()
+    assert seconds is not None
+    assert await bank.now() + timedelta(seconds=seconds) <= due_at + timedelta(seconds=0.5)
+
+
+def _prefers(node_id: UUID, other: UUID, payment_id: UUID) -> bool:
+    return bucket_of(payment_id) in preferred_buckets(node_id, [other])

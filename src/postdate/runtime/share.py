@@ -28,6 +28,18 @@ WAIT_SECONDS: Final = 0.5
 STALE_SECONDS: Final = 10.0
 """How long a list that did not come is not asked for again."""
 
+SEEN_SECONDS: Final = 5.0
+"""A node that was not seen for so long (two of its beats are missing) is given no share."""
+
+OTHERS_SECONDS: Final = 0.3
+"""How late a timer in another node's bucket must be before this node helps out.
+
+A node that was killed keeps its share for some seconds: what it preferred is late by this.
+"""
+
+AFAR_SECONDS: Final = 30.0
+"""The same at another database node, while there is enough to do at this node's own."""
+
 
 class BucketShare:
     """The buckets that this node prefers among the live nodes of a role.
@@ -50,7 +62,7 @@ class BucketShare:
             return self.buckets
         try:
             async with asyncio.timeout(WAIT_SECONDS):
-                nodes = await node_store.list_live(self._reads)
+                nodes = await node_store.list_live(self._reads, SEEN_SECONDS)
         except (TimeoutError, LockNotAvailableError) as error:
             log.debug("nodes.unknown", error=repr(error))
             self._again_at = time.monotonic() + STALE_SECONDS

@@ -7,15 +7,9 @@ from typing import Final
 
 from postdate.model.ids import BUCKETS
 from postdate.runtime.low_water import MARGIN, LowWaterMark
-from postdate.runtime.share import EVERY_BUCKET
+from postdate.runtime.share import AFAR_SECONDS, EVERY_BUCKET, OTHERS_SECONDS
 from postdate.store.payment.settlement import BucketLook, Candidate
 from postdate.store.timer.timer import LANE_PAYMENT, LONG_AGO, Head
-
-GRACE_SECONDS: Final = 1.0
-"""How long a node leaves a due payment to the node that prefers its bucket."""
-
-AFAR_SECONDS: Final = 30.0
-"""The same at another database node, while there is enough to do at this node's own."""
 
 CLOCK_SECONDS: Final = 1.0
 """How far two clocks may drift apart between two looks before one of them was set."""
@@ -46,7 +40,7 @@ class BucketMarks:
         """Return how long to wait before reaching into this bucket."""
         if bucket in self.own:
             return 0.0
-        return AFAR_SECONDS if self._busy and bucket in self.afar else GRACE_SECONDS
+        return AFAR_SECONDS if self._busy and bucket in self.afar else OTHERS_SECONDS
 
     def looks(self, beyond: datetime | None = None) -> list[BucketLook]:
         """Return where to look; `beyond` skips what other settlers are working on."""

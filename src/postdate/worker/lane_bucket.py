@@ -9,6 +9,7 @@ from typing import Final
 
 from postdate.runtime.loop import POLL_SECONDS, next_tick
 from postdate.runtime.low_water import LowWaterMark
+from postdate.runtime.share import AFAR_SECONDS, OTHERS_SECONDS
 from postdate.store.timer.lane import Lane
 from postdate.store.timer.timer import Head
 
@@ -17,12 +18,6 @@ PROBES_PER_SECOND: Final = 4000
 
 ACTIVE_SECONDS: Final = 60.0
 """How long a bucket counts as one with recent work."""
-
-OTHERS_SECONDS: Final = 0.3
-"""How late a timer in another node's bucket must be before this node helps out."""
-
-AFAR_SECONDS: Final = 30.0
-"""The same at another database node, while there is enough to do at this node's own."""
 
 YIELD_SECONDS: Final = 1.0
 """How late a timer must be where others come first: they help out long before."""

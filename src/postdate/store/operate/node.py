@@ -10,7 +10,7 @@ import msgspec
 from postdate.store.connection.query import Connection, Reader, fetch_all, query
 
 LIVE_SECONDS: Final = 10
-"""A node that has not been seen for this long no longer takes a share of the buckets."""
+"""A node that has not been seen for this long counts as gone."""
 
 FORGET_SECONDS: Final = 7 * 24 * 3600
 KEY_ROLES: Final = frozenset({"api", "worker", "publisher"})
