@@ -1,4 +1,4 @@
-"""Commands that the pages and the console name exist, and take what they are given there."""
+"""Commands that the pages name exist, and take what they are given there."""
 
 import re
 import shlex
@@ -10,7 +10,6 @@ import pytest
 
 from postdate.cli import output
 from postdate.cli.main import app, load_all
-from postdate.console.actions.table import ACTIONS
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -30,23 +29,7 @@ def in_pages() -> Iterator[str]:
                     yield words
 
 
-def in_console() -> Iterator[str]:
-    for action in ACTIONS:
-        if action.same is not None and action.same.command:
-            names = re.findall(r"\{(\w+)\}", action.same.command)
-            values = {name: _sample(name) for name in names}
-            yield "postdate " + action.same.command.format_map(values)
-
-
-def _sample(name: str) -> str:
-    if name.endswith("_id") and name != "account_id":
-        return "01a1e1c8-dd23-7001-bd68-723753d52271"
-    return {"amount": "5", "status": "PENDING", "at": "2030-01-01T00:00:00", "value": "5"}.get(
-        name, "x"
-    )
-
-
-@pytest.mark.parametrize("line", sorted({*in_pages(), *in_console()}))
+@pytest.mark.parametrize("line", sorted(set(in_pages())))
 def test_a_command_that_is_named_exists(line: str) -> None:
     words = output.take(shlex.split(line, comments=True)[1:])
     command, bound, *_ = app.parse_args(words, exit_on_error=False, print_error=False)

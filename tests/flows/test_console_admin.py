@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from conftest import Api, Clock
-from postdate.console.equivalent_command import EquivalentCommand
 from support.event import seal_all
 from support.plain_browser import Browser
 
@@ -118,14 +117,3 @@ async def test_keys_that_end_soon_are_named_and_rotated(browser: Browser, clock:
     assert (await browser.confirm(f"/keys/{made['key_id']}/revoke")).status == 303
     await clock.advance(1)
     assert "REVOKED" in (await browser.get("/settings")).text
-
-
-async def test_the_same_from_a_shell_is_quoted() -> None:
-    same = EquivalentCommand(
-        "POST /lanes/{lane}/pause", '{"note": "<note>"}', "lane pause {lane} {note}"
-    )
-    command, curl = same.filled({"lane": "a b"}, {"note": 'it\'s "late"'})
-    assert command == "postdate lane pause 'a b' 'it'\"'\"'s \"late\"'"
-    assert "/lanes/a%20b/pause" in curl
-    assert '\\"late\\"' in curl
-    assert same.filled({"lane": "x"}, {})[0] == "postdate lane pause x …"

@@ -1,7 +1,8 @@
 """Actions: offered on a page, confirmed with a form, done through intake."""
 
+import contextlib
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, TypeVar
@@ -9,8 +10,8 @@ from typing import Any, Final, Literal, TypeVar
 from starlette.responses import Response
 
 from postdate.console.bulk import BulkRun, begin
-from postdate.console.equivalent_command import EquivalentCommand
-from postdate.console.page_request import PageRequest, instant
+from postdate.console.equivalent_command import EquivalentCommand, shown_lines
+from postdate.console.page_request import PageRequest, instant, scalar
 from postdate.console.subject import read_facts, read_facts_if_possible
 from postdate.intake.accept.create_once import CreateRequest, Remember, Shown
 from postdate.intake.accept.idempotency import CREATED, Granted, Refused
@@ -34,6 +35,15 @@ class Field:
     hint: str = ""
     required: bool = True
     late: bool = False
+
+    def value(self, text: str) -> Any:
+        """Return what was typed, as JSON; what is no such value stays text."""
+        if self.kind == "number":
+            return scalar(text)
+        if self.kind == "datetime-local":
+            with contextlib.suppress(RefusedError):
+                return moment_of({self.name: text}, self.name).isoformat()
+        return text
 
 
 REASON: Final = Field(name="reason", label="Reason", hint="the next person on call reads this")
@@ -130,6 +140,8 @@ class Action:
     fields: tuple[Field, ...] = ()
     danger: bool = False
     same: EquivalentCommand | None = None
+    same_for_each: EquivalentCommand | None = None
+    """What does the same to one of those that were selected in a list."""
     rehearse: MakeDryRun | None = None
     selects: str = "jobs"
     """The name under which a list gives what was selected in it."""
@@ -186,6 +198,7 @@ class Action:
         refusal: Refusal | None,
         shown: DryRun | None,
     ) -> Response:
+        chosen = request.http.query_params.getlist(self.selects) if self.rehearse else []
         # Sent twice, a form counts once.
         once = request.key_of_form(refusal)
         if shown is not None:
@@ -203,10 +216,21 @@ class Action:
             values=values,
             refusal=refusal,
             shown=shown,
-            same=None if self.same is None else self.same.filled(params, values),
-            chosen=request.http.query_params.getlist(self.selects) if self.rehearse else [],
+            # A refused plan is not in the address: what was selected is not known any more.
+            commands=[] if refusal and shown else self.commands(params, values, chosen),
+            chosen=chosen,
             once=once,
         )
+
+    def commands(
+        self, path: Mapping[str, str], values: Mapping[str, str], chosen: Sequence[str]
+    ) -> list[str]:
+        """Return the same for the CLI, for curl and for Python."""
+        given = {one: values.get(one.name, "").strip() for one in self.fields}
+        typed = {one.name: one.value(text) for one, text in given.items() if text}
+        if chosen and self.same_for_each is not None:
+            return shown_lines([self.same_for_each.filled_for(one, typed) for one in chosen])
+        return [] if self.same is None else shown_lines([self.same.filled(path, typed)])
 
 
 def _kept(request: PageRequest) -> DryRun:

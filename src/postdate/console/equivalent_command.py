@@ -1,53 +1,141 @@
-"""What a button does, as an API call and as a command."""
+"""What a form or a button does, as a command, as a call of the API and in Python."""
 
 import json
+import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 from urllib.parse import quote
 
+from postdate.api.endpoints import ENDPOINTS
+from postdate.api.http.endpoint import AnyEndpoint
 
-@dataclass(slots=True, frozen=True)
-class EquivalentCommand:
-    """`call` is a method and a path below `/api/v1`; `body` its JSON; `command` one of the CLI.
-
-    Names in braces (in JSON in angle brackets) stand for parts of the page's own path and for
-    fields of its form.
-    """
-
-    call: str
-    body: str = ""
-    command: str = ""
-    keyed: bool = False
-    """Whether the call needs a key by which it counts once."""
-
-    def filled(self, params: Mapping[str, str], values: Mapping[str, str]) -> list[str]:
-        """Return the lines to paste into a shell."""
-        known = {**values, **params}
-        method, _, path = self.call.partition(" ")
-        path = path.format_map(_Escaped(known, lambda text: quote(text, safe="")))
-        verb = "" if method == "GET" else f" -X {method}"
-        curl = f'curl -s{verb} "$URL/api/v1{path}" -H "Authorization: Bearer $KEY"'
-        if self.keyed:
-            curl += ' -H "Idempotency-Key: $(uuidgen)"'
-        if self.body:
-            data = shlex.quote(_body(self.body, known))
-            curl += f' \\\n  -H "Content-Type: application/json" -d {data}'
-        if not self.command:
-            return [curl]
-        return ["postdate " + self.command.format_map(_Escaped(known, shlex.quote)), curl]
+ENDPOINT_BY_NAME: Final = {endpoint.handler.__name__: endpoint for endpoint in ENDPOINTS}
+NOT_TYPED: Final = "…"
+"""Stands for what must be given and was not typed yet."""
+_OPTION: Final = re.compile(r"\[(.*?)\]")
+_NAME: Final = re.compile(r"\{(\w+)\}")
 
 
-class _Escaped(dict[str, str]):
-    """Escaped values; an unknown one is an ellipsis."""
-
-    def __init__(self, known: Mapping[str, str], escape: Callable[[str], str]) -> None:
-        super().__init__({name: escape(text) for name, text in known.items() if text})
+class Typed(dict[str, Any]):
+    """What was typed, as values of JSON; `[]` gives an ellipsis where nothing was."""
 
     def __missing__(self, name: str) -> str:
-        return "…"
+        return NOT_TYPED
 
 
-def _body(template: str, known: Mapping[str, str]) -> str:
-    braced = template.replace("{", "{{").replace("}", "}}").replace("<", "{").replace(">", "}")
-    return braced.format_map(_Escaped(known, lambda text: json.dumps(text)[1:-1]))
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ShownRequest:
+    """One request of the API that a page shows; `command` is its own command, if it has one."""
+
+    operation: str
+    method_name: str
+    path: Mapping[str, Any]
+    body: Mapping[str, Any]
+    command: str = ""
+
+    @property
+    def endpoint(self) -> AnyEndpoint:
+        """Return the operation that is called."""
+        return ENDPOINT_BY_NAME[self.operation]
+
+    def as_command(self) -> str:
+        """Return the line for a shell where the CLI is installed."""
+        if self.command:
+            return f"postdate {self.command}"
+        paths = "".join(
+            f" --path {shlex.quote(f'{name}={part}')}" for name, part in self.path.items()
+        )
+        return f"postdate api {self.operation}{paths}{f' --body {self._sent}' if self.body else ''}"
+
+    def as_curl(self) -> str:
+        """Return the line for any shell."""
+        where = self.endpoint.template
+        for name, part in self.path.items():
+            where = where.replace(f"{{{name}}}", quote(str(part), safe=""))
+        key = ' -H "Idempotency-Key: $(uuidgen)"' if self.endpoint.idempotency else ""
+        data = f' \\\n  -H "Content-Type: application/json" -d {self._sent}' if self.body else ""
+        method = self.endpoint.method
+        return f'curl -s -X {method} "$URL{where}" -H "Authorization: Bearer $KEY"{key}{data}'
+
+    def as_python(self) -> str:
+        """Return the call of the Python client."""
+        parts = [repr(str(part)) for part in self.path.values()]
+        parts += [f"{_keyword(name)}={value!r}" for name, value in self.body.items()]
+        return f"Client().{self.method_name}({', '.join(parts)})"
+
+    @property
+    def _sent(self) -> str:
+        return shlex.quote(json.dumps(self.body, ensure_ascii=False))
+
+
+def shown_lines(requests: Sequence[ShownRequest]) -> list[str]:
+    """Return the requests as commands, as `curl` and as Python, each to be copied as a whole."""
+    return [
+        "\n".join(one.as_command() for one in requests),
+        "\n".join(one.as_curl() for one in requests),
+        "\n".join(["from postdate.client import Client", *(one.as_python() for one in requests)]),
+    ]
+
+
+FILTER_OPTIONS: Final = (
+    "[ --lane {lane}][ --schedule-id {schedule}]"
+    "[ --due-after {due_after}][ --due-before {due_before}]"
+)
+"""The options of a command that finds jobs by the fields of a form."""
+
+
+def filter_members(typed: Typed, *names: str) -> dict[str, Any]:
+    """Return the filter of a body: what was left empty does not narrow it."""
+    known = {"schedule": "schedule_id"}
+    return {known.get(name, name): typed[name] for name in names if name in typed}
+
+
+def _no_body(_: Typed) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class EquivalentCommand:
+    """The operation of the API that does what a button does, and how what was typed fills it in.
+
+    Names in braces in `command` stand for parts of the path and for fields; a part in square
+    brackets is left out while its field is empty. Without a command of its own, `postdate api`
+    calls the operation.
+    """
+
+    operation: str
+    method_name: str
+    """The method of the Python client, such as `jobs.cancel`."""
+    command: str = ""
+    body: Callable[[Typed], Mapping[str, Any]] = _no_body
+
+    def filled(self, path: Mapping[str, str], typed: Mapping[str, Any]) -> ShownRequest:
+        """Return the request for what was typed."""
+        template = ENDPOINT_BY_NAME[self.operation].template
+        known = Typed({**typed, **path})
+        return ShownRequest(
+            operation=self.operation,
+            method_name=self.method_name,
+            path={name: path[name] for name in _NAME.findall(template)},
+            body=self.body(known),
+            command=_command(self.command, known),
+        )
+
+    def filled_for(self, one: str, typed: Mapping[str, Any]) -> ShownRequest:
+        """Return the request for one of several that were selected."""
+        [name] = _NAME.findall(ENDPOINT_BY_NAME[self.operation].template)
+        return self.filled({name: one}, typed)
+
+
+def _command(template: str, known: Mapping[str, Any]) -> str:
+    wanted = _OPTION.sub(
+        lambda found: found[1] if set(_NAME.findall(found[1])) <= known.keys() else "", template
+    )
+    quoted = Typed({name: shlex.quote(str(value)) for name, value in known.items()})
+    return wanted.format_map(quoted)
+
+
+def _keyword(name: str) -> str:
+    return "from_" if name == "from" else name

@@ -7,24 +7,22 @@ out exactly as the API would do it; the form shows that request for a shell and 
 import json
 import math
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final, Literal
-from urllib.parse import quote
 
 import msgspec
 from starlette.responses import Response
 
-from postdate.api.endpoints import ENDPOINTS
 from postdate.api.http import request_reader
 from postdate.api.http.endpoint import AnyEndpoint, Call, Reply
 from postdate.api.http.limit import RequestLimits
 from postdate.api.http.request_reader import check_depth
 from postdate.console.action import form_key
-from postdate.console.page_request import PageRequest, instant
+from postdate.console.equivalent_command import ENDPOINT_BY_NAME, ShownRequest, shown_lines
+from postdate.console.page_request import PageRequest, instant, scalar
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
 
@@ -40,8 +38,6 @@ Values = Mapping[str, Any]
 Answer = dict[str, Any]
 WAS: Final = "was."
 """Before the name of a field: what was stored when the form was shown."""
-
-ENDPOINT_BY_NAME: Final = {endpoint.handler.__name__: endpoint for endpoint in ENDPOINTS}
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -108,14 +104,6 @@ def _decimal(text: str, name: str) -> float | str:
         return text
     # JSON has no infinity: it would be sent as null, which takes a limit away.
     return number if math.isfinite(number) else text
-
-
-def scalar(text: str) -> Any:
-    """Read numbers and flags as such; anything else is text."""
-    try:
-        return msgspec.json.decode(text, type=int | float | bool)
-    except msgspec.DecodeError:
-        return text
 
 
 def _instant(text: str, name: str) -> str | None:
@@ -269,24 +257,10 @@ class EndpointForm:
 
     def commands(self, path: Mapping[str, Any], body: Mapping[str, Any]) -> list[str]:
         """Return the same request for the CLI, for curl and for Python."""
-        endpoint = self.endpoint
-        text = json.dumps(body, ensure_ascii=False)
-        paths = "".join(f" --path {shlex.quote(f'{name}={part}')}" for name, part in path.items())
-        key = ' -H "Idempotency-Key: $(uuidgen)"' if endpoint.idempotency else ""
-        where = endpoint.template
-        for name, part in path.items():
-            where = where.replace(f"{{{name}}}", quote(str(part), safe=""))
-        parts = [repr(str(part)) for part in path.values()]
-        parts += [f"{_keyword(name)}={value!r}" for name, value in body.items()]
-        sent = shlex.quote(text)
-        header = f' \\\n  -H "Content-Type: application/json" -d {sent}'
-        call = f'curl -s -X {endpoint.method} "$URL{where}" -H "Authorization: Bearer $KEY"{key}'
-        python = f"Client().{self.method_name}({', '.join(parts)})"
-        return [
-            f"postdate api {self.operation}{paths}{f' --body {sent}' if body else ''}",
-            f"{call}{header if body else ''}",
-            f"from postdate.client import Client\n{python}",
-        ]
+        request = ShownRequest(
+            operation=self.operation, method_name=self.method_name, path=path, body=body
+        )
+        return shown_lines([request])
 
 
 async def call_endpoint(
@@ -326,10 +300,6 @@ def _was(form: Mapping[str, str], typed: FormField) -> str | None:
     """Return what an edit began with; browsers end the lines of a form in their own way."""
     stored = form.get(f"{WAS}{typed.name}")
     return None if stored is None else stored.replace("\r\n", "\n").strip()
-
-
-def _keyword(name: str) -> str:
-    return "from_" if name == "from" else name
 
 
 def _put(body: dict[str, Any], path: str, value: Any) -> None:

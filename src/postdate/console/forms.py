@@ -5,8 +5,8 @@ from typing import Final
 
 from starlette.responses import Response
 
+from postdate.console.equivalent_command import ENDPOINT_BY_NAME
 from postdate.console.form import (
-    ENDPOINT_BY_NAME,
     Answer,
     EndpointForm,
     FormField,

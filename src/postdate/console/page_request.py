@@ -249,6 +249,14 @@ def instant(text: str | None, name: str) -> datetime | None:
         raise refuse(Code.INVALID_FIELD, detail, name) from None
 
 
+def scalar(text: str) -> Any:
+    """Read numbers and flags as such; anything else is text."""
+    try:
+        return msgspec.json.decode(text, type=int | float | bool)
+    except msgspec.DecodeError:
+        return text
+
+
 async def read_form(request: Request) -> dict[str, str]:
     """Read the fields of a form; the shell has bounded the body."""
     if request.headers.get("content-type", "").partition(";")[0] != (

@@ -33,8 +33,7 @@ def subscription_create(body: str) -> None:
 @subscription_app.command(name="replay")
 def subscription_replay(
     subscription_id: str,
-    start: Annotated[str, Parameter(help="`beginning`, `now`, or a sequence number.")],
+    start: Annotated[str, Parameter(help="beginning, now, or the cursor of a page of events.")],
 ) -> None:
     """Continue from another position."""
-    body = {"from": int(start) if start.isdecimal() else start}
-    show(call("POST", item_path("/subscriptions", subscription_id, "replay"), body))
+    show(call("POST", item_path("/subscriptions", subscription_id, "replay"), {"from": start}))

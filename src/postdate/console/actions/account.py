@@ -50,7 +50,9 @@ ACTIONS: Final = (
         back="/accounts/{account_id}",
         does=_changing(Accounts.freeze, "frozen"),
         same=EquivalentCommand(
-            "POST /accounts/{account_id}/freeze", "", "account freeze {account_id}"
+            operation="freeze_account",
+            method_name="accounts.freeze",
+            command="account freeze {account_id}",
         ),
         danger=True,
     ),
@@ -63,7 +65,9 @@ ACTIONS: Final = (
         back="/accounts/{account_id}",
         does=_changing(Accounts.unfreeze, "open again"),
         same=EquivalentCommand(
-            "POST /accounts/{account_id}/unfreeze", "", "account unfreeze {account_id}"
+            operation="unfreeze_account",
+            method_name="accounts.unfreeze",
+            command="account unfreeze {account_id}",
         ),
     ),
     Action(
@@ -74,7 +78,11 @@ ACTIONS: Final = (
         means="It must be empty and without holds. It cannot be reopened; its history is kept.",
         back="/accounts/{account_id}",
         does=_changing(Accounts.close, "closed"),
-        same=EquivalentCommand("DELETE /accounts/{account_id}", "", "account close {account_id}"),
+        same=EquivalentCommand(
+            operation="close_account",
+            method_name="accounts.close",
+            command="account close {account_id}",
+        ),
         danger=True,
     ),
     Action(
@@ -86,10 +94,10 @@ ACTIONS: Final = (
         back="/accounts/{account_id}",
         does=_adjust,
         same=EquivalentCommand(
-            "POST /accounts/{account_id}/adjustments",
-            '{"amount": <amount>, "reason": "<reason>"}',
-            "account adjust {account_id} {amount} --reason {reason}",
-            keyed=True,
+            operation="adjust_account",
+            method_name="accounts.adjust",
+            command="account adjust {account_id} {amount} --reason {reason}",
+            body=lambda typed: {"amount": typed["amount"], "reason": typed["reason"]},
         ),
         fields=(
             Field(name="amount", label="Amount", kind="number", hint="negative debits the account"),

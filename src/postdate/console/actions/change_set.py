@@ -37,7 +37,9 @@ ACTIONS: Final = (
         does=_apply,
         danger=True,
         same=EquivalentCommand(
-            "POST /change-sets/{change_set_id}/apply", "", "change-set apply {change_set_id}"
+            operation="apply_change_set",
+            method_name="change_sets.apply",
+            command="change-set apply {change_set_id}",
         ),
     ),
     Action(
@@ -51,7 +53,9 @@ ACTIONS: Final = (
         does=_undo,
         danger=True,
         same=EquivalentCommand(
-            "POST /change-sets/{change_set_id}/undo", "", "change-set undo {change_set_id}"
+            operation="undo_change_set",
+            method_name="change_sets.undo",
+            command="change-set undo {change_set_id}",
         ),
     ),
 )

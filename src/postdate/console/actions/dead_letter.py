@@ -7,7 +7,12 @@ from uuid import UUID
 
 from postdate.console.action import REASON, Action, DryRun, Field, plan_of, reason_of
 from postdate.console.bulk import BulkRun, BulkStep
-from postdate.console.equivalent_command import EquivalentCommand
+from postdate.console.equivalent_command import (
+    FILTER_OPTIONS,
+    EquivalentCommand,
+    Typed,
+    filter_members,
+)
 from postdate.console.page_request import PageRequest, instant
 from postdate.intake.job.dead_letter import DeadLetterFilter, Pace
 from postdate.model.error import Code, refuse
@@ -140,6 +145,20 @@ _MEANS: Final = (
     "A job can be redriven once; those that were are skipped."
 )
 
+
+def _ids_body(typed: Typed) -> dict[str, Any]:
+    return {"job_ids": typed["jobs"].split(), **_pace_member(typed)}
+
+
+def _filter_body(typed: Typed) -> dict[str, Any]:
+    chosen = filter_members(typed, "lane", "code", "schedule", "due_after", "due_before")
+    return {"filter": chosen, **_pace_member(typed), "reason": typed["reason"]}
+
+
+def _pace_member(typed: Typed) -> dict[str, Any]:
+    return {"per_second": typed["per_second"]} if "per_second" in typed else {}
+
+
 ACTIONS: Final = (
     Action(
         path="/dead-letters/redrive",
@@ -150,9 +169,7 @@ ACTIONS: Final = (
         back="/dead-letters",
         does=_redrive,
         same=EquivalentCommand(
-            "POST /dead-letters/redrive",
-            '{"job_ids": ["<jobs>"]}',
-            "dead-letter redrive {jobs}",
+            operation="redrive_dead_letters", method_name="dead_letters.redrive", body=_ids_body
         ),
         fields=(
             Field(name="jobs", label="Jobs", hint="exactly those that were shown"),
@@ -169,11 +186,11 @@ ACTIONS: Final = (
         does=_redrive_all,
         rehearse=_rehearse,
         same=EquivalentCommand(
-            "POST /dead-letters/redrive",
-            '{"filter": {"lane": "<lane>", "code": "<code>"}, "per_second": 10, '
-            '"reason": "<reason>"}',
-            "dead-letter redrive --lane {lane} --code {code} --per-second 10 --reason {reason} "
-            "--yes",
+            operation="redrive_dead_letters",
+            method_name="dead_letters.redrive",
+            command="dead-letter redrive" + FILTER_OPTIONS + "[ --code {code}]"
+            "[ --per-second {per_second}] --reason {reason} --yes",
+            body=_filter_body,
         ),
         fields=(
             Field(name="lane", label="Lane", hint="empty: any", required=False),

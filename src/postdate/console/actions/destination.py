@@ -43,9 +43,10 @@ ACTIONS: Final = (
         back="/destinations/{name}",
         does=_disable,
         same=EquivalentCommand(
-            "POST /destinations/{name}/disable",
-            '{"reason": "<reason>"}',
-            "destination disable {name} --reason {reason}",
+            operation="disable_destination",
+            method_name="destinations.disable",
+            command="destination disable {name} --reason {reason}",
+            body=lambda typed: {"reason": typed["reason"]},
         ),
         fields=(REASON,),
         danger=True,
@@ -58,7 +59,11 @@ ACTIONS: Final = (
         means="Deliveries to it resume.",
         back="/destinations/{name}",
         does=_enable,
-        same=EquivalentCommand("POST /destinations/{name}/enable", "", "destination enable {name}"),
+        same=EquivalentCommand(
+            operation="enable_destination",
+            method_name="destinations.enable",
+            command="destination enable {name}",
+        ),
     ),
     Action(
         path="/destinations/{name}/test",
@@ -68,6 +73,10 @@ ACTIONS: Final = (
         means="Sends one small event of type destination.test; no job is created.",
         back="/destinations/{name}",
         does=_test,
-        same=EquivalentCommand("POST /destinations/{name}/test", "", "destination test {name}"),
+        same=EquivalentCommand(
+            operation="test_destination",
+            method_name="destinations.test",
+            command="destination test {name}",
+        ),
     ),
 )

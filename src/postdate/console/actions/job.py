@@ -89,9 +89,10 @@ def _action(
 
 def _resolve(outcome: Resolution) -> EquivalentCommand:
     return EquivalentCommand(
-        "POST /jobs/{job_id}/resolve",
-        f'{{"outcome": "{outcome}"}}',
-        f"job resolve {{job_id}} {outcome}",
+        operation="resolve_job",
+        method_name="jobs.resolve",
+        command=f"job resolve {{job_id}} {outcome}",
+        body=lambda _: {"outcome": outcome},
     )
 
 
@@ -101,7 +102,9 @@ ACTIONS: Final = (
         "Run now",
         "It becomes due immediately; its payload is unchanged.",
         _run_now,
-        EquivalentCommand("POST /jobs/{job_id}/run-now", "", "job run-now {job_id}"),
+        EquivalentCommand(
+            operation="run_job_now", method_name="jobs.run_now", command="job run-now {job_id}"
+        ),
     ),
     _action(
         "reschedule",
@@ -109,9 +112,10 @@ ACTIONS: Final = (
         "It becomes due at the new time.",
         _reschedule,
         EquivalentCommand(
-            "PATCH /jobs/{job_id}",
-            '{"run_at": "<at>Z"}',
-            "job reschedule {job_id} --run-at {at}Z",
+            operation="change_job",
+            method_name="jobs.change",
+            command="job reschedule {job_id} --run-at {at}",
+            body=lambda typed: {"run_at": typed["at"]},
         ),
         WHEN,
     ),
@@ -121,7 +125,9 @@ ACTIONS: Final = (
         "It ends as CANCELLED and is never attempted again. A running attempt loses its lease, but "
         "what it has done cannot be undone.",
         _cancel,
-        EquivalentCommand("POST /jobs/{job_id}/cancel", "", "job cancel {job_id}"),
+        EquivalentCommand(
+            operation="cancel_job", method_name="jobs.cancel", command="job cancel {job_id}"
+        ),
     ),
     _action(
         "resolve-completed",
@@ -151,9 +157,10 @@ ACTIONS: Final = (
         "The failed job stays failed; a job can be redriven once.",
         _redrive,
         EquivalentCommand(
-            "POST /dead-letters/redrive",
-            '{"job_ids": ["<job_id>"]}',
-            "dead-letter redrive {job_id}",
+            operation="redrive_dead_letters",
+            method_name="dead_letters.redrive",
+            command="dead-letter redrive {job_id}",
+            body=lambda typed: {"job_ids": [typed["job_id"]]},
         ),
     ),
 )

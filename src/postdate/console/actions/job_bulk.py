@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -10,7 +10,12 @@ import msgspec
 
 from postdate.console.action import REASON, Action, DryRun, Field, moment_of, plan_of, reason_of
 from postdate.console.bulk import BulkRun, BulkStep, RunStep
-from postdate.console.equivalent_command import EquivalentCommand
+from postdate.console.equivalent_command import (
+    FILTER_OPTIONS,
+    EquivalentCommand,
+    Typed,
+    filter_members,
+)
 from postdate.console.page_request import PageRequest, instant
 from postdate.intake.job.bulk import (
     CANCELLABLE,
@@ -207,8 +212,17 @@ async def _outcome(
 
 
 _LATE_REASON: Final = Field(name="reason", label=REASON.label, hint=REASON.hint, late=True)
-_BODY: Final = '{"filter": {"status": "<status>", "lane": "<lane>"}, "reason": "<reason>"'
-_WHICH: Final = "--lane {lane} --status {status} --reason {reason} --yes"
+_WHICH: Final = "[ --status {status}]" + FILTER_OPTIONS
+
+
+def _cancel_body(typed: Typed) -> dict[str, Any]:
+    return {"filter": filter_members(typed, *FILTER), "reason": typed["reason"]}
+
+
+def _move_body(typed: Typed) -> dict[str, Any]:
+    spread = {"spread_seconds": typed["spread"]} if "spread" in typed else {}
+    return _cancel_body(typed) | {"to": {"run_at": typed["at"], **spread}}
+
 
 ACTIONS: Final = (
     Action(
@@ -224,7 +238,13 @@ ACTIONS: Final = (
         danger=True,
         rehearse=_rehearse_cancel,
         same=EquivalentCommand(
-            "POST /jobs/bulk/cancel", _BODY + ', "dry_run": false}', f"job cancel-many {_WHICH}"
+            operation="cancel_jobs",
+            method_name="jobs.cancel_many",
+            command="job cancel-many" + _WHICH + " --reason {reason} --yes",
+            body=_cancel_body,
+        ),
+        same_for_each=EquivalentCommand(
+            operation="cancel_job", method_name="jobs.cancel", command="job cancel {job_id}"
         ),
     ),
     Action(
@@ -250,9 +270,18 @@ ACTIONS: Final = (
         ),
         rehearse=_rehearse_move,
         same=EquivalentCommand(
-            "POST /jobs/bulk/reschedule",
-            _BODY + ', "to": {"run_at": "<at>Z"}, "dry_run": false}',
-            f"job reschedule-many --run-at {{at}}Z {_WHICH}",
+            operation="reschedule_jobs",
+            method_name="jobs.reschedule_many",
+            command="job reschedule-many --run-at {at}[ --spread-seconds {spread}]"
+            + _WHICH
+            + " --reason {reason} --yes",
+            body=_move_body,
+        ),
+        same_for_each=EquivalentCommand(
+            operation="change_job",
+            method_name="jobs.change",
+            command="job reschedule {job_id} --run-at {at}",
+            body=lambda typed: {"run_at": typed["at"]},
         ),
     ),
 )

@@ -1,13 +1,13 @@
 """Actions on an API key: revoke, rotate."""
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
 from postdate.console.action import Action, Field, create_once
-from postdate.console.equivalent_command import EquivalentCommand
+from postdate.console.equivalent_command import EquivalentCommand, Typed
 from postdate.console.page_request import PageRequest
 from postdate.intake.accept.create_once import Shown
 from postdate.intake.tenant.key import RotatedTenantKey
@@ -80,6 +80,11 @@ def _overlap(request: PageRequest) -> float:
     return hours * 3600
 
 
+def _overlap_body(typed: Typed) -> dict[str, Any]:
+    hours = typed["hours"]
+    return {"overlap_seconds": hours * 3600 if isinstance(hours, int | float) else hours}
+
+
 ACTIONS: Final = (
     Action(
         path="/keys/{key_id:uuid}/revoke",
@@ -90,7 +95,7 @@ ACTIONS: Final = (
         back="/settings",
         does=_revoke,
         danger=True,
-        same=EquivalentCommand("DELETE /keys/{key_id}", "", "key revoke {key_id}"),
+        same=EquivalentCommand(operation="revoke_key", method_name="keys.revoke"),
     ),
     Action(
         path="/keys/{key_id:uuid}/rotate",
@@ -109,7 +114,7 @@ ACTIONS: Final = (
             ),
         ),
         same=EquivalentCommand(
-            "POST /keys/{key_id}/rotate", '{"overlap_seconds": 86400}', "key rotate {key_id}"
+            operation="rotate_key", method_name="keys.rotate", body=_overlap_body
         ),
     ),
 )

@@ -38,7 +38,10 @@ ACTIONS: Final = (
         back="/lanes",
         does=_pause,
         same=EquivalentCommand(
-            "POST /lanes/{lane}/pause", '{"note": "<note>"}', "lane pause {lane} --reason {note}"
+            operation="pause_lane",
+            method_name="lanes.pause",
+            command="lane pause {lane} --reason {note}",
+            body=lambda typed: {"note": typed["note"]},
         ),
         fields=(Field(name="note", label="Reason", hint="the next person on call reads this"),),
         danger=True,
@@ -51,6 +54,8 @@ ACTIONS: Final = (
         means="Jobs that became due meanwhile start as fast as the lane allows.",
         back="/lanes",
         does=_resume,
-        same=EquivalentCommand("POST /lanes/{lane}/resume", "", "lane resume {lane}"),
+        same=EquivalentCommand(
+            operation="resume_lane", method_name="lanes.resume", command="lane resume {lane}"
+        ),
     ),
 )

@@ -48,9 +48,10 @@ ACTIONS: Final = (
         does=_approve,
         fields=(Field(name="note", label="Note", hint="recorded in the audit", required=False),),
         same=EquivalentCommand(
-            "POST /payments/{payment_id}/approve",
-            '{"note": "<note>"}',
-            "payment approve {payment_id} --reason {note}",
+            operation="approve_payment",
+            method_name="payments.approve",
+            command="payment approve {payment_id}[ --reason {note}]",
+            body=lambda typed: {"note": typed["note"]} if "note" in typed else {},
         ),
     ),
     Action(
@@ -64,9 +65,10 @@ ACTIONS: Final = (
         fields=(Field(name="note", label="Reason", hint=REASON.hint),),
         danger=True,
         same=EquivalentCommand(
-            "POST /payments/{payment_id}/refuse",
-            '{"note": "<note>"}',
-            "payment refuse {payment_id} --reason {note}",
+            operation="refuse_payment",
+            method_name="payments.refuse",
+            command="payment refuse {payment_id} --reason {note}",
+            body=lambda typed: {"note": typed["note"]},
         ),
     ),
     Action(
@@ -80,9 +82,10 @@ ACTIONS: Final = (
         does=_reschedule,
         fields=(WHEN,),
         same=EquivalentCommand(
-            "PATCH /payments/{payment_id}",
-            '{"scheduled_time": "<at>Z"}',
-            "payment reschedule {payment_id} --scheduled-time {at}Z",
+            operation="reschedule_payment",
+            method_name="payments.reschedule",
+            command="payment reschedule {payment_id} --scheduled-time {at}",
+            body=lambda typed: {"scheduled_time": typed["at"]},
         ),
     ),
     Action(
@@ -95,7 +98,9 @@ ACTIONS: Final = (
         does=_cancel,
         danger=True,
         same=EquivalentCommand(
-            "DELETE /payments/{payment_id}/cancel", "", "payment cancel {payment_id}"
+            operation="cancel_payment",
+            method_name="payments.cancel",
+            command="payment cancel {payment_id}",
         ),
     ),
 )

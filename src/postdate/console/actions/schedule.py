@@ -134,8 +134,6 @@ def _action(
     )
 
 
-_ID: Final = "/schedules/{schedule_id}"
-
 ACTIONS: Final = (
     _action(
         "pause",
@@ -144,9 +142,10 @@ ACTIONS: Final = (
         "it has made already is resumed.",
         _pause,
         EquivalentCommand(
-            f"POST {_ID}/pause",
-            '{"note": "<reason>"}',
-            "schedule pause {schedule_id} --reason {reason}",
+            operation="pause_schedule",
+            method_name="schedules.pause",
+            command="schedule pause {schedule_id} --reason {reason}",
+            body=lambda typed: {"note": typed["reason"]},
         ),
         REASON,
     ),
@@ -156,14 +155,22 @@ ACTIONS: Final = (
         "It continues with its next occurrence. Skipped occurrences stay skipped; its misfire "
         "policy decides about what was due while it was set aside.",
         _resume,
-        EquivalentCommand(f"POST {_ID}/resume", "", "schedule resume {schedule_id}"),
+        EquivalentCommand(
+            operation="resume_schedule",
+            method_name="schedules.resume",
+            command="schedule resume {schedule_id}",
+        ),
     ),
     _action(
         "trigger",
         "Run once now",
         "It runs once, now, even if it is paused. Its rule continues as before.",
         _trigger,
-        EquivalentCommand(f"POST {_ID}/trigger", "", "schedule trigger {schedule_id}"),
+        EquivalentCommand(
+            operation="trigger_schedule",
+            method_name="schedules.trigger",
+            command="schedule trigger {schedule_id}",
+        ),
     ),
     _action(
         "backfill",
@@ -172,9 +179,10 @@ ACTIONS: Final = (
         "dry run comes first.",
         _backfill,
         EquivalentCommand(
-            f"POST {_ID}/backfill",
-            '{"from": "<from>Z", "until": "<until>Z", "dry_run": false}',
-            "schedule backfill {schedule_id} {from}Z {until}Z --yes",
+            operation="backfill_schedule",
+            method_name="schedules.backfill",
+            command="schedule backfill {schedule_id} {from} {until} --yes",
+            body=lambda typed: {"from": typed["from"], "until": typed["until"], "dry_run": False},
         ),
         _FROM,
         _UNTIL,
@@ -185,6 +193,10 @@ ACTIONS: Final = (
         "Delete",
         "It ends permanently. What it has created continues, and its occurrences stay listed.",
         _delete,
-        EquivalentCommand(f"DELETE {_ID}", "", "schedule delete {schedule_id}"),
+        EquivalentCommand(
+            operation="delete_schedule",
+            method_name="schedules.delete",
+            command="schedule delete {schedule_id}",
+        ),
     ),
 )

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from postdate.console.action import REASON, Action, DryRun, Field, plan_of, reason_of
 from postdate.console.bulk import BulkRun, BulkStep
+from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.console.pages.schedule import status_words, words
 from postdate.model.error import Code, RefusedError, refuse
@@ -117,6 +118,12 @@ ACTIONS: Final = (
         fields=(Field(name="reason", label=REASON.label, hint=REASON.hint, late=True),),
         rehearse=_rehearse_pause,
         selects=SELECTED,
+        same_for_each=EquivalentCommand(
+            operation="pause_schedule",
+            method_name="schedules.pause",
+            command="schedule pause {schedule_id} --reason {reason}",
+            body=lambda typed: {"note": typed["reason"]},
+        ),
     ),
     Action(
         path="/schedules/bulk/resume",
@@ -128,5 +135,10 @@ ACTIONS: Final = (
         does=_resume,
         rehearse=_rehearse_resume,
         selects=SELECTED,
+        same_for_each=EquivalentCommand(
+            operation="resume_schedule",
+            method_name="schedules.resume",
+            command="schedule resume {schedule_id}",
+        ),
     ),
 )

@@ -4,8 +4,7 @@ from typing import Final
 
 from postdate.console.action import Action, Field
 from postdate.console.equivalent_command import EquivalentCommand
-from postdate.console.form import scalar
-from postdate.console.page_request import PageRequest
+from postdate.console.page_request import PageRequest, scalar
 from postdate.model.tenant.identity import Scope
 
 
@@ -31,7 +30,11 @@ ACTIONS: Final = (
         means="Applies to this tenant, without a restart, within what the operator allows.",
         back="/settings",
         does=_put,
-        same=EquivalentCommand("PUT /settings/{name}", '{"value": <value>}'),
+        same=EquivalentCommand(
+            operation="put_setting",
+            method_name="settings.set",
+            body=lambda typed: {"value": scalar(typed["value"])},
+        ),
         fields=(Field(name="value", label="Value"),),
     ),
     Action(
@@ -42,6 +45,6 @@ ACTIONS: Final = (
         means="Removes this tenant's value; the operator's value applies again.",
         back="/settings",
         does=_clear,
-        same=EquivalentCommand("DELETE /settings/{name}"),
+        same=EquivalentCommand(operation="clear_setting", method_name="settings.clear"),
     ),
 )

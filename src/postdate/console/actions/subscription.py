@@ -1,9 +1,10 @@
 """Pause, resume, replay and delete a subscription."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from postdate.api.http.endpoint import existing
+from postdate.api.http.page import encode_cursor
 from postdate.console.action import (
     REASON,
     Action,
@@ -12,13 +13,12 @@ from postdate.console.action import (
     plan_of,
     reason_of,
 )
-from postdate.console.equivalent_command import EquivalentCommand
+from postdate.console.equivalent_command import EquivalentCommand, Typed
 from postdate.console.page_request import PageRequest
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
 
 _PATH: Final = "/subscriptions/{subscription_id:uuid}"
-_CALL: Final = "/subscriptions/{subscription_id}"
 
 
 async def _pause(request: PageRequest) -> str:
@@ -82,6 +82,12 @@ async def _replay(request: PageRequest) -> str:
     return f"The subscription continues after event {position:,}."
 
 
+def _replay_body(typed: Typed) -> dict[str, Any]:
+    """Name the event as the API does: by the cursor of the page that ends with it."""
+    given: str = typed["from"]
+    return {"from": encode_cursor(int(given)) if given.isdecimal() else given}
+
+
 ACTIONS: Final = (
     Action(
         path=f"{_PATH}/pause",
@@ -94,9 +100,10 @@ ACTIONS: Final = (
         fields=(REASON,),
         danger=True,
         same=EquivalentCommand(
-            f"PATCH {_CALL}",
-            '{"paused": true, "note": "<reason>"}',
-            "subscription pause {subscription_id} --reason {reason}",
+            operation="change_subscription",
+            method_name="subscriptions.change",
+            command="subscription pause {subscription_id} --reason {reason}",
+            body=lambda typed: {"paused": True, "note": typed["reason"]},
         ),
     ),
     Action(
@@ -108,7 +115,10 @@ ACTIONS: Final = (
         back="/subscriptions",
         does=_resume,
         same=EquivalentCommand(
-            f"PATCH {_CALL}", '{"paused": false}', "subscription resume {subscription_id}"
+            operation="change_subscription",
+            method_name="subscriptions.change",
+            command="subscription resume {subscription_id}",
+            body=lambda _: {"paused": False},
         ),
     ),
     Action(
@@ -122,9 +132,9 @@ ACTIONS: Final = (
         does=_replay,
         fields=(Field(name="from", label="After event", hint="beginning, now, or a number"),),
         same=EquivalentCommand(
-            f"POST {_CALL}/replay",
-            '{"from": "<from>"}',
-            "subscription replay {subscription_id} {from}",
+            operation="replay_subscription",
+            method_name="subscriptions.replay",
+            body=_replay_body,
         ),
         rehearse=_rehearse_replay,
     ),
@@ -137,6 +147,10 @@ ACTIONS: Final = (
         back="/subscriptions",
         does=_delete,
         danger=True,
-        same=EquivalentCommand(f"DELETE {_CALL}", "", "subscription delete {subscription_id}"),
+        same=EquivalentCommand(
+            operation="delete_subscription",
+            method_name="subscriptions.delete",
+            command="subscription delete {subscription_id}",
+        ),
     ),
 )

@@ -1,0 +1,198 @@
+"""What the console shows as command, as `curl` and as Python: for every form and every button."""
+
+import ast
+import inspect
+import re
+import shlex
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import pytest
+
+from conftest import Api
+from postdate.cli import output
+from postdate.cli.main import app
+from postdate.client import Client
+from postdate.client.call import Method
+from postdate.console.action import Action, Field
+from postdate.console.actions.table import ACTIONS
+from postdate.console.equivalent_command import ENDPOINT_BY_NAME, EquivalentCommand
+from postdate.console.form import EndpointForm, FormField
+from postdate.console.forms import FORMS
+from support.plain_browser import Browser
+
+SOME_ID = "01a1e1c8-dd23-7001-bd68-723753d52271"
+OTHER_ID = "01a1e1c8-dd23-7001-bd68-723753d52272"
+BY_KIND = {"number": "5", "datetime-local": "2030-01-01T09:00"}
+BY_NAME = {"schedule": SOME_ID, "jobs": f"{SOME_ID} {OTHER_ID}", "from": "7"}
+
+
+def in_path(template: str) -> dict[str, str]:
+    parts = re.findall(r"\{(\w+)(:uuid)?\}", template)
+    return {name: SOME_ID if kind else "some name" for name, kind in parts}
+
+
+def typed(field: Field) -> str:
+    if field.kind == "choice":
+        return field.choices[0]
+    return BY_KIND.get(field.kind) or BY_NAME.get(field.name) or 'it\'s "late"'
+
+
+def values_of(action: Action) -> dict[str, str]:
+    return {field.name: typed(field) for field in action.fields}
+
+
+def check_cli(lines: str) -> None:
+    for line in lines.splitlines():
+        words = output.take(shlex.split(line)[1:])
+        command, bound, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
+        assert command is not None
+        assert bound is not None
+
+
+def check_curl(lines: str, operation: str) -> Any:
+    """Parse the first request, and return its body."""
+    endpoint = ENDPOINT_BY_NAME[operation]
+    words = shlex.split(re.split(r"\n(?=curl)", lines)[0])
+    assert words[:4] == ["curl", "-s", "-X", endpoint.method]
+    assert "{" not in words[4]
+    assert ("Idempotency-Key: $(uuidgen)" in words) == bool(endpoint.idempotency)
+    return msgspec.json.decode(words[words.index("-d") + 1]) if "-d" in words else {}
+
+
+def check_python(text: str, operation: str) -> None:
+    """Compile it, and bind what it gives to the arguments of the method that it names."""
+    compile(text, "shown", "exec")
+    first, *calls = ast.parse(text).body
+    assert ast.unparse(first) == "from postdate.client import Client"
+    for line in calls:
+        assert isinstance(line, ast.Expr)
+        assert isinstance(line.value, ast.Call)
+        name = ast.unparse(line.value.func).removeprefix("Client().")
+        with Client("http://127.0.0.1:1", api_key="x") as client:
+            method = attrgetter(name)(client)
+        assert callable(method)
+        group, _, called = name.partition(".")
+        described = inspect.getattr_static(type(getattr(client, group)), called)
+        assert isinstance(described, Method)
+        assert described.operation is not None
+        assert described.operation.name == operation
+        given = {one.arg: ast.literal_eval(one.value) for one in line.value.keywords if one.arg}
+        described.operation.signature.bind(*map(ast.literal_eval, line.value.args), **given)
+
+
+def check(shown: list[str], operation: str) -> Any:
+    cli, curl, python = shown
+    check_cli(cli)
+    check_python(python, operation)
+    return check_curl(curl, operation)
+
+
+def named(action: Action) -> str:
+    return action.path
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=named)
+def test_every_button_shows_its_request_in_three_ways(action: Action) -> None:
+    path, values = in_path(action.path), values_of(action)
+    ways: list[tuple[EquivalentCommand | None, list[str]]] = [
+        (action.same, []),
+        (action.same_for_each, [SOME_ID, OTHER_ID]),
+    ]
+    assert any(same for same, _ in ways)
+    for same, chosen in ways:
+        if same is None:
+            continue
+        body = check(action.commands(path, values, chosen), same.operation)
+        shape = ENDPOINT_BY_NAME[same.operation].body
+        if shape is not None:
+            # The API takes what is shown.
+            msgspec.convert(body, shape)
+        else:
+            assert body == {}
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=named)
+def test_before_anything_is_typed_an_ellipsis_stands_for_what_must_be(action: Action) -> None:
+    if action.same is None:
+        return
+    needed = [field for field in action.fields if field.required]
+    cli, curl, python = action.commands(in_path(action.path), {}, [])
+    for line in (cli, curl, python):
+        assert ("…" in line) == bool(needed), line
+    check_python(python, action.same.operation)
+    check_curl(curl, action.same.operation)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.operation)
+def test_every_form_shows_its_request_in_three_ways(form: EndpointForm) -> None:
+    values = {field.name: written(field) for field in form.fields}
+    check(form.commands(in_path(form.path), form.body(values)), form.operation)
+
+
+def written(field: FormField) -> str:
+    match field.kind:
+        case "choice":
+            return next(choice for choice in field.choices if choice)
+        case "json":
+            return '{"to": "ann\'s"}'
+        case "datetime-local":
+            return "2030-01-01T09:00"
+        case "whole" | "decimal":
+            return "5"
+        case _:
+            return 'it\'s "late"'
+
+
+def bulk(verb: str) -> Action:
+    return next(action for action in ACTIONS if action.path == f"/jobs/bulk/{verb}")
+
+
+def test_a_bulk_action_shows_the_whole_filter_and_nothing_else() -> None:
+    """A line that dropped a part of the filter would touch more than the page shows."""
+    given = {"schedule": SOME_ID, "due_before": "2030-01-01T09:00"}
+    cli, curl, python = bulk("cancel").commands({}, given, [])
+    body = {
+        "filter": {"schedule_id": SOME_ID, "due_before": "2030-01-01T09:00:00+00:00"},
+        "reason": "…",
+    }
+    assert check_curl(curl, "cancel_jobs") == body
+    assert f"filter={body['filter']!r}" in python
+    assert f"--schedule-id {SOME_ID} --due-before 2030-01-01T09:00:00+00:00" in cli
+    assert "--lane" not in cli
+
+
+def test_of_selected_jobs_each_has_its_line() -> None:
+    cli, curl, python = bulk("cancel").commands({}, {}, [SOME_ID, OTHER_ID])
+    assert cli.splitlines() == [f"postdate job cancel {one}" for one in (SOME_ID, OTHER_ID)]
+    assert curl.count("curl -s -X POST") == 2
+    assert python.splitlines()[1:] == [
+        f"Client().jobs.cancel('{one}')" for one in (SOME_ID, OTHER_ID)
+    ]
+
+
+def test_what_is_shown_is_quoted() -> None:
+    action = next(action for action in ACTIONS if action.path == "/lanes/{lane}/pause")
+    cli, curl, python = action.commands({"lane": "a b"}, {"note": 'it\'s "late"'}, [])
+    assert cli == "postdate lane pause 'a b' --reason 'it'\"'\"'s \"late\"'"
+    assert "/lanes/a%20b/pause" in curl
+    assert check_curl(curl, "pause_lane") == {"note": 'it\'s "late"'}
+    assert python.endswith("""Client().lanes.pause('a b', note='it\\'s "late"')""")
+
+
+async def test_a_confirmation_shows_python_too(api: Api) -> None:
+    made = await api.call("POST", "/jobs", {"destination": {"type": "worker"}, "delay_seconds": 99})
+    job_id = made.body["job_id"]
+    async with Browser(api) as browser:
+        await browser.sign_in()
+        shown = (await browser.get(f"/jobs/{job_id}/cancel")).text
+        assert f"Client().jobs.cancel(&#39;{job_id}&#39;)" in shown
+        assert "The same from a shell and from Python" in shown
+        # After a dry run of what was selected, each of them has its line.
+        shown = (await browser.get(f"/jobs/bulk/cancel?jobs={job_id}&dry=1")).text
+        assert f"Client().jobs.cancel(&#39;{job_id}&#39;)" in shown
+        # A refused plan is not in the address: no line may stand there that would touch all jobs.
+        refused = await browser.confirm(f"/jobs/bulk/cancel?jobs={job_id}&dry=1", reason=" ")
+        assert refused.status == 422
+        assert "Client()" not in refused.text
