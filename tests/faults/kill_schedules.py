@@ -49,10 +49,16 @@ class Planned(Office):
 
     async def prepare(self) -> None:
         await super().prepare()
+        await self.advance_into_period()
         spec = msgspec.convert({**self.rule, "template": PULL}, ScheduleSpec)
         async with self.served(self.nodes.direct) as made:
             await made.schedule.change.create(self.who, spec, None)
         [self.schedule] = await self.ids("schedule")
+
+    async def advance_into_period(self) -> None:
+        """Move the clock to the middle of a period, so that a minute more is never another one."""
+        now = await self.nodes.direct.writer.fetchval("SELECT clock()")
+        await self.advance((PERIOD_SECONDS * 1.5 - now.timestamp()) % PERIOD_SECONDS)
 
     def expander(self, database: Database, *, broken: bool = False) -> Expander:
         settings = ProcessSettings(secret_key="5e" * 32)
