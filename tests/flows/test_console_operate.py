@@ -11,6 +11,7 @@ from postdate.delivery.breaker import FAILURES, Health
 from postdate.delivery.call_log import REMEMBERED, CallLog
 from postdate.intake.tenant.tenant import Tenants
 from postdate.node import initial_key as first
+from postdate.views.monitor import overview
 from postdate.worker.call_report import REPORT_SECONDS, CallReporter
 from postdate.worker.trouble import TroubleReporter
 from support.event import seal_all
@@ -91,6 +92,72 @@ async def test_a_destination_that_fails_is_not_told_to_be_uncalled(
     assert "No node has reported its calls yet; each does every 10 s." in text
     assert "No call within a day." not in text
     assert REPORT_SECONDS == 10
+
+
+async def test_a_destination_that_refuses_everything_is_failing_wherever_it_is_shown(
+    browser: Browser, tenant_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers, so its breaker stays closed; but ACTIVE would not be true."""
+    monkeypatch.setattr(overview, "REMEMBER_SECONDS", 0.0)
+    monkeypatch.setattr(overview, "REMEMBER_SLOW_SECONDS", 0.0)
+    api = browser.api
+    body = {"name": "shop", "url": "https://shop.example/hook"}
+    assert (await api.call("POST", "/destinations", body)).status == 201
+
+    async def shown() -> tuple[str, bool, bool, bool]:
+        one = (await api.call("GET", "/destinations/shop")).body
+        [listed] = (await api.call("GET", "/destinations")).body["destinations"]
+        assert (listed["status"], listed["failing_since"]) == (one["status"], one["failing_since"])
+        assert (one["failing_since"] is None) == (one["status"] == "ACTIVE")
+        pages = [(await browser.get(path)).text for path in ("/destinations/shop", "/destinations")]
+        problems = (await browser.get("/")).text
+        named = "Destination shop is failing." in problems
+        return one["status"], *("FAILING" in page for page in pages), named
+
+    assert await shown() == ("ACTIVE", False, False, False)
+    now = time.monotonic()
+    record = api.node.outgoing.webhook.breakers.record
+    key = (tenant_id, "shop")
+    for _ in range(3):
+        record(key, now, time.monotonic(), Health.UP, 0.0, "http_404: no such page", failed=True)
+    await report(api)
+    assert await shown() == ("FAILING", True, True, True)
+    text = (await browser.get("/destinations/shop")).text
+    assert "None of its latest calls succeeded" in text
+    assert "http_404: no such page" in (await browser.get("/destinations")).text
+    call(api, tenant_id, "shop", 0.1, Health.UP, "ok")
+    await report(api)
+    assert await shown() == ("ACTIVE", False, False, False)
+
+
+async def test_a_changed_destination_is_not_failing_until_it_fails_again(
+    browser: Browser, tenant_id: int
+) -> None:
+    api = browser.api
+    body = {"name": "shop", "url": "https://shop.example/hook"}
+    assert (await api.call("POST", "/destinations", body)).status == 201
+    call(api, tenant_id, "shop", 0.1, Health.DOWN, "http_503: no")
+    await report(api)
+    assert (await api.call("GET", "/destinations/shop")).body["status"] == "FAILING"
+    changed = await api.call("PATCH", "/destinations/shop", {"url": "https://shop.example/new"})
+    assert changed.body["status"] == "ACTIVE"
+    off = await api.call("POST", "/destinations/shop/disable", {"reason": "moving"})
+    assert off.body["status"] == "DISABLED"
+
+
+async def test_no_number_of_others_hides_a_destination_that_serves_nothing(
+    browser: Browser, tenant_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview, "MAX_DOUBTED", 2)
+    api = browser.api
+    for number in range(4):
+        call(api, tenant_id, f"a{number}", 0.1, Health.UP, "ok")
+        call(api, tenant_id, f"a{number}", 0.1, Health.DOWN, "http_503: once")
+    call(api, tenant_id, "zoo", 0.1, Health.DOWN, "http_503: no")
+    await report(api)
+    problems = (await browser.get("/")).text
+    assert "Destination zoo is failing." in problems
+    assert "Destination a0 is failing." not in problems
 
 
 async def test_what_has_not_changed_is_not_reported_again(api: Api, tenant_id: int) -> None:

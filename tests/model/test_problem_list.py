@@ -13,12 +13,14 @@ from postdate.store.operate.node import NodeKeys
 from postdate.store.operate.overview import DisabledDestination, LaggingSubscription
 from postdate.store.operate.vital import AuditRun
 from postdate.store.secret.secret import KeyNeed
+from postdate.views.destination_call import FailingTarget
 from postdate.views.foresight.due_chart import DueChart, Forecast
 from postdate.views.halt import HaltView
 from postdate.views.monitor.activity import activity_view
 from postdate.views.monitor.cluster_problem import ClusterFacts, find_cluster_problems
 from postdate.views.monitor.overview import LaneBacklog, Overview, SlowOverview
-from postdate.views.monitor.problem import OverviewProblem, ProblemFacts, Severity, find_problems
+from postdate.views.monitor.overview_problem import OverviewProblem, Severity
+from postdate.views.monitor.problem import ProblemFacts, find_problems
 from postdate.views.monitor.secret_key import find_missing
 from postdate.views.node import NodeView
 
@@ -40,6 +42,7 @@ def slow(**values: object) -> SlowOverview:
         forecast=Forecast(begin=NOW, hour=CHART, day=CHART),
         nodes=NODES,
         missing_keys=[],
+        failing=[],
         checks=[],
     )
     return msgspec.structs.replace(plain, **values)
@@ -235,6 +238,25 @@ def test_the_list_names_ten_failing_destinations_and_counts_the_others() -> None
     assert found[0].text == "Destination d00 is failing."
     assert found[0].cause == "It last answered: HTTP 503."
     assert found[-1].text == "2 more destinations failing."
+
+
+def test_what_fails_without_being_held_back_is_named_once() -> None:
+    trouble = Trouble(
+        tenant_id=1, label="crm", held_until=NOW, since=ago(60), calls=4, successes=0, p99_ms=9,
+        answers=("HTTP 503",),
+    )  # fmt: skip
+    failing = [
+        FailingTarget(label=label, since=ago(90), answer="http_404: no such page")
+        for label in ("crm", "shop")
+    ]
+    found = find_problems(facts(overview(slow=slow(failing=failing)), troubles=[trouble]))
+    assert [(each.text, each.severity) for each in found] == [
+        ("Destination shop is failing.", Severity.FAILING),
+        ("Destination crm is failing.", Severity.FAILING),
+    ]
+    assert found[0].cause == "It last answered: http_404: no such page."
+    assert found[0].since == ago(90)
+    assert "held back" not in found[0].holds_up
 
 
 def test_every_runbook_that_is_named_exists() -> None:

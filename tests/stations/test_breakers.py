@@ -24,6 +24,18 @@ async def test_a_path_that_fails_holds_back_no_other_path_of_its_host() -> None:
         assert len(bad.requests) == seen + 1
 
 
+async def test_a_destination_that_is_up_and_refuses_everything_has_no_success() -> None:
+    """Its breaker stays closed, for it is not down; but no call to it was good."""
+    async with hostile(status(404)) as strict, setup() as calls:
+        for _ in range(FAILURES + 1):
+            assert isinstance(await calls.deliver(delivery(strict.url)), Failed)
+        breakers = calls.webhook.breakers
+        assert breakers.reports(time.monotonic()) == {}
+        [report] = breakers.calls.reports(time.monotonic()).values()
+    assert (report.calls, report.successes) == (FAILURES + 1, 0)
+    assert report.answers[-1].answer.startswith("http_404")
+
+
 async def test_a_trial_goes_by_an_open_breaker_and_a_good_one_closes_it() -> None:
     named = delivery(destination={"type": "webhook", "name": "crm"})
     async with hostile(status(500)) as bad, hostile(status(200)) as good, setup() as calls:

@@ -232,11 +232,13 @@ class Breakers:
         health: Health,
         seconds: float = 0.0,
         answer: str = "",
+        *,
+        failed: bool = False,
     ) -> None:
-        """Record the result of a call."""
+        """Record the result of a call; a destination that is up may refuse all that it is sent."""
         if health is not Health.SILENT:
-            up = health is Health.UP
-            self.calls.record(key, now, now - admitted_at, succeeded=up, answer=answer)
+            good = health is Health.UP and not failed
+            self.calls.record(key, now, now - admitted_at, succeeded=good, answer=answer)
         breaker = self._breakers.get(key)
         if breaker is None:
             if health in {Health.UP, Health.SILENT}:

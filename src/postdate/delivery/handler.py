@@ -80,9 +80,14 @@ class DestinationHandler(ABC, Generic[C]):
         if verdict is None:
             self.breakers.record(call.breaker, admitted_at, now, Health.SILENT)
         else:
-            answer = ANSWERED if verdict.health is Health.UP else _answer_of(verdict.outcome)
             self.breakers.record(
-                call.breaker, admitted_at, now, verdict.health, verdict.busy_seconds, answer
+                call.breaker,
+                admitted_at,
+                now,
+                verdict.health,
+                verdict.busy_seconds,
+                _answer_of(verdict.outcome),
+                failed=isinstance(verdict.outcome, Failed | Unknown),
             )
 
     @abstractmethod
@@ -98,7 +103,7 @@ class DestinationHandler(ABC, Generic[C]):
 
 
 def _answer_of(outcome: Outcome) -> str:
-    """Return in a few words what came back, for whoever looks at a destination in trouble."""
+    """Return in a few words what came back, for whoever looks at the destination."""
     match outcome:
         case Failed(code=code, error=error) | Unknown(code=code, error=error):
             return f"{code}: {error}"[:ANSWER_CHARACTERS]

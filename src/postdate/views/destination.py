@@ -1,5 +1,6 @@
 """Read destinations: everything except their secrets."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 
@@ -12,7 +13,13 @@ from postdate.store.connection.database import Database
 from postdate.store.destination import call as call_store
 from postdate.store.destination import destination as destination_store
 from postdate.store.destination.destination import DestinationRow
-from postdate.views.destination_call import MAX_ROWS, CallSummary, summarize, summarize_each
+from postdate.views.destination_call import (
+    MAX_NODES,
+    MAX_ROWS,
+    CallSummary,
+    summarize,
+    summarize_each,
+)
 
 
 class DestinationStatus(StrEnum):
@@ -38,11 +45,15 @@ class TroubleView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DestinationView(msgspec.Struct, frozen=True, kw_only=True):
-    """A destination as its tenant sees it."""
+    """A destination as its tenant sees it. FAILING: no call has succeeded since `failing_since`.
+
+    With a `trouble` its jobs are held back, too; the first failures only make it FAILING.
+    """
 
     name: str
     type: DestinationType
     status: DestinationStatus
+    failing_since: datetime | None
     trouble: TroubleView | None
     url: str | None
     kind: str | None
@@ -55,14 +66,20 @@ class DestinationView(msgspec.Struct, frozen=True, kw_only=True):
     changed_at: datetime
 
 
-def view(row: DestinationRow, trouble: Trouble | None = None) -> DestinationView:
-    """Show a destination and its trouble."""
-    status = DestinationStatus.FAILING if trouble else DestinationStatus.ACTIVE
+def view(
+    row: DestinationRow, trouble: Trouble | None = None, calls: CallSummary | None = None
+) -> DestinationView:
+    """Show a destination, its trouble, and whether its latest calls all failed."""
+    failing_since = None if calls is None else calls.failing_since(row.changed_at)
+    if trouble is not None:
+        failing_since = min(trouble.since, failing_since or trouble.since)
+    status = DestinationStatus.FAILING if failing_since else DestinationStatus.ACTIVE
     return shaped(
         DestinationView,
         row,
         type=DestinationType(row.type),
         status=DestinationStatus.DISABLED if row.disabled_at is not None else status,
+        failing_since=failing_since,
         trouble=None if trouble is None else trouble_view(trouble),
         previous_secret_until=row.previous_until,
     )
@@ -89,17 +106,17 @@ class DestinationViews:
         """Find one by name."""
         reader = self._database.tenant_reader(tenant_id)
         row = await destination_store.find(reader, tenant_id, name)
-        return None if row is None else self.show(row)
+        return None if row is None else await self.show(row)
 
     async def calls(self, tenant_id: int, name: str) -> CallSummary | None:
         """Return the results of the latest calls to a destination, across all nodes."""
         reader = self._database.tenant_reader(tenant_id)
-        return summarize(await call_store.of_tenant(reader, tenant_id, name, MAX_ROWS))
+        return summarize(await call_store.of_targets(reader, tenant_id, [name], MAX_ROWS))
 
-    async def all_calls(self, tenant_id: int) -> dict[str, CallSummary]:
-        """Return the same for the destinations of a tenant, by name."""
+    async def calls_of(self, tenant_id: int, names: Sequence[str]) -> dict[str, CallSummary]:
+        """Return the same for several destinations, by name."""
         reader = self._database.tenant_reader(tenant_id)
-        return summarize_each(await call_store.of_tenant(reader, tenant_id, None, MAX_ROWS))
+        return summarize_each(await call_store.of_targets(reader, tenant_id, names, MAX_NODES))
 
     async def page(
         self, tenant_id: int, after: str, limit: int
@@ -108,8 +125,13 @@ class DestinationViews:
         reader = self._database.tenant_reader(tenant_id)
         rows = await destination_store.page(reader, tenant_id, after, limit + 1)
         following = rows[limit - 1].name if len(rows) > limit else None
-        return [self.show(row) for row in rows[:limit]], following
+        shown = rows[:limit]
+        calls = await self.calls_of(tenant_id, [row.name for row in shown])
+        return [self._view(row, calls.get(row.name)) for row in shown], following
 
-    def show(self, row: DestinationRow) -> DestinationView:
-        """Show a row with what this node knows of its trouble."""
-        return view(row, self._troubles.at(row.tenant_id, row.name))
+    async def show(self, row: DestinationRow) -> DestinationView:
+        """Show a row with what this node knows of its trouble, and with its latest calls."""
+        return self._view(row, await self.calls(row.tenant_id, row.name))
+
+    def _view(self, row: DestinationRow, calls: CallSummary | None) -> DestinationView:
+        return view(row, self._troubles.at(row.tenant_id, row.name), calls)

@@ -1,7 +1,8 @@
 """The results of the latest calls to a target, by node and combined."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Final
 from uuid import UUID
 
@@ -12,7 +13,13 @@ from postdate.store.destination.call import NodeCalls
 MAX_ROWS: Final = 200
 """Most reports that one page reads."""
 
+MAX_NODES: Final = 20
+"""The same for one of many targets."""
+
 MAX_ANSWERS: Final = 20
+
+FAILING_ANSWERS: Final = 10
+"""A target of which none of so many latest answers is a success is failing."""
 
 
 class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +47,36 @@ class CallSummary(msgspec.Struct, frozen=True, kw_only=True):
     def success_percent(self) -> float:
         """Return the success rate in percent."""
         return round(100 * self.successes / self.calls, 1)
+
+    def failing_since(self, changed_at: datetime | None) -> datetime | None:
+        """Return since when nothing has succeeded; None while one of the latest answers did.
+
+        What was answered before the destination was changed or enabled says nothing about it now.
+        """
+        known = [one for one in self.answers if changed_at is None or one.at > changed_at]
+        failed = list(takewhile(lambda one: not one.succeeded, known))
+        enough = min(FAILING_ANSWERS, len(known))
+        return failed[-1].at if failed and len(failed) >= enough else None
+
+
+class FailingTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """A target that answers every call with a failure."""
+
+    label: str
+    since: datetime
+    answer: str
+
+
+def find_failing(
+    doubted: Mapping[str, datetime | None], reports: Sequence[NodeCalls]
+) -> list[FailingTarget]:
+    """Choose the failing ones of the targets that are in doubt, the longest failing first."""
+    found = [
+        FailingTarget(label=target, since=since, answer=summary.answers[0].answer)
+        for target, summary in summarize_each(reports).items()
+        if (since := summary.failing_since(doubted.get(target))) is not None
+    ]
+    return sorted(found, key=lambda one: (one.since, one.label))
 
 
 def summarize(reports: Sequence[NodeCalls]) -> CallSummary | None:

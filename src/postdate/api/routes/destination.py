@@ -175,7 +175,7 @@ async def change_destination(call: Call[Services, DestinationPatch, None]) -> De
     """
     wanted = DestinationChange(**msgspec.structs.asdict(call.body))
     row = await call.services.destination.change.change(call.actor, call.text("name"), wanted)
-    return call.services.destination.read.show(row)
+    return await call.services.destination.read.show(row)
 
 
 @ROUTES.add("DELETE", "/destinations/{name}", Scope.ADMIN)

@@ -38,11 +38,15 @@ class Trouble(Struct, frozen=True, kw_only=True):
 
 
 class Destination(Struct, frozen=True, kw_only=True):
-    """A destination as its tenant sees it."""
+    """A destination as its tenant sees it.
+
+    FAILING: no call has succeeded since `failing_since`.
+    """
 
     name: str
     type: DestinationType
     status: DestinationStatus
+    failing_since: datetime | None
     trouble: Trouble | None
     url: str | None
     kind: str | None

@@ -27,7 +27,9 @@ async def destinations_page(request: PageRequest) -> Response:
     return request.render(
         "destinations.html",
         destinations=found,
-        calls=await request.services.destination.read.all_calls(request.actor.tenant_id),
+        calls=await request.services.destination.read.calls_of(
+            request.actor.tenant_id, [one.name for one in found]
+        ),
         query=query,
         following=request.next_page(after=following),
     )

@@ -20,7 +20,8 @@ from postdate.views.monitor.cluster_problem import (
     find_cluster_problems,
 )
 from postdate.views.monitor.overview import Overview, SlowOverview
-from postdate.views.monitor.problem import OverviewProblem, ProblemFacts, find_problems
+from postdate.views.monitor.overview_problem import OverviewProblem
+from postdate.views.monitor.problem import ProblemFacts, find_problems
 
 TICK_SECONDS: Final = 2.0
 STREAM_TICKS: Final = 300

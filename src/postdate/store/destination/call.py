@@ -1,6 +1,6 @@
 """The results of the latest calls to destinations, as reported by each process."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -37,12 +37,18 @@ async def write_reports(
     await connection.execute(query("call_forget"), KEPT_SECONDS)
 
 
-async def of_tenant(
-    reader: Reader, tenant_id: int, label: str | None, limit: int
+async def of_targets(
+    reader: Reader, tenant_id: int, targets: Sequence[str], max_nodes: int
 ) -> list[NodeCalls]:
-    """Read the calls of one target, or of all targets of a tenant."""
-    rows = await reader.fetch(query("call_of_tenant"), tenant_id, label, limit)
+    """Read the calls of some targets of a tenant, each by the nodes that reported last."""
+    rows = await reader.fetch(query("call_of_targets"), tenant_id, targets, max_nodes)
     return [msgspec.convert(dict(row), NodeCalls) for row in rows]
+
+
+async def doubted(reader: Reader, tenant_id: int, limit: int) -> dict[str, datetime | None]:
+    """Read the targets whose newest answer to a node is a failure, and when each was changed."""
+    rows = await reader.fetch(query("call_doubted"), tenant_id, limit)
+    return {target: changed_at for target, changed_at in rows}  # noqa: C416 - records
 
 
 async def of_node(reader: Reader, node_id: UUID, limit: int) -> list[NodeCalls]:

@@ -14,12 +14,27 @@ ON CONFLICT (tenant_id, target, node_id) DO UPDATE
 -- name: call_forget
 DELETE FROM destination_call WHERE reported_at < clock() - make_interval(secs => $1)
 
--- name: call_of_tenant
--- Of one target, or of all.
-SELECT target, node_id, calls, successes, p50_ms, p99_ms, answers, reported_at
-  FROM destination_call
- WHERE tenant_id = $1 AND ($2::text IS NULL OR target = $2)
- ORDER BY target, node_id LIMIT $3
+-- name: call_of_targets
+-- Of each target the reports of the $3 nodes that reported last.
+SELECT report.*
+  FROM unnest($2::text[]) AS wanted (target)
+ CROSS JOIN LATERAL (
+       SELECT target, node_id, calls, successes, p50_ms, p99_ms, answers, reported_at
+         FROM destination_call c
+        WHERE c.tenant_id = $1 AND c.target = wanted.target
+        ORDER BY reported_at DESC LIMIT $3) AS report
+ ORDER BY report.target, report.node_id
+
+-- name: call_doubted
+-- The targets of which a node's newest answer is a failure: those that serve least come first, so
+-- that no number of others hides one that serves nothing.
+SELECT report.target, max(d.changed_at)
+  FROM destination_call report
+  LEFT JOIN destination d ON d.tenant_id = report.tenant_id AND d.name = report.target
+ WHERE report.tenant_id = $1 AND NOT (report.answers -> -1 -> 2)::boolean
+   AND d.disabled_at IS NULL
+ GROUP BY report.target
+ ORDER BY min(report.successes::float / report.calls), report.target LIMIT $2
 
 -- name: call_of_node
 SELECT target, node_id, calls, successes, p50_ms, p99_ms, answers, reported_at

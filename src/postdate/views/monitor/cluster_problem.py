@@ -8,13 +8,8 @@ import msgspec
 
 from postdate.store.operate.node import KEY_ROLES
 from postdate.store.operate.vital import AuditRun
-from postdate.views.monitor.problem import (
-    MAX_NAMED,
-    OverviewProblem,
-    Severity,
-    count,
-    overdue_problems,
-)
+from postdate.views.monitor.overview_problem import MAX_NAMED, OverviewProblem, Severity, count
+from postdate.views.monitor.problem import overdue_problems
 from postdate.views.node import NodeView
 
 AUDITS: Final = {

@@ -11,6 +11,7 @@ from postdate.model.ids import floor_id
 from postdate.model.shape import shaped
 from postdate.model.tenant.test_clock import own_lane
 from postdate.store.connection.database import Connection, Database
+from postdate.store.destination import call as call_store
 from postdate.store.job import job_list
 from postdate.store.operate import activity as activity_store
 from postdate.store.operate import node as node_store
@@ -27,6 +28,7 @@ from postdate.store.schedule import schedule as schedule_store
 from postdate.store.secret import secret as secret_store
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.store.timer.timer import LANE_APPROVAL, LANE_PAYMENT
+from postdate.views.destination_call import MAX_NODES, FailingTarget, find_failing
 from postdate.views.foresight.due import lane_buckets as places_of
 from postdate.views.foresight.due_chart import Forecast, forecast
 from postdate.views.foresight.load import LoadViews
@@ -43,6 +45,9 @@ MAX_COUNT: Final = 100
 
 MAX_SECRETS: Final = 1000
 """How many secrets of a tenant are looked at for the key that they need."""
+
+MAX_DOUBTED: Final = 100
+"""How many targets whose newest answer is a failure are looked at closely."""
 
 MAX_FAILED: Final = 25
 """The same for what failed."""
@@ -93,6 +98,8 @@ class SlowOverview(msgspec.Struct, frozen=True, kw_only=True):
     nodes: dict[str, int]
     """How many nodes of each role are alive."""
     missing_keys: list[MissingKey]
+    failing: list[FailingTarget]
+    """Targets that answer every call with a failure."""
     checks: list[AuditRun]
     """When the books of the whole cluster were last checked: for its operators only."""
 
@@ -204,12 +211,19 @@ class OverviewViews:
                 await node_store.list_keys(connection),
                 datetime.fromtimestamp(unix_ms / 1000, UTC),
             ),
+            failing=await _failing(connection, tenant_id),
             checks=await vital_store.audits(connection),
         )
         if len(self._slow) >= MAX_REMEMBERED:
             self._slow.clear()
         self._slow[tenant_id] = (time.monotonic() + REMEMBER_SLOW_SECONDS, fresh)
         return fresh
+
+
+async def _failing(connection: Connection, tenant_id: int) -> list[FailingTarget]:
+    doubted = await call_store.doubted(connection, tenant_id, MAX_DOUBTED)
+    reports = await call_store.of_targets(connection, tenant_id, list(doubted), MAX_NODES)
+    return find_failing(doubted, reports)
 
 
 def _lane(lane: Lane, backlog: CountedBacklog, running: int) -> LaneBacklog:

@@ -6,7 +6,6 @@ did on purpose (a paused lane, a halt) is a note, not an alarm.
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from enum import IntEnum
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -15,12 +14,19 @@ import msgspec
 from postdate.model.destination.trouble import Trouble
 from postdate.store.operate.overview import (
     BrokenOffSet,
-    DisabledDestination,
     LaggingSubscription,
 )
 from postdate.views.foresight.money import MoneyView
 from postdate.views.halt import HaltView
+from postdate.views.monitor.destination_problem import disabled_problems, failing_problems
 from postdate.views.monitor.overview import LaneBacklog, Overview
+from postdate.views.monitor.overview_problem import (
+    MAX_NAMED,
+    OverviewProblem,
+    Severity,
+    count,
+    reason_sentence,
+)
 from postdate.views.monitor.secret_key import MissingKey
 
 LATE_SECONDS: Final = 5.0
@@ -28,44 +34,6 @@ LATE_SECONDS: Final = 5.0
 
 UNSERVED_SECONDS: Final = 60.0
 """A pull lane whose oldest job has waited for longer, while nothing of it runs, has no worker."""
-
-MAX_NAMED: Final = 10
-"""Most problems of one kind that are named one by one."""
-
-
-class Severity(IntEnum):
-    """How bad it is: the smaller the worse."""
-
-    MONEY = 0
-    """Money is wrong, or does not move when it should."""
-    STOPPED = 1
-    """Work that is due does not happen, and nothing but a person will change that."""
-    FAILING = 2
-    """Work is late or fails, and goes on by itself."""
-    NOTE = 3
-    """Somebody wanted it so."""
-
-    @property
-    def label(self) -> str:
-        """Write it as the console shows it."""
-        return self.name.capitalize()
-
-
-class OverviewProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong, and the page that helps."""
-
-    severity: Severity
-    text: str
-    link: str
-    help: str
-    """What the link is called: what one does about it."""
-    cause: str = ""
-    actor: str | None = None
-    """Who wanted it so."""
-    since: datetime | None = None
-    holds_up: str = ""
-    runbook: str = ""
-    """The page of the documentation, under `docs/operate/runbooks/`."""
 
 
 class ProblemFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,8 +58,8 @@ def find_problems(facts: ProblemFacts) -> list[OverviewProblem]:
         *_schedules(facts),
         *_change_sets(facts.overview.broken_off),
         *(each for lane in facts.overview.lanes for each in _lane(lane, facts)),
-        *_troubles(facts),
-        *_destinations(facts.overview.disabled),
+        *failing_problems(facts.troubles, facts.overview.slow.failing),
+        *disabled_problems(facts.overview.disabled),
         *_subscriptions(facts.overview.subscriptions),
         *_failed(facts),
         *_halts(facts),
@@ -224,7 +192,7 @@ def _lane(lane: LaneBacklog, facts: ProblemFacts) -> Iterator[OverviewProblem]:
         yield OverviewProblem(
             severity=Severity.NOTE,
             text=f"Lane {lane.name} is paused.",
-            cause=_sentence(lane.paused_note),
+            cause=reason_sentence(lane.paused_note),
             actor=lane.paused_by,
             since=lane.paused_at,
             holds_up=f"{_waiting(lane.overdue)}." if lane.overdue else "",
@@ -265,44 +233,6 @@ def _late_cause(lane: LaneBacklog, late: float, nodes: dict[str, int]) -> tuple[
     return Severity.FAILING, f"{lane.running:,} of its jobs run, and more are due."
 
 
-def _troubles(facts: ProblemFacts) -> Iterator[OverviewProblem]:
-    for trouble in facts.troubles[:MAX_NAMED]:
-        yield OverviewProblem(
-            severity=Severity.FAILING,
-            text=f"Destination {trouble.label} is failing.",
-            cause=f"It last answered: {trouble.answers[-1]}." if trouble.answers else "",
-            since=trouble.since,
-            holds_up=f"Its jobs are held back until {trouble.held_until:%H:%M:%S} UTC, then one "
-            "attempt probes it.",
-            link=_destination_page(trouble.label),
-            help="See its answers",
-            runbook="destinations",
-        )
-    if len(facts.troubles) > MAX_NAMED:
-        more = count(len(facts.troubles) - MAX_NAMED, "more destination")
-        yield OverviewProblem(
-            severity=Severity.FAILING,
-            text=f"{more} failing.",
-            link="/destinations",
-            help="See them",
-            runbook="destinations",
-        )
-
-
-def _destinations(disabled: Sequence[DisabledDestination]) -> Iterator[OverviewProblem]:
-    for one in disabled:
-        yield OverviewProblem(
-            severity=Severity.STOPPED,
-            text=f"Destination {one.name} is disabled.",
-            cause=_sentence(one.reason),
-            since=one.disabled_at,
-            holds_up="Jobs and subscriptions that go there fail.",
-            link=f"/destinations/{quote(one.name, safe='')}",
-            help="See why and enable",
-            runbook="destinations",
-        )
-
-
 def _subscriptions(lagging: Sequence[LaggingSubscription]) -> Iterator[OverviewProblem]:
     for one in lagging:
         paused = one.paused_at is not None
@@ -311,7 +241,7 @@ def _subscriptions(lagging: Sequence[LaggingSubscription]) -> Iterator[OverviewP
         yield OverviewProblem(
             severity=Severity.NOTE if paused else Severity.FAILING,
             text=f"Subscription to {_target(one.destination)} is {'paused' if paused else behind}.",
-            cause=_sentence(one.paused_note) if paused else failing if one.failures else "",
+            cause=reason_sentence(one.paused_note) if paused else failing if one.failures else "",
             since=one.paused_at or one.failing_since,
             holds_up=f"It is {behind}." if paused and one.lag_events else "",
             link=f"/subscriptions/{one.subscription_id}/resume" if paused else "/subscriptions",
@@ -351,7 +281,7 @@ def _halts(facts: ProblemFacts) -> Iterator[OverviewProblem]:
         yield OverviewProblem(
             severity=Severity.NOTE,
             text=f"{kind}{until}.",
-            cause=_sentence(halt.note),
+            cause=reason_sentence(halt.note),
             actor=halt.set_by,
             since=max(halt.from_at, halt.set_at),
             holds_up="None of the tenant's work starts or settles.",
@@ -368,16 +298,6 @@ def _holds(halt: HaltView, now: datetime) -> bool:
     return halt.from_at <= now and (halt.until_at is None or now < halt.until_at)
 
 
-def _sentence(note: str | None) -> str:
-    """Format a note as a sentence."""
-    return f"Reason: {note}{'' if note.endswith(('.', '!', '?')) else '.'}" if note else ""
-
-
-def _destination_page(label: str) -> str:
-    """Return the page of a named destination; a bare URL has none, so the list is shown."""
-    return f"/destinations/{quote(label, safe='')}" if "://" not in label else "/destinations"
-
-
 def _target(destination: Mapping[str, Any]) -> str:
     return str(destination.get("name") or destination.get("url"))
 
@@ -388,8 +308,3 @@ def _waiting(jobs: int) -> str:
 
 def _seconds(since: datetime | None, now: datetime) -> float:
     return 0.0 if since is None else (now - since).total_seconds()
-
-
-def count(many: int, noun: str) -> str:
-    """Write a number with its noun."""
-    return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"

@@ -1,0 +1,83 @@
+"""When a destination is called failing: by its latest answers, whatever a breaker says."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from postdate.store.destination.call import NodeCalls
+from postdate.views.destination_call import FAILING_ANSWERS, find_failing, summarize
+
+NOW = datetime(2026, 11, 17, 3, 0, tzinfo=UTC)
+
+
+def node(number: int, *answers: tuple[float, bool], target: str = "shop") -> NodeCalls:
+    """Answers are seconds ago, the newest last."""
+    return NodeCalls(
+        target=target,
+        node_id=UUID(int=number),
+        calls=len(answers),
+        successes=sum(good for _, good in answers),
+        p50_ms=1,
+        p99_ms=2,
+        answers=[(ago, 1, good, "ok" if good else f"http_404 {ago:g}") for ago, good in answers],
+        reported_at=NOW,
+    )
+
+
+def since(*reports: NodeCalls, changed: float | None = None) -> float | None:
+    """Return how many seconds ago the failures began."""
+    summary = summarize(reports)
+    assert summary is not None
+    changed_at = None if changed is None else NOW - timedelta(seconds=changed)
+    found = summary.failing_since(changed_at)
+    return None if found is None else (NOW - found).total_seconds()
+
+
+FAILURES = [(float(ago), False) for ago in range(FAILING_ANSWERS, 0, -1)]
+
+
+@pytest.mark.parametrize(
+    ("reports", "expected"),
+    [
+        ([node(1, (5, False))], 5),
+        ([node(1, (5, True))], None),
+        ([node(1, (9, False), (5, False))], 9),
+        ([node(1, (5, False), (4, True))], None),
+        # One success among few answers is one: it is not clear yet that it fails.
+        ([node(1, (9, True), (5, False))], None),
+        # So many failures in a row are clear, whatever came before them.
+        ([node(1, (99, True), *FAILURES)], FAILING_ANSWERS),
+        ([node(1, (99, True), *FAILURES[1:])], None),
+        # Nodes are taken together, by when they were answered.
+        ([node(1, (50, False)), node(2, (40, True))], None),
+        ([node(1, (9, False), (3, False)), node(2, (7, False))], 9),
+    ],
+)
+def test_failing_is_what_none_of_the_latest_answers_denies(
+    reports: list[NodeCalls], expected: float | None
+) -> None:
+    assert since(*reports) == expected
+
+
+def test_what_was_answered_before_a_change_says_nothing_about_it_now() -> None:
+    before = node(1, (50, False), (40, False))
+    assert since(before, changed=30) is None
+    assert since(before, changed=45) == 40
+    assert since(node(1, (50, True), (20, False)), changed=30) == 20
+
+
+def test_of_those_in_doubt_the_failing_ones_are_found() -> None:
+    doubted = {"a": None, "b": None, "c": NOW}
+    reports = [
+        node(1, (5, False), target="a"),
+        node(1, (7, True), (6, False), target="b"),
+        node(1, (9, False), target="c"),
+        node(2, (8, False), (4, False), target="a"),
+    ]
+    [found] = find_failing(doubted, reports)
+    assert (found.label, found.since, found.answer) == (
+        "a",
+        NOW - timedelta(seconds=8),
+        "http_404 4",
+    )
