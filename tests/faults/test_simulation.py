@@ -70,7 +70,7 @@ STAGES = {
     "expand": Stage(
         _expand,
         simulated_expansion,
-        40,
+        20,
         frozenset({"take", "book", "commit late", "killed", "leap", "paused", "version"}),
     ),
     "breaker": Stage(

@@ -1,5 +1,8 @@
 """A slow second opinion on schedules: walk through time minute by minute and look at the clock.
 
+Only while the clock shows the same offset at both ends of an hour are the minutes in between told
+from it: in no hour does a zone change its offset and change it back.
+
 It shares nothing with the product but the words for the policies: no cron library, no formula for
 gaps and folds, its own reading of the tz data.
 """
@@ -7,13 +10,16 @@ gaps and folds, its own reading of the tz data.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from importlib.resources import files
 from zoneinfo import ZoneInfo
 
 MINUTE = timedelta(minutes=1)
+HOUR = [minute * MINUTE for minute in range(60)]
 DAY = timedelta(days=1)
 
 
+@cache
 def load(name: str) -> ZoneInfo:
     with files("tzdata.zoneinfo").joinpath(*name.split("/")).open("rb") as data:
         return ZoneInfo.from_file(data, key=name)
@@ -31,9 +37,16 @@ class Walk:
     def __post_init__(self) -> None:
         at = self.begin
         while at < self.end:
-            local = at.astimezone(self.zone).replace(tzinfo=None, fold=0)
-            self.shown.setdefault(local, []).append(at)
-            at += MINUTE
+            begins, ends = self._clock(at), self._clock(at + HOUR[-1])
+            steady = ends - begins == HOUR[-1]
+            for later in HOUR:
+                local = begins + later if steady else self._clock(at + later)
+                self.shown.setdefault(local, []).append(at + later)
+            at += HOUR[-1] + MINUTE
+
+    def _clock(self, at: datetime) -> datetime:
+        """Look at the clock on the wall."""
+        return at.astimezone(self.zone).replace(tzinfo=None, fold=0)
 
     def later(self, local: datetime) -> datetime:
         """When a clock that nobody put forward would have shown this missing time."""
@@ -50,6 +63,7 @@ class Walk:
         return self.shown[local + minutes * MINUTE][0] - minutes * MINUTE
 
 
+@cache
 def changes(zone: ZoneInfo, first_year: int, last_year: int) -> list[datetime]:
     """Find the hours in which the offset changes."""
     at, found = datetime(first_year, 1, 1, tzinfo=UTC), []

@@ -5,7 +5,17 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from tidy.rule import Finding, Rule, Tree, line_of, literals, python, select, without_comments
+from tidy.rule import (
+    Finding,
+    Rule,
+    Tree,
+    line_of,
+    literals,
+    nodes,
+    python,
+    select,
+    without_comments,
+)
 
 SOURCE: Final = "src/postdate/"
 STORE: Final = f"{SOURCE}store/"
@@ -60,7 +70,7 @@ def python_clocks(tree: Tree) -> Iterator[Finding]:
     for path, module in python(tree, SOURCE):
         if path.startswith(tuple(WALL_CLOCK_ALLOWED)):
             continue
-        for node in ast.walk(module):
+        for node in nodes(module):
             if _dotted(node) in _WALL_CLOCK:
                 yield Finding(
                     path, getattr(node, "lineno", 1), f"{_dotted(node)}: ask the database"

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from tidy.rule import Finding, Rule, Tree, python
+from tidy.rule import Finding, Rule, Tree, nodes, python
 
 PACKAGE: Final = "src/postdate/"
 POOLS: Final = f"{PACKAGE}store/connection/pool.py"
@@ -19,7 +19,7 @@ _TAKES: Final = frozenset(
 def unbounded_acquires(tree: Tree) -> Iterator[Finding]:
     """Find connections that are waited for without an end, or taken past `Database`."""
     for path, module in python(tree, PACKAGE):
-        for node in ast.walk(module):
+        for node in nodes(module):
             if not (isinstance(node, ast.Call) and _takes(node.func)):
                 continue
             if path != POOLS and _attribute(node.func):

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from tidy.pages import GLOSSARY
-from tidy.rule import Finding, Rule, Tree, python, select
+from tidy.rule import Finding, Rule, Tree, nodes, python, select
 from tidy.words import snake
 
 SOURCE: Final = "src/postdate/"
@@ -77,7 +77,7 @@ PUBLIC_NAMES: Final = {
 
 
 def _classes(module: ast.Module) -> Iterator[ast.ClassDef]:
-    return (node for node in ast.walk(module) if isinstance(node, ast.ClassDef))
+    return (node for node in nodes(module) if isinstance(node, ast.ClassDef))
 
 
 def homonyms(tree: Tree) -> Iterator[Finding]:
@@ -114,7 +114,7 @@ def _definitions(path: str, module: ast.Module) -> Iterator[tuple[int, str, str]
         for node in owner.body
         if isinstance(node, ast.AnnAssign)
     }
-    for node in ast.walk(module):
+    for node in nodes(module):
         line = getattr(node, "lineno", 1)
         match node:
             case ast.ClassDef(name=name):

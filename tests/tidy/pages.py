@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Final
 
-from tidy.rule import Finding, Rule, Tree, python, select
+from tidy.rule import Finding, Rule, Tree, nodes, python, select
 
 ARCHITECTURE: Final = "ARCHITECTURE.md"
 PACKAGES: Final = "src/postdate/"
@@ -94,7 +94,7 @@ def forbidden_imports(tree: Tree) -> Iterator[Finding]:
 
 
 def _own_imports(module: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(module):
+    for node in nodes(module):
         match node:
             case ast.ImportFrom(module="postdate", names=names):
                 yield from ((node.lineno, alias.name) for alias in names)

@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from tidy.rule import Finding, Rule, Tree, python, select
+from tidy.rule import Finding, Rule, Tree, nodes, python, select
 
 SOURCE: Final = "src/postdate/"
 PAGES: Final = ("docs/", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
@@ -63,7 +63,7 @@ def phrase_of(text: str) -> Phrase | None:
 
 def _texts(text: str, module: ast.Module) -> Iterator[tuple[int, str]]:
     """Return the line and text of each docstring, attribute docstring and comment."""
-    for node in ast.walk(module):
+    for node in nodes(module):
         match node:
             case ast.Expr(value=ast.Constant(value=str(said))):
                 yield node.lineno, said

@@ -73,10 +73,17 @@ def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
+# And so was walking through them: a walk asks each node for its fields by name.
+@cache
+def nodes(root: ast.AST) -> tuple[ast.AST, ...]:
+    """Give a node and all below it, in the order of `ast.walk`."""
+    return tuple(ast.walk(root))
+
+
 def literals(module: ast.Module) -> Iterator[ast.Constant]:
     """Give the string literals that are data: docstrings and bare strings are prose."""
-    prose = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
-    for node in ast.walk(module):
+    prose = {id(node.value) for node in nodes(module) if isinstance(node, ast.Expr)}
+    for node in nodes(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
             yield node
 

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from tidy.rule import Finding, Rule, Tree, python, select
+from tidy.rule import Finding, Rule, Tree, nodes, python, select
 
 FILE_LINES: Final = 400
 FUNCTION_LINES: Final = 70
@@ -35,7 +35,7 @@ def long_files(tree: Tree) -> Iterator[Finding]:
 def long_functions(tree: Tree) -> Iterator[Finding]:
     """Find functions that do more than one thing."""
     for path, module in python(tree, *CODE):
-        for node in ast.walk(module):
+        for node in nodes(module):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 count = (node.end_lineno or node.lineno) - node.lineno + 1
                 if count > FUNCTION_LINES:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from tidy.rule import Finding, Rule, Tree, python
+from tidy.rule import Finding, Rule, Tree, nodes, python
 
 SOURCE: Final = "src/postdate/"
 OFFERED: Final = (f"{SOURCE}client/", f"{SOURCE}api/routes/", f"{SOURCE}console/")
@@ -33,7 +33,7 @@ def unused_functions(tree: Tree) -> Iterator[Finding]:
 
 def _names(module: ast.AST) -> Iterator[str]:
     """Give every name that is read: bare, of a module, imported, or quoted."""
-    for node in ast.walk(module):
+    for node in nodes(module):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
                 yield name

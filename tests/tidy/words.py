@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
-from tidy.rule import Finding, Rule, Tree, literals, python, select, without_comments
+from tidy.rule import Finding, Rule, Tree, literals, nodes, python, select, without_comments
 
 SOURCE: Final = ("src/postdate/",)
 PEERS: Final = "src/postdate/bench/peers/"
@@ -169,7 +169,7 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 def python_names(module: ast.Module) -> Iterator[tuple[int, str]]:
     """Give the line and text of each identifier, and each word in a string."""
-    for node in ast.walk(module):
+    for node in nodes(module):
         line = getattr(node, "lineno", 1)
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
