@@ -3,8 +3,6 @@
 from datetime import timedelta
 from uuid import UUID
 
-import pytest
-
 from conftest import Api
 from postdate.store.foresight import money as store
 from postdate.views.foresight.money import MoneyViews
@@ -94,9 +92,7 @@ async def test_remembered_payments_change_as_those_that_are_read_anew(api: Api) 
     assert len(set(known) - before) == 2
 
 
-async def test_a_short_window_forgets_what_has_ended_and_nothing_later(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_short_window_forgets_what_has_ended_and_nothing_later(api: Api) -> None:
     await _account(api, "rent")
     await _account(api, "ada", 100)
     ids = [await _pay(api, number) for number in range(5)]
@@ -104,7 +100,6 @@ async def test_a_short_window_forgets_what_has_ended_and_nothing_later(
         "SELECT tenant_id FROM tenant WHERE name = $1", api.tenant
     )
     views = MoneyViews(api.node.database, RuleBooks())
-    monkeypatch.setattr(store, "SPARE_PAYMENTS", -5)
 
     async def known(minutes: int) -> int:
         now = await api.node.database.writer.fetchval("SELECT clock()")

@@ -50,8 +50,14 @@ MUTANTS = (
     ),
     mutant(
         "foresight_forgets_a_credit", "model/foresight/money.py",
-        "payee.balance += amount\n", "payee.balance += 0\n",
+        "self._free[payee] += amount\n", "self._free[payee] += 0\n",
         "model/test_foresight_money.py::test_projection_equals_the_decisions_of_the_ledger",
+    ),
+    mutant(
+        "foresight_trusts_credits_to_come", "model/foresight/money.py",
+        "spent[terms.from_account_id] += 0 if terms.hold else amount",
+        "spent[terms.from_account_id] = 0 if terms.hold else amount",
+        "model/test_foresight_money_naive.py::test_projection_equals_a_naive_settlement",
     ),
     mutant(
         "foresight_does_not_wait_for_money", "model/foresight/money.py",

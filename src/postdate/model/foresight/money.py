@@ -5,39 +5,46 @@ those that are shown need a date.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from heapq import heappop, heappush
-from itertools import accumulate
-from operator import itemgetter, sub
-from typing import Final
+from itertools import repeat
+from operator import itemgetter
+from typing import Final, TypeVar
 from uuid import UUID
 
 import msgspec
 
+from postdate.model.foresight.balance import (
+    MICROSECOND,
+    ORDER_BITS,
+    BalanceCurve,
+    at_instant,
+    first_at,
+    instant,
+)
 from postdate.model.payment.money import MAX_BALANCE
-from postdate.model.schedule.schedule import EPOCH
 
-MICROSECOND: Final = timedelta(microseconds=1)
+T = TypeVar("T")
+
 RETRY: Final = timedelta(hours=1) // MICROSECOND
 """How often a payment that waits for its money is taken to try again: the longest real wait."""
 
 LAST: Final = 1 << 128
 """Where payments that are not stored yet stand among those of one instant: behind all ids."""
 
-ORDER_BITS: Final = 129
-
 SHORT: Final = "insufficient_funds"
 
+PART_BITS: Final = ORDER_BITS + 32
+"""What is due within 2^32 microseconds, which is 72 minutes, is sorted at once."""
 
-def instant(at: datetime) -> int:
-    """Return an instant as microseconds since the epoch."""
-    return (at - EPOCH) // MICROSECOND
+PIECE: Final = 4096
+"""So many payments are merged at once."""
 
-
-def at_instant(instant: int) -> datetime:
-    """Return the date of an instant."""
-    return EPOCH + timedelta(microseconds=instant)
+BOUNDLESS: Final = 1 << 100
+"""What an account without a floor may spend: more than all payments together."""
 
 
 class ExpectedTerms(msgspec.Struct, frozen=True, gc=False):
@@ -54,7 +61,7 @@ class ExpectedTerms(msgspec.Struct, frozen=True, gc=False):
 
 
 ExpectedPayment = tuple[int, ExpectedTerms]
-"""When and what: the instant, and behind it the place among those of the same instant."""
+"""When and what: the instant, and behind it the position among those of the same instant."""
 
 
 def expected_payment(at: int, terms: ExpectedTerms) -> ExpectedPayment:
@@ -68,13 +75,44 @@ def due_at(expected: ExpectedPayment) -> datetime:
     return at_instant(expected[0] >> ORDER_BITS)
 
 
-def first_at(at: int) -> int:
-    """Return the place before all that is due at an instant."""
-    return at << ORDER_BITS
+def ordered(payments: Iterable[ExpectedPayment]) -> list[ExpectedPayment]:
+    """Return payments in the order of settlement."""
+    return sorted_in_parts(payments, itemgetter(0), PART_BITS)
 
 
-class ProjectedAccount(msgspec.Struct):
-    """An account as it will be: mutable, payment after payment."""
+def sorted_in_parts(items: Iterable[T], position: Callable[[T], int], bits: int) -> list[T]:
+    """Sort items by their positions, those at once whose positions differ in so many low bits only.
+
+    No other thread runs while a list is being sorted, so that the lists must be short.
+    """
+    parts: dict[int, list[T]] = defaultdict(list)
+    for each in items:
+        parts[position(each) >> bits].append(each)
+    return [each for at in sorted(parts) for each in sorted(parts[at], key=position)]
+
+
+def merged(
+    one: Sequence[ExpectedPayment], other: Sequence[ExpectedPayment]
+) -> list[ExpectedPayment]:
+    """Merge two lists that are in the order of settlement, piece by piece."""
+    found: list[ExpectedPayment] = []
+    done, position = 0, itemgetter(0)
+    for first in range(0, len(one), PIECE):
+        piece = one[first : first + PIECE]
+        end = bisect_left(other, piece[-1][0], lo=done, key=position)
+        found += sorted([*piece, *other[done:end]], key=position)
+        done = end
+    found += other[done:]
+    return found
+
+
+def before(payments: Sequence[ExpectedPayment], until: datetime) -> Sequence[ExpectedPayment]:
+    """Return those of a list in the order of settlement that are due before an instant."""
+    return payments[: bisect_left(payments, first_at(instant(until)), key=itemgetter(0))]
+
+
+class ProjectedAccount(msgspec.Struct, frozen=True):
+    """An account as it is when the forecast begins."""
 
     account_id: str
     balance: int
@@ -88,6 +126,11 @@ class ProjectedAccount(msgspec.Struct):
     def available(self) -> int:
         """Return the balance minus what is held."""
         return self.balance - self.held
+
+    @property
+    def free(self) -> int:
+        """Return how much it may spend until it is at its floor."""
+        return BOUNDLESS if self.floor is None else self.available - self.floor
 
 
 class FailingPayment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -105,15 +148,6 @@ class FailingPayment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     schedule_id: UUID | None
 
 
-class BalancePoint(msgspec.Struct, frozen=True, gc=False):
-    """An account, or the sum of many, right after a change."""
-
-    at: datetime
-    balance: int
-    held: int
-    available: int
-
-
 class ShortAccount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An account that a payment would take below its floor."""
 
@@ -124,59 +158,6 @@ class ShortAccount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     floor: int
     amount: int
     """How much the payment asks for."""
-
-
-class BalanceCurve:
-    """How the balance of an account, or of many together, goes: a point after each change."""
-
-    def __init__(self, at: int, balance: int = 0, held: int = 0) -> None:
-        # Columns of changes, added up at the end: there may be a hundred thousand of them.
-        self._at, self._balance, self._held = [at], [balance], [held]
-        self._levels: tuple[list[int], list[int]] = ([], [])
-
-    def change(self, at: int, balance: int, held: int) -> None:
-        """Add so much to the balance and to what is held."""
-        self._at.append(at)
-        self._balance.append(balance)
-        self._held.append(held)
-
-    def _summed(self) -> tuple[list[int], list[int]]:
-        """Return the balance and what is held after each change."""
-        if len(self._levels[0]) != len(self._at):
-            self._levels = list(accumulate(self._balance)), list(accumulate(self._held))
-        return self._levels
-
-    def _point(self, position: int) -> BalancePoint:
-        balance, held = (levels[position] for levels in self._summed())
-        return BalancePoint(at_instant(self._at[position]), balance, held, balance - held)
-
-    @property
-    def points(self) -> list[BalancePoint]:
-        """Return all points; there may be hundreds of thousands."""
-        return [self._point(position) for position in range(len(self._at))]
-
-    @property
-    def lowest(self) -> BalancePoint:
-        """Return the first point at which the least is available."""
-        available = list(map(sub, *self._summed()))
-        return self._point(available.index(min(available)))
-
-    @property
-    def end(self) -> BalancePoint:
-        """Return the last point."""
-        return self._point(-1)
-
-    def thinned(self, count: int) -> list[BalancePoint]:
-        """Return at most so many points: where there are more, the last of each stretch of time."""
-        times, stretches = self._at, count - 2
-        if len(times) <= count:
-            return self.points
-        begin, span = times[0], (times[-1] - times[0]) or RETRY
-        ends = {
-            bisect_left(times, end * span, key=lambda at: (at - begin) * stretches)
-            for end in range(1, stretches + 2)
-        }
-        return [self._point(end - 1) for end in sorted(ends | {1}) if end]
 
 
 Failure = tuple[int, int, str, int | None, ExpectedTerms]
@@ -190,7 +171,17 @@ class Projection(msgspec.Struct, frozen=True):
     """In the order of time."""
     short: dict[str, ShortAccount]
     """The accounts that fall short, by their ids, each at the first instant."""
-    completed: int
+    done: list[ExpectedPayment]
+    """Those that complete, each at the position where it does, in order."""
+    released: list[tuple[int, int, ExpectedTerms]]
+    """Those that fail and held money: how many completed before, the position, the terms."""
+    names: frozenset[str]
+    """All accounts."""
+
+    @property
+    def completed(self) -> int:
+        """Return how many payments complete."""
+        return len(self.done)
 
     def failures_of(self, account_id: str) -> list[Failure]:
         """Return those of one payer or payee."""
@@ -199,6 +190,42 @@ class Projection(msgspec.Struct, frozen=True):
             for failure in self.failures
             if account_id in (failure[4].from_account_id, failure[4].to_account_id)
         ]
+
+    def draw(self, curves: Mapping[str, BalanceCurve]) -> None:
+        """Draw what changes into the curves of accounts; several may have one curve."""
+        distinct = {*curves.values()}
+        is_one = len(distinct) == 1 and self.names <= curves.keys()
+        draw = partial(_draw_all, distinct.pop()) if is_one else partial(_draw, curves)
+        drawn = 0
+        for count, position, terms in self.released:
+            draw(self.done[drawn:count])
+            drawn = count
+            if (curve := curves.get(terms.from_account_id)) is not None:
+                curve.change(position, 0, -terms.amount)
+        draw(self.done[drawn:])
+
+
+def _draw_all(curve: BalanceCurve, done: Sequence[ExpectedPayment]) -> None:
+    """Draw completed payments into the curve of all accounts: no money comes or goes."""
+    curve.extend(
+        [position for position, _ in done],
+        repeat(0, len(done)),
+        [-terms.amount if terms.hold else 0 for _, terms in done],
+    )
+
+
+def _draw(curves: Mapping[str, BalanceCurve], done: Sequence[ExpectedPayment]) -> None:
+    """Draw completed payments into the curves of the payers and payees.
+
+    One between two accounts of a curve is one change: the money is never in neither of them.
+    """
+    for position, terms in done:
+        own, other = curves.get(terms.from_account_id), curves.get(terms.to_account_id)
+        amount = terms.amount
+        if own is not None:
+            own.change(position, 0 if own is other else -amount, -amount if terms.hold else 0)
+        if other is not None and own is not other:
+            other.change(position, amount, 0)
 
 
 def failing_payment(
@@ -218,142 +245,142 @@ def failing_payment(
     )
 
 
-class BalanceWatch(msgspec.Struct, frozen=True):
-    """Which changes are drawn as curves: those of one account, those of all by currency."""
-
-    account_id: str | None = None
-    account: BalanceCurve | None = None
-    totals: Mapping[str | None, BalanceCurve] = {}
-    """Accounts without a floor, such as the issuer, are in no total: money comes from them."""
-
-    def curves(self, account: ProjectedAccount) -> tuple[BalanceCurve, ...]:
-        """Return the curves of which an account is a part."""
-        own = self.account if account.account_id == self.account_id else None
-        total = None if account.floor is None else self.totals.get(account.currency)
-        return tuple(each for each in (own, total) if each is not None)
-
-
 def project(
-    accounts: Mapping[str, ProjectedAccount],
-    expected: Iterable[ExpectedPayment],
-    watch: BalanceWatch | None = None,
+    accounts: Mapping[str, ProjectedAccount], payments: Sequence[ExpectedPayment]
 ) -> Projection:
-    """Settle payments by due time and id, changing the accounts; a credit is spendable at once."""
-    settlement = _Settlement(accounts, watch or BalanceWatch())
-    again, settle = settlement.again, settlement.settle
-    ordered = sorted(expected, key=itemgetter(0))
-    for place, terms in ordered:
-        while again and again[0][0] <= place:
-            settlement.retry()
-        at = place >> ORDER_BITS
-        settle(at, at, terms)
-    while again:
-        settlement.retry()
-    failures = settlement.failures
-    return Projection(failures, settlement.short, len(ordered) - len(failures))
+    """Settle payments that are in the order of settlement; a credit is spendable at once."""
+    settlement = _Settlement(accounts)
+    settlement.settle_all(payments)
+    return Projection(
+        settlement.failures,
+        settlement.short,
+        settlement.done,
+        settlement.released,
+        frozenset(accounts),
+    )
 
 
 class _Settlement:
     """Decides one payment after the other, by the rules of `ledger.settle`."""
 
-    def __init__(self, accounts: Mapping[str, ProjectedAccount], watch: BalanceWatch) -> None:
+    def __init__(self, accounts: Mapping[str, ProjectedAccount]) -> None:
         self._accounts = accounts
-        drawn = ((name, watch.curves(account)) for name, account in accounts.items())
-        alike: dict[tuple[BalanceCurve, ...], tuple[BalanceCurve, ...]] = {}
-        self._curves = {name: alike.setdefault(curves, curves) for name, curves in drawn}
-        """Accounts that are part of the same curves have one tuple."""
-        usable = (each for each in accounts.values() if not (each.closed or each.frozen))
-        self._usable = {each.account_id: (each, self._curves[each.account_id]) for each in usable}
-        """Those that take part in payments, with their curves: looked up for each payment."""
-        self.again: list[tuple[int, int, int, ExpectedTerms]] = []
-        """A heap of what waits for its money: its place, a number, when it was due, the terms."""
+        usable = [each for each in accounts.values() if not (each.closed or each.frozen)]
+        self._free = {each.account_id: each.free for each in usable}
+        """What those that take part in payments may spend."""
+        self._balance = {each.account_id: each.balance for each in usable}
+        self._again: list[tuple[int, int, int, ExpectedTerms]] = []
+        """A heap of what waits for its money: position, a number, when it was due, the terms."""
         self._waiting = 0
         self.failures: list[Failure] = []
         self.short: dict[str, ShortAccount] = {}
+        self.done: list[ExpectedPayment] = []
+        self.released: list[tuple[int, int, ExpectedTerms]] = []
 
-    def retry(self) -> None:
-        """Try the first of those again that wait for their money."""
-        place, _, due_at, terms = heappop(self.again)
-        self.settle(place >> ORDER_BITS, due_at, terms)
-
-    def settle(self, at: int, due_at: int, terms: ExpectedTerms) -> None:
-        """Settle a payment that was due some time ago, or have it wait, or fail."""
-        # This runs for each of a hundred thousand payments: it calls as little as it can.
-        try:
-            payer, own = self._usable[terms.from_account_id]
-            payee, other = self._usable[terms.to_account_id]
-        except KeyError:
-            self._fail(at, due_at, self._unusable(terms), terms)
+    def settle_all(self, payments: Sequence[ExpectedPayment]) -> None:
+        """Settle payments, and then what still waits for its money."""
+        sure = self._sure(payments)
+        if None not in sure.values() and len({*sure.values()}) == 1:
+            self.done.extend(payments)
             return
-        amount, floor = terms.amount, payer.floor
-        released = amount if terms.hold else 0
-        if payer.currency != payee.currency:
-            self._fail(at, due_at, "currency_mismatch", terms)
-        elif payee.balance + amount > MAX_BALANCE:
-            self._fail(at, due_at, "balance_above_limit", terms)
-        elif released or floor is None or payer.balance - payer.held - amount >= floor:
-            payer.balance -= amount
-            payer.held -= released
-            payee.balance += amount
-            if own is other:
-                # In a total of both it is one change: the money is never in neither account.
-                for curve in own:
-                    curve.change(at, 0, -released)
+        again, done = self._again, self.done.append
+        for each in payments:
+            position, terms = each
+            if again and again[0][0] <= position:
+                self._retry(position)
+            own = sure[terms.from_account_id]
+            if own is not None and own is sure[terms.to_account_id]:
+                done(each)
             else:
-                _draw(at, amount, released, own, other)
+                self._settle(position, position >> ORDER_BITS, terms)
+        self._retry(None)
+
+    def _sure(self, payments: Sequence[ExpectedPayment]) -> dict[str, tuple[str | None] | None]:
+        """Return the currency of each account that cannot fail a payment, None for the others.
+
+        Such an account can pay all that it is to pay from what it has now, without any credit, and
+        its balance is below the limit with all credits. A payment between two of them completes,
+        whatever happens before, and need not be followed. What `_settle` knows of them is then not
+        right, but it is never less than what they are still to pay, nor above the limit.
+        """
+        spent, received = dict.fromkeys(self._free, 0), dict.fromkeys(self._free, 0)
+        found: dict[str, tuple[str | None] | None] = {}
+        # These run for each of a hundred thousand payments: they call as little as they can.
+        for _, terms in payments:
+            amount = terms.amount
+            try:
+                received[terms.to_account_id] += amount
+                spent[terms.from_account_id] += 0 if terms.hold else amount
+            except KeyError:
+                found[terms.from_account_id] = found[terms.to_account_id] = None
+        currencies: dict[str | None, tuple[str | None]] = {}
+        for name in self._free.keys() - found.keys():
+            is_funded = self._free[name] >= spent[name]
+            is_sure = is_funded and self._balance[name] + received[name] <= MAX_BALANCE
+            currency = self._accounts[name].currency
+            found[name] = currencies.setdefault(currency, (currency,)) if is_sure else None
+        return found
+
+    def _retry(self, until: int | None) -> None:
+        """Try those again that wait for their money, up to a position."""
+        while self._again and (until is None or self._again[0][0] <= until):
+            position, _, due_at, terms = heappop(self._again)
+            self._settle(position, due_at, terms)
+
+    def _settle(self, position: int, due_at: int, terms: ExpectedTerms) -> None:
+        """Settle a payment that was due some time ago, or have it wait, or fail."""
+        payer, payee, amount = terms.from_account_id, terms.to_account_id, terms.amount
+        code = self._refused(payer, payee, amount)
+        if code is not None:
+            self._fail(position >> ORDER_BITS, due_at, code, terms)
+        elif terms.hold or self._free[payer] >= amount:
+            self._free[payer] -= 0 if terms.hold else amount
+            self._free[payee] += amount
+            self._balance[payer] -= amount
+            self._balance[payee] += amount
+            self.done.append((position, terms))
         else:
-            self._fall_short(at, due_at, payer, terms)
+            self._fall_short(position >> ORDER_BITS, due_at, terms)
 
-    def _unusable(self, terms: ExpectedTerms) -> str:
-        """Return why a payment fails whose payer or payee takes no part in payments."""
-        found = [self._accounts.get(name) for name in (terms.from_account_id, terms.to_account_id)]
-        known = [each for each in found if each is not None]
-        if len(known) < len(found):
+    def _refused(self, payer: str, payee: str, amount: int) -> str | None:
+        """Return why a payment fails whatever its payer has."""
+        if payer not in self._accounts or payee not in self._accounts:
             return "account_missing"
-        first = next(each for each in known if each.closed or each.frozen)
-        return "account_closed" if first.closed else "account_frozen"
+        for name in (payer, payee):
+            if name not in self._free:
+                return "account_closed" if self._accounts[name].closed else "account_frozen"
+        if self._accounts[payer].currency != self._accounts[payee].currency:
+            return "currency_mismatch"
+        is_too_much = self._balance[payee] + amount > MAX_BALANCE
+        return "balance_above_limit" if is_too_much else None
 
-    def _fall_short(
-        self, at: int, due_at: int, payer: ProjectedAccount, terms: ExpectedTerms
-    ) -> None:
+    def _fall_short(self, at: int, due_at: int, terms: ExpectedTerms) -> None:
         """Have a payment wait for its money, or fail where it waits no longer."""
+        payer = self._accounts[terms.from_account_id]
+        floor = payer.floor or 0
+        available = self._free[payer.account_id] + floor
         if payer.account_id not in self.short:
-            self.short[payer.account_id] = _short(payer, terms, at)
+            self.short[payer.account_id] = ShortAccount(
+                account_id=payer.account_id,
+                first_short_at=at_instant(at),
+                available=available,
+                floor=floor,
+                amount=terms.amount,
+            )
         until = due_at + (terms.waits or 0)
         if at >= until:
-            self._fail(at, due_at, SHORT, terms, payer.available)
+            self._fail(at, due_at, SHORT, terms, available)
             return
         self._waiting += 1
-        place, _ = expected_payment(min(at + RETRY, until), terms)
-        heappush(self.again, (place, self._waiting, due_at, terms))
+        position, _ = expected_payment(min(at + RETRY, until), terms)
+        heappush(self._again, (position, self._waiting, due_at, terms))
 
     def _fail(
         self, at: int, due_at: int, code: str, terms: ExpectedTerms, available: int | None = None
     ) -> None:
         self.failures.append((at, due_at, code, available, terms))
-        payer = self._accounts.get(terms.from_account_id)
-        if payer is not None and terms.hold:
-            payer.held -= terms.amount
-            for curve in self._curves[terms.from_account_id]:
-                curve.change(at, 0, -terms.amount)
-
-
-def _draw(
-    at: int, amount: int, released: int, own: Sequence[BalanceCurve], other: Sequence[BalanceCurve]
-) -> None:
-    """Draw a payment from one account to another that is not part of all the same curves."""
-    for curve in own:
-        curve.change(at, 0 if curve in other else -amount, -released)
-    for curve in other:
-        if curve not in own:
-            curve.change(at, amount, 0)
-
-
-def _short(payer: ProjectedAccount, terms: ExpectedTerms, at: int) -> ShortAccount:
-    return ShortAccount(
-        account_id=payer.account_id,
-        first_short_at=at_instant(at),
-        available=payer.available,
-        floor=payer.floor or 0,
-        amount=terms.amount,
-    )
+        payer = terms.from_account_id
+        if terms.hold and payer in self._accounts:
+            self.released.append((len(self.done), first_at(at), terms))
+            if payer in self._free:
+                self._free[payer] += terms.amount

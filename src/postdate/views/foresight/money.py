@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from copy import copy
 from datetime import UTC, datetime, timedelta
 from itertools import starmap
 from typing import Final
@@ -12,12 +11,9 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.model.foresight.balance import ORDER_BITS, BalanceCurve, BalancePoint, instant
 from postdate.model.foresight.hypothesis import Hypothesis
 from postdate.model.foresight.money import (
-    ORDER_BITS,
-    BalanceCurve,
-    BalancePoint,
-    BalanceWatch,
     ExpectedPayment,
     ExpectedTerms,
     FailingPayment,
@@ -25,11 +21,12 @@ from postdate.model.foresight.money import (
     ProjectedAccount,
     Projection,
     ShortAccount,
+    before,
     due_at,
     expected_payment,
     failing_payment,
-    first_at,
-    instant,
+    merged,
+    ordered,
     project,
 )
 from postdate.store.connection import clock
@@ -174,17 +171,13 @@ class MoneyViews:
             listing = started(tenant_id, self._orders.get, book, now, end)
             known = self._payments.of(tenant_id)
             found = await store.open_payments(connection, tenant_id, end, LIMITS, known)
-            names = {terms.from_account_id for _, terms in found.payments}
-            names |= {terms.to_account_id for _, terms in found.payments}
-            names |= book.accounts if account_id is None else {*book.accounts, account_id}
+            names = {*found.names, *book.accounts, *([] if account_id is None else [account_id])}
             accounts = await store.accounts(connection, tenant_id, names)
             sums = await store.sums(connection, tenant_id) if account_id is None else []
         orders = await asyncio.shield(listing)
         until = min(end, orders.known_until, found.known_until)
-        expected = [*found.payments, *orders.within(now, end)]
-        if until < end:
-            before = first_at(instant(until))
-            expected = [each for each in expected if each[0] < before]
+        stored = before(found.payments, until)
+        expected = await computed(tenant_id, merged, stored, orders.within(now, until))
         return _Expected(expected, accounts, sums, (now, end, until))
 
     async def _settled(
@@ -204,7 +197,7 @@ class _Expected(msgspec.Struct, frozen=True):
 
 def _supposed(found: _Expected, hypothesis: Hypothesis) -> tuple[_Expected, int]:
     """Return the payments under the changes, and how much held money they would release."""
-    accounts = {name: copy(each) for name, each in found.accounts.items()}
+    accounts = {**found.accounts}
     end = instant(found.window[1])
     expected, released = [], 0
     for each in found.expected:
@@ -214,12 +207,15 @@ def _supposed(found: _Expected, hypothesis: Hypothesis) -> tuple[_Expected, int]
         would = hypothesis.payments.get(terms.payment_id or NOBODY, due_at(each))
         if would is None:
             if terms.hold:
-                accounts[terms.from_account_id].held -= terms.amount
+                payer = accounts[terms.from_account_id]
+                held = payer.held - terms.amount
+                accounts[terms.from_account_id] = msgspec.structs.replace(payer, held=held)
                 released += terms.amount
         elif (at := instant(hypothesis.held(would))) < end:
             moved = _moved(terms, at - (each[0] >> ORDER_BITS), hypothesis)
             expected.append(expected_payment(at, moved))
-    return msgspec.structs.replace(found, expected=expected, accounts=accounts), released
+    would_be = msgspec.structs.replace(found, expected=ordered(expected), accounts=accounts)
+    return would_be, released
 
 
 def _moved(terms: ExpectedTerms, later: int, hypothesis: Hypothesis) -> ExpectedTerms:
@@ -237,19 +233,25 @@ def _moved(terms: ExpectedTerms, later: int, hypothesis: Hypothesis) -> Expected
 
 
 def _settled(found: _Expected, account_id: str | None) -> MoneyView:
-    """Simulate settlement on a copy of the accounts, and build the answer."""
-    accounts = {name: copy(each) for name, each in found.accounts.items()}
+    """Simulate settlement, and build the answer."""
     begin = instant(found.window[0])
+    result = project(found.accounts, found.expected)
     if account_id is not None:
-        own = accounts[account_id]
+        own = found.accounts[account_id]
         curve = BalanceCurve(begin, own.balance, own.held)
-        result = project(accounts, found.expected, BalanceWatch(account_id, curve))
+        result.draw({account_id: curve})
         view = _view(result, result.failures_of(account_id), found.window)
-        return _of_account(view, found.accounts[account_id], curve, result)
+        return _of_account(view, own, curve, result)
     curves = {
         total.currency: BalanceCurve(begin, total.balance, total.held) for total in found.sums
     }
-    result = project(accounts, found.expected, BalanceWatch(totals=curves))
+    result.draw(
+        {
+            name: curves[each.currency]
+            for name, each in found.accounts.items()
+            if each.floor is not None and each.currency in curves
+        }
+    )
     totals = [_total(each, curves[each.currency]) for each in found.sums]
     return msgspec.structs.replace(_view(result, result.failures, found.window), totals=totals)
 

@@ -5,19 +5,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice, repeat
 from operator import itemgetter
+from sys import intern
 from threading import Lock
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from postdate.model.foresight.money import (
-    LAST,
-    MICROSECOND,
-    ORDER_BITS,
-    ExpectedPayment,
-    ExpectedTerms,
-    first_at,
-    instant,
-)
+from postdate.model.foresight.balance import MICROSECOND, ORDER_BITS, first_at, instant
+from postdate.model.foresight.money import LAST, ExpectedPayment, ExpectedTerms, ordered
 from postdate.model.foresight.rule_count import run_seconds, walked_times
 from postdate.model.schedule.schedule import FundsPolicy, InsufficientFunds
 from postdate.views.foresight.rules import PlannedSchedule, RuleBook
@@ -91,7 +85,7 @@ def listed(book: RuleBook, now: datetime, until: datetime, limit: int = ORDER_LI
     known_until = min(until, _dense_until(book, now, limit))
     while (found := _payments(book, terms, now, known_until, limit)) is None:
         known_until = now + (known_until - now) / 2
-    return OrderList(now, until, known_until, sorted(found, key=itemgetter(0)))
+    return OrderList(now, until, known_until, ordered(found))
 
 
 def _dense_until(book: RuleBook, now: datetime, limit: int) -> datetime:
@@ -124,8 +118,8 @@ def _terms(book: RuleBook) -> Iterator[ExpectedTerms]:
         payment = planned.schedule.payment
         if payment is not None:
             yield ExpectedTerms(
-                from_account_id=payment.from_account_id,
-                to_account_id=payment.to_account_id,
+                from_account_id=intern(payment.from_account_id),
+                to_account_id=intern(payment.to_account_id),
                 amount=payment.amount,
                 waits=waiting_time(planned.funds),
                 schedule_id=planned.schedule.schedule_id,
