@@ -71,7 +71,6 @@ async def test_whatever_needs_the_key_is_refused_by_name(api: Api, lacking: Api)
     assert (await api.call("POST", "/jobs", job)).status == 201
     await lacking.node.lanes.refresh()
     calls: list[tuple[str, str, Any]] = [
-        ("GET", path, None),
         ("PATCH", path, {"payload": {"a": 1}}),
         ("POST", "/jobs", job),
         ("POST", "/jobs/batch", {"jobs": [job]}),
@@ -88,10 +87,48 @@ async def test_whatever_needs_the_key_is_refused_by_name(api: Api, lacking: Api)
         for headers in ({}, {"Idempotency-Key": uuid4().hex}):
             told = await lacking.call(method, at, body, headers=headers)
             assert (told.status, told.body["code"]) == (503, "secret_key_missing"), (method, at)
+
+
+async def test_everything_of_a_job_but_its_payload_is_shown_without_the_key(
+    api: Api, lacking: Api
+) -> None:
+    """Whoever is on call must see the job, and learn why its payload is not there."""
+    await _seal(api, lacking)
+    job = {"destination": WORKER, "lane": "lane", "payload": PAYLOAD, "description": "a <letter>"}
+    held = (await api.call("POST", "/jobs", {**job, "delay_seconds": 600})).body
+    path = f"/jobs/{held['job_id']}"
+    await lacking.node.lanes.refresh()
+    whole, shown = [(await one.call("GET", path)).body for one in (api, lacking)]
+    assert whole.pop("payload") == PAYLOAD
+    assert shown.pop("payload_error") == "secret_key_missing"
+    assert shown == whole
+    listed = (await lacking.call("GET", "/jobs?lane=lane")).body["jobs"]
+    assert [one["job_id"] for one in listed] == [held["job_id"]]
+    # What is done to it is done, and said so: before, the answer to it was 503.
+    due = await lacking.call("POST", f"{path}/run-now")
+    assert (due.status, due.body["payload_error"]) == (200, "secret_key_missing")
     async with Browser(lacking) as browser:
         await browser.sign_in()
         page = await browser.get(path)
-        assert (page.status, "secret key" in page.text) == (503, True)
+        assert page.status == 200
+        assert "a &lt;letter&gt;" in page.text
+        assert "lacks the secret key" in page.text
+        assert (await browser.get("/jobs?lane=lane")).status == 200
+
+
+async def test_a_payload_that_its_key_does_not_open_hides_nothing_else(api: Api) -> None:
+    await _seal(api)
+    job = {"destination": WORKER, "lane": "lane", "payload": PAYLOAD, "delay_seconds": 600}
+    made = (await api.call("POST", "/jobs", job)).body["job_id"]
+    assert (await api.call("GET", f"/jobs/{made}")).body["payload"] == PAYLOAD
+    keys = api.node.outgoing.cipher._keys
+    keys.update(dict.fromkeys(keys, bytes(32)))
+    shown = await api.call("GET", f"/jobs/{made}")
+    assert (shown.status, shown.body["payload_error"]) == (200, "payload_unreadable")
+    async with Browser(api) as browser:
+        await browser.sign_in()
+        page = await browser.get(f"/jobs/{made}")
+        assert (page.status, "cannot be opened" in page.text) == (200, True)
 
 
 @pytest.mark.parametrize("sealed_before", [True, False])

@@ -11,7 +11,8 @@ from msgspec import UNSET, Raw
 
 from postdate.model.destination.trouble import Troubles
 from postdate.model.job.job import decode_destination, decode_policy
-from postdate.model.job.view import JSON, HeldBack, JobView
+from postdate.model.job.view import JSON, HeldBack, JobView, PayloadError
+from postdate.model.log import Log
 from postdate.model.shape import shaped
 from postdate.model.status import JobStatus
 from postdate.store.connection.database import Database
@@ -22,7 +23,10 @@ from postdate.store.job import job_list, job_view
 from postdate.store.job.job_list import Filter, Position
 from postdate.store.job.job_view import AttemptRow, JobRow
 from postdate.store.secret.payload_encryption import PayloadCipher
+from postdate.store.secret.secret import SecretError, SecretKeyMissingError
 from postdate.store.timer.lane import LaneDirectory
+
+log = Log()
 
 
 class AttemptView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -90,12 +94,27 @@ class JobViews:
         rows = await job_view.find(reader, tenant_id, [job_id], payload=True)
         if job_id not in rows:
             return None
-        row = rows[job_id]
+        row, payload_error = await self._opened(reader, tenant_id, rows[job_id])
         redriven = await _redriven(reader, tenant_id, [row])
-        if self._cipher is not None:
-            opened = await self._cipher.decrypt(reader, tenant_id, job_id, row.payload)
-            row = msgspec.structs.replace(row, payload=opened)
-        return self._show(tenant_id, row, redriven)
+        found = self._show(tenant_id, row, redriven)
+        return msgspec.structs.replace(found, payload_error=payload_error)
+
+    async def _opened(
+        self, reader: Reader, tenant_id: int, row: JobRow
+    ) -> tuple[JobRow, PayloadError | None]:
+        """Open the payload; where that fails the rest of the job is shown all the same."""
+        if self._cipher is None:
+            return row, None
+        payload_error: PayloadError | None = None
+        payload: bytes | None = None
+        try:
+            payload = await self._cipher.decrypt(reader, tenant_id, row.job_id, row.payload)
+        except SecretKeyMissingError:
+            payload_error = "secret_key_missing"
+        except SecretError as error:
+            log.warning("job.sealed", job_id=str(row.job_id), error=str(error))
+            payload_error = "payload_unreadable"
+        return msgspec.structs.replace(row, payload=payload), payload_error
 
     async def find_many(self, tenant_id: int, job_ids: Sequence[UUID]) -> list[JobView]:
         """Show those of these jobs that exist, without their payloads, in the order given."""
@@ -192,6 +211,7 @@ def show(row: JobRow) -> JobView:
         timeout_seconds=given.timeout_seconds,
         payload=Raw(row.payload) if as_json and row.payload is not None else UNSET,
         payload_base64=None if as_json else _base64(row.payload),
+        payload_error=None,
         redriven_as=None,
     )
 

@@ -169,7 +169,7 @@ def _request(call: Call[Services, Any, None], spec: JobSpec, key: str | None) ->
     )
 
 
-@ROUTES.add("GET", "/jobs/{job_id:uuid}", Scope.JOBS_READ, errors=(Code.SECRET_KEY_MISSING,))
+@ROUTES.add("GET", "/jobs/{job_id:uuid}", Scope.JOBS_READ)
 async def show_job(call: Call[Services, Any, None]) -> JobView:
     """Show a job.
 

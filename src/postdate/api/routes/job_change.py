@@ -89,7 +89,7 @@ async def cancel_job(call: Call[Services, None, None]) -> CancelledJob:
     "POST",
     "/jobs/{job_id:uuid}/run-now",
     Scope.JOBS_WRITE,
-    errors=(Code.CONFLICT, Code.SECRET_KEY_MISSING),
+    errors=(Code.CONFLICT,),
 )
 async def run_job_now(call: Call[Services, None, None]) -> JobView:
     """Make a pending job due now.
@@ -105,7 +105,7 @@ async def run_job_now(call: Call[Services, None, None]) -> JobView:
     "POST",
     "/jobs/{job_id:uuid}/resolve",
     Scope.JOBS_WRITE,
-    errors=(Code.CONFLICT, Code.SECRET_KEY_MISSING),
+    errors=(Code.CONFLICT,),
 )
 async def resolve_job(call: Call[Services, ResolveBody, None]) -> JobView:
     """Resolve a job whose status is UNKNOWN.

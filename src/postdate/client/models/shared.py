@@ -159,6 +159,13 @@ class HeldBack(Struct, frozen=True, kw_only=True):
     until: datetime
 
 
+class JobPayloadError(OpenEnum):
+    """What `JobPayloadError` may be."""
+
+    PAYLOAD_UNREADABLE = "payload_unreadable"
+    SECRET_KEY_MISSING = "secret_key_missing"
+
+
 class JobStatus(OpenEnum):
     """Where a job stands; READY is PENDING whose instant has come."""
 
@@ -261,6 +268,7 @@ class Job(Struct, frozen=True, kw_only=True):
     spread_seconds: int | None = None
     payload: Any = None
     payload_base64: str | None = None
+    payload_error: JobPayloadError | None = None
     content_type: str | None = None
     payload_ref: str | None = None
     metadata: dict[str, Any] | None = None

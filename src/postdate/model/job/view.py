@@ -12,6 +12,9 @@ from postdate.model.status import JobStatus
 
 JSON: str = "application/json"
 
+PayloadError = Literal["secret_key_missing", "payload_unreadable"]
+"""Why an encrypted payload is not shown."""
+
 
 class HeldBack(msgspec.Struct, frozen=True):
     """The destination is failing: the job is not tried before this instant."""
@@ -27,7 +30,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     number of the last attempt begun. `code`, `error`, `http_status` and `worker_id` are those of
     the last attempt that has ended, also while the job waits for the next one or for a person;
     `worker_id` is the node that made it, or stands for the key of the worker that did. A list
-    leaves the payload out.
+    leaves the payload out. `payload_error` says why an encrypted one is not shown: the node that
+    answered lacks the key, which another may have, or what is stored cannot be opened.
     """
 
     job_id: UUID
@@ -56,6 +60,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spread_seconds: int | None = None
     payload: Raw | UnsetType = UNSET
     payload_base64: str | None = None
+    payload_error: PayloadError | None = None
     content_type: str | None = None
     payload_ref: str | None = None
     metadata: dict[str, Any] | None = None
