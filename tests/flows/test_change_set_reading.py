@@ -5,9 +5,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from conftest import Api, Clock
 from flows.test_change_set_undo import _account, _pay
 from flows.test_change_sets import _do, _draft, _jobs
+from postdate.intake.change_set import change_set
+from postdate.intake.change_set.change import MAX_CHANGES
+from postdate.intake.change_set.change_set import MAX_PAGE_BYTES
+from postdate.intake.change_set.summary import MAX_LEFT
 from postdate.model.ids import bucket_of
 from support.plain_browser import Browser
 
@@ -133,6 +139,65 @@ async def test_a_key_limited_to_accounts_neither_makes_nor_uses_a_set(api: Api) 
         await browser.sign_in(key)
         assert (await browser.get(where)).status == 403
         assert (await browser.confirm(f"{where}/undo")).status == 403
+
+
+async def _large_sets(api: Api, count: int) -> list[str]:
+    """Make sets as large as they may become: each change was undone and left payments behind."""
+    made: list[str] = []
+    lanes = [{"type": "pause_lane", "lane": f"{number:063}"} for number in range(MAX_CHANGES)]
+    left = ["payment 01a1e1c8-dd23-7001-bd68-723753d52271: " + "x" * 900] * MAX_LEFT
+    step = {"state": "undone", "changed": 10_000, "left": left, "left_count": 10_000}
+    for lane in lanes:
+        body = {"destination": {"type": "worker"}, "lane": lane["lane"], "delay_seconds": 600}
+        assert (await api.call("POST", "/jobs", body)).status == 201
+    for _ in range(count):
+        made.append((await _draft(api, *lanes))["change_set_id"])
+        await api.node.database.writer.execute(
+            "UPDATE change_set SET status = 'UNDONE', summary = $3::text::jsonb "
+            "WHERE bucket = $1 AND change_set_id = $2",
+            bucket_of(UUID(made[-1])),
+            UUID(made[-1]),
+            json.dumps([step] * MAX_CHANGES),
+        )
+    return made[::-1]
+
+
+async def test_a_page_of_the_largest_sets_is_bounded_and_goes_on(api: Api) -> None:
+    """A hundred of them would be 40 MB: a page ends before, and says where the next begins."""
+    made = await _large_sets(api, 7)
+    found: list[str] = []
+    cursor: str | None = ""
+    pages = 0
+    while cursor is not None:
+        page = await api.call("GET", f"/change-sets?limit=100{cursor and f'&cursor={cursor}'}")
+        assert len(json.dumps(page.body)) < 1.1 * MAX_PAGE_BYTES
+        found += [one["change_set_id"] for one in page.body["change_sets"]]
+        cursor, pages = page.body["next_cursor"], pages + 1
+        assert page.body["change_sets"], "a page that says nothing would end the walk"
+    assert found == made
+    assert pages > 1
+    # A limit that is smaller than that counts as before, and the last page says that it is.
+    short = (await api.call("GET", "/change-sets?limit=2")).body
+    assert [one["change_set_id"] for one in short["change_sets"]] == made[:2]
+    rest = await api.call("GET", f"/change-sets?limit=2&cursor={short['next_cursor']}")
+    assert [one["change_set_id"] for one in rest.body["change_sets"]] == made[2:4]
+    async with Browser(api) as browser:
+        await browser.sign_in()
+        listed = (await browser.get("/change-sets")).text
+        assert made[0] in listed
+        assert "Next page" in listed
+
+
+async def test_a_set_larger_than_a_page_is_shown_alone(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_set, "MAX_PAGE_BYTES", 10)
+    made = await _large_sets(api, 2)
+    first = (await api.call("GET", "/change-sets")).body
+    assert [one["change_set_id"] for one in first["change_sets"]] == made[:1]
+    last = (await api.call("GET", f"/change-sets?cursor={first['next_cursor']}")).body
+    assert [one["change_set_id"] for one in last["change_sets"]] == made[1:]
+    assert last["next_cursor"] is None
 
 
 async def test_a_forged_set_pays_nothing_twice(api: Api) -> None:

@@ -146,13 +146,13 @@ async def _create(
 async def list_change_sets(call: Call[Services, Any, PageQuery]) -> ChangeSetList:
     """List change sets, the newest first.
 
-    Drafts are kept for a week, the others for 90 days.
+    Drafts are kept for a week, the others for 90 days. A page of large sets has fewer than `limit`:
+    go on while there is a `next_cursor`.
     """
     actor, limit = call.actor, call.query.limit
     before = call.query.start(UUID, MAX_ID)
-    found = await call.services.change_set.page(actor, before, limit)
-    last = found[-1].row.change_set_id if len(found) == limit else None
-    return ChangeSetList([view(each, actor) for each in found], next_cursor(last))
+    found, following = await call.services.change_set.page(actor, before, limit)
+    return ChangeSetList([view(each, actor) for each in found], next_cursor(following))
 
 
 @ROUTES.add("GET", "/change-sets/{change_set_id:uuid}", "any", errors=(Code.FORBIDDEN,))

@@ -71,7 +71,8 @@ class ChangeSets(Group[K]):
     ) -> ChangeSetList:
         """List change sets, the newest first.
 
-        Drafts are kept for a week, the others for 90 days.
+        Drafts are kept for a week, the others for 90 days. A page of large sets has fewer than
+        `limit`: go on while there is a `next_cursor`.
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
         """
@@ -80,7 +81,8 @@ class ChangeSets(Group[K]):
     def list(self, *, page_size: int = 100) -> Iterator[ChangeSet]:
         """List change sets, the newest first, page by page until the end.
 
-        Drafts are kept for a week, the others for 90 days.
+        Drafts are kept for a week, the others for 90 days. A page of large sets has fewer than
+        `limit`: go on while there is a `next_cursor`.
         """
 
     @call("get_change_set", "GET", "/change-sets/{change_set_id}")

@@ -75,14 +75,14 @@ def _facts(change: Change | None) -> dict[str, Any] | None:
 async def change_sets_page(request: PageRequest) -> Response:
     """List change sets, the newest first."""
     query = request.query(ChangeSetFilters)
-    found = await request.services.change_set.page(request.actor, query.before or MAX_ID, PAGE)
+    sets = request.services.change_set
+    found, following = await sets.page(request.actor, query.before or MAX_ID, PAGE)
     await request.learn_names()
-    last = found[-1].row.change_set_id if len(found) == PAGE else None
     return request.render(
         "change_sets.html",
         sets=[(each.row, in_words(view(each, request.actor))) for each in found],
         first=query.before is None,
-        following=request.next_page(before=last),
+        following=request.next_page(before=following),
     )
 
 

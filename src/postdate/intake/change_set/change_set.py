@@ -34,6 +34,9 @@ from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.event.event import record_event
 
+MAX_PAGE_BYTES: Final = 1024 * 1024
+"""The most that the changes and summaries of one page have together; one set is always shown."""
+
 HOLD: Final = timedelta(seconds=90)
 """How long a node works on a set before another may go on: longer than a request may take."""
 
@@ -96,15 +99,21 @@ class ChangeSets:
         row, steps = found
         return ChangeSet(row, _changes.decode(row.changes), _steps.decode(steps))
 
-    async def page(self, actor: Identity, before: UUID, limit: int) -> list[ChangeSetSummary]:
-        """List them without their items, the newest first."""
+    async def page(
+        self, actor: Identity, before: UUID, limit: int
+    ) -> tuple[list[ChangeSetSummary], UUID | None]:
+        """List them without their items, the newest first; the id is where the next page begins.
+
+        A page of large sets has fewer than asked for, though more follow.
+        """
         refuse_limited(actor)
         reader = self._database.tenant_reader(actor.tenant_id)
-        rows = await store.page(reader, actor.tenant_id, before, limit)
-        return [
+        rows, more = await store.page(reader, actor.tenant_id, before, limit, MAX_PAGE_BYTES)
+        shown = [
             ChangeSetSummary(row, _changes.decode(row.changes), _summary.decode(row.summary))
             for row in rows
         ]
+        return shown, rows[-1].change_set_id if more else None
 
     async def apply(self, actor: Identity, change_set_id: UUID) -> ChangeSet:
         """Apply the changes one after the other, continuing where an earlier call stopped."""

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
-from postdate.store.connection.query import Connection, Reader, fetch_all, query
+from postdate.store.connection.query import Connection, Reader, query
 
 
 class ChangeSetRow(msgspec.Struct, frozen=True):
@@ -59,9 +59,13 @@ async def find(
     return ChangeSetRow(*listed), steps
 
 
-async def page(reader: Reader, tenant_id: int, before: UUID, limit: int) -> list[ChangeSetRow]:
-    """List a tenant's change sets, the newest first."""
-    return await fetch_all(reader, ChangeSetRow, "change_set_page", tenant_id, before, limit)
+async def page(
+    reader: Reader, tenant_id: int, before: UUID, limit: int, max_bytes: int
+) -> tuple[list[ChangeSetRow], bool]:
+    """List a tenant's change sets, the newest first; the second value says whether more follow."""
+    found = await reader.fetch(query("change_set_page"), tenant_id, before, limit, max_bytes)
+    rows = [ChangeSetRow(*listed) for *listed, _ in found]
+    return rows, bool(found) and found[-1]["follows"]
 
 
 async def hold(

@@ -16,11 +16,19 @@ SELECT change_set_id, status, note, created_by, created_at, changed_at, changes:
   FROM change_set WHERE bucket = $1 AND tenant_id = $2 AND change_set_id = $3
 
 -- name: change_set_page
--- Without the steps: those of a hundred large sets are 100 MB.
-SELECT change_set_id, status, note, created_by, created_at, changed_at, changes::text,
-       summary::text
-  FROM change_set WHERE tenant_id = $1 AND change_set_id < $2
- ORDER BY change_set_id DESC LIMIT $3
+-- Without the steps: those of a hundred large sets are 100 MB. Their changes may be 40 MB: a page
+-- ends before it would have more than $4 bytes of them, but it has one set in any case.
+SELECT change_set_id, status, note, created_by, created_at, changed_at, changes, summary,
+       number < many AS follows
+  FROM (SELECT head.*, row_number() OVER newest AS number, count(*) OVER () AS many,
+               sum(octet_length(changes) + octet_length(summary)) OVER newest AS bytes
+          FROM (SELECT change_set_id, status, note, created_by, created_at, changed_at,
+                       changes::text AS changes, summary::text AS summary
+                  FROM change_set WHERE tenant_id = $1 AND change_set_id < $2
+                 ORDER BY change_set_id DESC LIMIT $3 + 1) AS head
+        WINDOW newest AS (ORDER BY change_set_id DESC)) AS sized
+ WHERE number <= $3 AND (bytes <= $4 OR number = 1)
+ ORDER BY change_set_id DESC
 
 -- name: change_set_hold
 -- Begin or go on with one: no row where somebody else works on it, or where it stands elsewhere.
