@@ -75,3 +75,39 @@ async def test_a_node_with_a_key_of_its_own_keeps_no_secrets(database: Database)
     async with database.write() as connection:
         await secret.admit(connection, Keyring([NEW, OLD]))
         await secret.admit(connection, Keyring([NEW]))
+
+
+async def test_no_number_of_destinations_hides_what_else_needs_a_key(
+    database: Database, tenant_id: int
+) -> None:
+    """A cut over all secrets would name a thousand destinations and not the payloads."""
+    old, new = (
+        Keyring([key]).encrypt(tenant_id, "x", b"it is only asked which key it needs")
+        for key in (OLD, NEW)
+    )
+    await database.writer.execute(
+        """INSERT INTO destination (tenant_id, name, type, url, secret)
+           SELECT $1, 'd' || to_char(number, 'FM0000'), 'webhook', 'https://example.com/',
+                  CASE WHEN number = 1500 THEN $3::bytea ELSE $2::bytea END
+             FROM generate_series(1, 1500) AS number""",
+        tenant_id,
+        old,
+        new,
+    )
+    for table, column in (("signing_secret", "secret"), ("payload_key", "envelope")):
+        await database.writer.execute(
+            f"INSERT INTO {table} (tenant_id, {column}) VALUES ($1, $2)",
+            tenant_id,
+            new,
+        )
+    found = await secret.list_needed(database.tenant_reader(tenant_id), tenant_id, 2)
+    one, two = secret.key_id(OLD), secret.key_id(NEW)
+    assert sorted(found) == sorted(
+        [
+            (one, "destination", "d0001"),
+            (one, "destination", "d0002"),
+            (two, "destination", "d1500"),
+            (two, "payload", ""),
+            (two, "url", ""),
+        ]
+    )

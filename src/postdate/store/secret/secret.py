@@ -120,9 +120,9 @@ async def list_known(connection: Connection) -> set[int]:
     return {row[0] for row in await connection.fetch(query("secret_keys"))}
 
 
-async def list_needed(reader: Reader, tenant_id: int, limit: int) -> list[KeyNeed]:
-    """Return the keys that the secrets of a tenant need."""
-    rows = await reader.fetch(query("secret_needed"), tenant_id, limit)
+async def list_needed(reader: Reader, tenant_id: int, max_each: int) -> list[KeyNeed]:
+    """Return the keys that a tenant's secrets need, with a few secrets of each kind and key."""
+    rows = await reader.fetch(query("secret_needed"), tenant_id, max_each)
     return [KeyNeed(*row) for row in rows]
 
 

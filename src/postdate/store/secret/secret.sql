@@ -8,18 +8,24 @@ SELECT pg_advisory_xact_lock(hashtext('postdate.secret_key'))
 SELECT key_id FROM secret_key
 
 -- name: secret_needed
--- The keys that the secrets of a tenant need: an envelope begins with a version and the id.
-SELECT ('x' || encode(substr(envelope, 2, 4), 'hex'))::bit(32)::bigint AS key_id, kind, name
-  FROM (SELECT secret AS envelope, 'destination' AS kind, name FROM destination
-         WHERE tenant_id = $1 AND secret IS NOT NULL
-         UNION ALL
-        SELECT config, 'destination', name FROM destination
-         WHERE tenant_id = $1 AND config IS NOT NULL
-         UNION ALL
-        SELECT secret, 'url', '' FROM signing_secret WHERE tenant_id = $1
-         UNION ALL
-        SELECT envelope, 'payload', '' FROM payload_key WHERE tenant_id = $1) AS held
- ORDER BY kind, name LIMIT $2
+-- The keys that the secrets of a tenant need: an envelope begins with a version and the id. Of each
+-- kind of secret and each key some are named, so that many of one kind never hide another.
+SELECT key_id, kind, name
+  FROM (SELECT key_id, kind, name,
+               row_number() OVER (PARTITION BY key_id, kind ORDER BY name) AS number
+          FROM (SELECT DISTINCT kind, name,
+                       ('x' || encode(substr(envelope, 2, 4), 'hex'))::bit(32)::bigint AS key_id
+                  FROM (SELECT secret AS envelope, 'destination' AS kind, name FROM destination
+                         WHERE tenant_id = $1 AND secret IS NOT NULL
+                         UNION ALL
+                        SELECT config, 'destination', name FROM destination
+                         WHERE tenant_id = $1 AND config IS NOT NULL
+                         UNION ALL
+                        SELECT secret, 'url', '' FROM signing_secret WHERE tenant_id = $1
+                         UNION ALL
+                        SELECT envelope, 'payload', '' FROM payload_key
+                         WHERE tenant_id = $1) AS held) AS needed) AS numbered
+ WHERE number <= $2 ORDER BY kind, name, key_id
 
 -- name: secret_note
 INSERT INTO secret_key (key_id) VALUES ($1) ON CONFLICT DO NOTHING

@@ -17,6 +17,9 @@ NEEDED_BY: Final[dict[Role, frozenset[str]]] = {
 }
 """What nodes of a role open: some deliver, others hand payloads to workers that pull."""
 
+NAMED_SECRETS: Final = 3
+"""How many destinations a problem names; of more it says that there are others."""
+
 
 class MissingKey(msgspec.Struct, frozen=True, kw_only=True):
     """A secret key that some live nodes of a role lack, or all of them."""
@@ -37,7 +40,8 @@ class MissingKey(msgspec.Struct, frozen=True, kw_only=True):
     def what(self) -> str:
         """Say what it opens."""
         names = sorted(need.name for need in self.needs if need.kind == "destination")
-        parts = [f"the secrets of {', '.join(names[:3])}{' and others' if names[3:] else ''}"]
+        others = " and others" if names[NAMED_SECRETS:] else ""
+        parts = [f"the secrets of {', '.join(names[:NAMED_SECRETS])}{others}"]
         parts = parts if names else []
         kinds = {need.kind for need in self.needs}
         parts += ["the secret that signs calls of bare URLs"] if "url" in kinds else []
