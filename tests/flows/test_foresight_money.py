@@ -3,8 +3,12 @@
 from datetime import timedelta
 from uuid import UUID
 
+import pytest
+
 from conftest import Api
+from postdate.model.error import Code, refuse
 from postdate.store.foresight import money as store
+from postdate.views.foresight import standing_order
 from postdate.views.foresight.money import MoneyViews
 from postdate.views.foresight.rules import RuleBooks
 from support.plain_browser import Browser
@@ -128,3 +132,26 @@ async def test_a_payment_of_another_tenant_is_not_read(api: Api) -> None:
             )
         counts.append(len(found.payments))
     assert counts == [1, 0]
+
+
+async def test_a_schedule_that_takes_too_long_to_follow_is_left_out(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _account(api, "rent")
+    await _account(api, "ada", 100)
+    pay = {"from_account_id": "ada", "to_account_id": "rent", "amount": 60}
+    for rule in ({"every_seconds": 86_400}, {"cron": "0 0 * * *", "max_runs": 9}):
+        made = await api.call("POST", "/schedules", {**rule, "template": {"payment": pay}})
+        assert made.status == 201, made.body
+
+    def refused(*_: object) -> None:
+        raise refuse(Code.INVALID_FIELD, "It takes too many steps.", "rrule")
+
+    monkeypatch.setattr(standing_order, "walked_times", refused)
+    found = (await api.call("GET", "/foresight/money")).body
+    assert (found["left_out"], found["completed"]) == (1, 1)
+    async with Browser(api) as browser:
+        await browser.sign_in()
+        for path in ("/foresight?window=month", "/foresight/money"):
+            page = await browser.get(path)
+            assert "Not in the figures: 1 schedule whose rule" in page.text

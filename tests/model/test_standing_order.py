@@ -1,10 +1,15 @@
 """What schedules will pay, listed once and asked for often."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import pytest
+
+from postdate.model.error import Code, refuse
 from postdate.model.foresight.money import due_at
 from postdate.model.foresight.regular import CompiledRule
+from postdate.model.recurrence import budget
 from postdate.model.schedule.rule import plan_of
 from postdate.model.schedule.schedule import (
     Definition,
@@ -14,7 +19,8 @@ from postdate.model.schedule.schedule import (
     Template,
 )
 from postdate.store.foresight.rule import ScheduleRule
-from postdate.views.foresight.rules import PlannedSchedule, RuleBook, supposed
+from postdate.views.foresight import standing_order
+from postdate.views.foresight.rules import PlannedSchedule, RuleBook, count_schedules, supposed
 from postdate.views.foresight.standing_order import KEPT, OrderLists, listed
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -74,3 +80,30 @@ def test_runs_that_happened_since_the_rule_was_read_are_not_to_come() -> None:
     assert _instants(lists, book, NOW, NOW + DAY) == hours
     later = NOW + timedelta(hours=2)
     assert _instants(lists, book, later, later + DAY) == hours[2:]
+
+
+def test_a_rule_that_takes_too_long_is_left_out_and_refuses_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(budget, "MAX_STEPS", 1000)
+    # It began on a Sunday, and so never runs.
+    text, sunday = "FREQ=DAILY;INTERVAL=7;BYDAY=MO", datetime(2026, 1, 4, tzinfo=UTC)
+    never = Rule(rrule=text, start_at=sunday, max_runs=5)
+    book = _book(never, Rule(cron="0 9 * * *"))
+    found = listed(book, NOW, NOW + 3 * DAY)
+    assert found.left_out == 1
+    assert [each[1].schedule_id for each in found.payments] == [UUID(int=1)] * 3
+    assert count_schedules(book, "total", NOW, NOW + 3 * DAY).left_out == 1
+    assert listed(_book(Rule(cron="0 9 * * *")), NOW, NOW + 3 * DAY).left_out == 0
+
+
+def test_a_rule_that_is_refused_half_way_is_left_out_completely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(_: object, after: datetime, __: datetime) -> Iterator[datetime]:
+        yield after + DAY
+        raise refuse(Code.INVALID_FIELD, "It takes too many steps.", "rrule")
+
+    monkeypatch.setattr(standing_order, "walked_times", refused)
+    found = listed(_book(Rule(cron="0 * * * *", max_runs=9)), NOW, NOW + 3 * DAY)
+    assert (found.payments, found.left_out) == ([], 1)

@@ -95,6 +95,7 @@ class Money(Struct, frozen=True, kw_only=True):
     first_failing_at: datetime | None
     short_count: int
     short: list[ShortAccount]
+    left_out: int = 0
     totals: list[MoneyTotal] = field(default_factory=list)
     account_id: str | None = None
     balance: int | None = None

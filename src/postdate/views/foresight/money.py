@@ -86,6 +86,11 @@ class MoneyView(msgspec.Struct, frozen=True, kw_only=True):
     short_count: int
     short: list[ShortAccount]
     """The accounts that a payment would take below their floor, the first of them first."""
+    left_out: int = 0
+    """Schedules whose payments are not in the figures: unreadable ones, those too long to follow.
+
+    Of one that cannot be read nobody knows whether it pays.
+    """
     totals: list[MoneyTotal] = []
     """All accounts together, by currency; empty where one account was asked for."""
     account_id: str | None = None
@@ -178,7 +183,8 @@ class MoneyViews:
         until = min(end, orders.known_until, found.known_until)
         stored = before(found.payments, until)
         expected = await computed(tenant_id, merged, stored, orders.within(now, until))
-        return _Expected(expected, accounts, sums, (now, end, until))
+        left_out = orders.left_out + book.unread
+        return _Expected(expected, accounts, sums, (now, end, until), left_out)
 
     async def _settled(
         self, tenant_id: int, found: "_Expected", account_id: str | None = None
@@ -193,6 +199,8 @@ class _Expected(msgspec.Struct, frozen=True):
     accounts: dict[str, ProjectedAccount]
     sums: list[AccountSum]
     window: tuple[datetime, datetime, datetime]
+    left_out: int
+    """How many schedules are not in it."""
 
 
 def _supposed(found: _Expected, hypothesis: Hypothesis) -> tuple[_Expected, int]:
@@ -240,7 +248,7 @@ def _settled(found: _Expected, account_id: str | None) -> MoneyView:
         own = found.accounts[account_id]
         curve = BalanceCurve(begin, own.balance, own.held)
         result.draw({account_id: curve})
-        view = _view(result, result.failures_of(account_id), found.window)
+        view = _view(result, result.failures_of(account_id), found)
         return _of_account(view, own, curve, result)
     curves = {
         total.currency: BalanceCurve(begin, total.balance, total.held) for total in found.sums
@@ -253,13 +261,11 @@ def _settled(found: _Expected, account_id: str | None) -> MoneyView:
         }
     )
     totals = [_total(each, curves[each.currency]) for each in found.sums]
-    return msgspec.structs.replace(_view(result, result.failures, found.window), totals=totals)
+    return msgspec.structs.replace(_view(result, result.failures, found), totals=totals)
 
 
-def _view(
-    result: Projection, failures: Sequence[Failure], window: tuple[datetime, datetime, datetime]
-) -> MoneyView:
-    begin, until, known = window
+def _view(result: Projection, failures: Sequence[Failure], found: _Expected) -> MoneyView:
+    begin, until, known = found.window
     failing = list(starmap(failing_payment, failures[:MAX_FAILING]))
     short = sorted(result.short.values(), key=lambda each: each.first_short_at)
     return MoneyView(
@@ -272,6 +278,7 @@ def _view(
         first_failing_at=failing[0].fails_at if failing else None,
         short_count=len(short),
         short=short[:MAX_SHORT],
+        left_out=found.left_out,
     )
 
 

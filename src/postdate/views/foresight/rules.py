@@ -125,8 +125,9 @@ class RuleBook:
         self.dense = _dense(found)
         """The times of a day that are too many to be added up: their rules are left out."""
         self.planned = [each for each in found if each.rule.times not in self.dense]
-        self.left_out = sum(each.left_out for each in parts.values())
-        self.left_out += len(found) - len(self.planned)
+        self.unread = sum(each.left_out for each in parts.values())
+        """How many schedules are in no list, because nobody can or may read them."""
+        self.left_out = self.unread + len(found) - len(self.planned)
         is_whole = before is not None and not (self.dense or before.dense)
         self._sums = before.sums_with(parts) if before is not None and is_whole else {}
 

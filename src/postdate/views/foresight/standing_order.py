@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
+from postdate.model.error import RefusedError
 from postdate.model.foresight.balance import MICROSECOND, ORDER_BITS, first_at, instant
 from postdate.model.foresight.money import LAST, ExpectedPayment, ExpectedTerms, ordered
 from postdate.model.foresight.rule_count import run_seconds, walked_times
@@ -38,6 +39,8 @@ class OrderList(NamedTuple):
     known_until: datetime
     """Where there are too many, the list ends here."""
     payments: list[ExpectedPayment]
+    left_out: int = 0
+    """How many schedules are not in the list, because following their rules takes too long."""
 
     def serves(self, now: datetime, until: datetime) -> bool:
         """Return whether it has what a window asks for, or as much of it as a new list would."""
@@ -85,7 +88,8 @@ def listed(book: RuleBook, now: datetime, until: datetime, limit: int = ORDER_LI
     known_until = min(until, _dense_until(book, now, limit))
     while (found := _payments(book, terms, now, known_until, limit)) is None:
         known_until = now + (known_until - now) / 2
-    return OrderList(now, until, known_until, ordered(found))
+    payments, left_out = found
+    return OrderList(now, until, known_until, ordered(payments), left_out)
 
 
 def _dense_until(book: RuleBook, now: datetime, limit: int) -> datetime:
@@ -101,15 +105,25 @@ def _dense_until(book: RuleBook, now: datetime, limit: int) -> datetime:
 
 def _payments(
     book: RuleBook, terms: list[ExpectedTerms], now: datetime, until: datetime, limit: int
-) -> list[ExpectedPayment] | None:
-    """Return what the schedules will pay, in no order; None where that is too much."""
+) -> tuple[list[ExpectedPayment], int] | None:
+    """Return what the schedules will pay, in no order, and how many of them are left out.
+
+    None where that is too much.
+    """
     found: list[ExpectedPayment] = []
+    left_out = 0
     for planned, own in zip(book.orders, terms, strict=True):
-        places = (at << ORDER_BITS | LAST for at in _instants(book, planned, now, until))
-        found.extend(zip(islice(places, limit + 1 - len(found)), repeat(own)))
+        before = len(found)
+        try:
+            places = (at << ORDER_BITS | LAST for at in _instants(book, planned, now, until))
+            found.extend(zip(islice(places, limit + 1 - before), repeat(own)))
+        except RefusedError:
+            # Half of a rule would look like one that ends.
+            del found[before:]
+            left_out += 1
         if len(found) > limit:
             return None
-    return found
+    return found, left_out
 
 
 def _terms(book: RuleBook) -> Iterator[ExpectedTerms]:
