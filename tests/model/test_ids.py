@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from postdate.model.ids import (
     BUCKETS,
+    HOLD_MS,
+    RisingIds,
     bucket_of,
     floor_id,
     hash_bucket,
@@ -47,6 +49,45 @@ def test_a_set_of_ids_is_like_single_ones_and_rises_within_a_bucket(
     for bucket in set(chosen):
         own = [one for one in made if bucket_of(one) == bucket]
         assert own == sorted(own)
+
+
+@given(st.lists(st.tuples(BUCKET, st.integers(0, 2)), min_size=1, max_size=60))
+def test_ids_rise_from_call_to_call_though_the_clock_stands_or_steps_back(
+    calls: list[tuple[int, int]],
+) -> None:
+    ids, now, made = RisingIds(), 1_800_000_000_000, []
+    for bucket, back in calls:
+        made += ids.draw([bucket, bucket], now - back * HOLD_MS // 2)
+    assert [bucket_of(each) for each in made] == [bucket for bucket, _ in calls for _ in range(2)]
+    assert {(each.version, each.variant) for each in made} == {(7, "specified in RFC 4122")}
+    assert {unix_ms_of(each) - now for each in made} <= {0, -HOLD_MS // 2, -HOLD_MS}
+    # They rise whatever the bucket but for its bits, so also behind a subject that lies ahead.
+    tails = [each.int & (1 << 62) - 1 for each in made]
+    assert tails == sorted(set(tails))
+    for bucket in {bucket for bucket, _ in calls}:
+        own = [each for each in made if bucket_of(each) == bucket]
+        assert own == sorted(own)
+
+
+def test_ids_follow_a_clock_that_was_set_back() -> None:
+    """Two databases of one process, or one that was restored: neither gets ids of the other."""
+    ids, now, day = RisingIds(), 1_800_000_000_000, 86_400_000
+    times = [now, now - day, now, now - HOLD_MS - 1]
+    assert [unix_ms_of(ids.draw([5], each)[0]) for each in times] == times
+
+
+def test_ids_rise_when_their_last_bits_are_used_up() -> None:
+    ids, now = RisingIds(), 1_800_000_000_000
+    ids.tail = (1 << 62) - (3 << 32)
+    made = [each for _ in range(8) for each in ids.draw([7], now)]
+    assert made == sorted(set(made))
+    assert {unix_ms_of(each) - now for each in made} == {0, 1}
+    assert {each.variant for each in made} == {"specified in RFC 4122"}
+
+
+def test_two_processes_begin_apart() -> None:
+    one, other = (RisingIds().draw([0], 0)[0] for _ in range(2))
+    assert one.int >> 33 != other.int >> 33
 
 
 @pytest.mark.parametrize("bucket", [-1, BUCKETS])

@@ -1,7 +1,7 @@
 """Identifiers: UUIDv7 whose 12 `rand_a` bits hold the bucket."""
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from itertools import groupby
 from typing import Final
@@ -16,7 +16,11 @@ MIN_ID: Final = UUID(int=0)
 MAX_ID: Final = UUID(int=(1 << 128) - 1)
 """Above every id that we make: where a list begins that goes down."""
 
+HOLD_MS: Final = 10_000
+"""A clock that steps back by no more than this is waited for; one that was set back is followed."""
+
 _RANDOM_BITS: Final = 62
+_STEP_BITS: Final = 32
 _VERSION: Final = 0x7
 NAMED_VERSION: Final = 0x8
 """The version of ids that are made of a name and tell no time."""
@@ -53,6 +57,36 @@ def new_ids(
     data = bytes(drawn)
     tails = sorted([data[start : start + 8] for start in range(0, len(data), 8)])
     return [make(heads[each] + tail) for each, tail in zip(wanted, tails, strict=True)]
+
+
+class RisingIds:
+    """Makes ids that rise within a bucket from call to call, also in one millisecond.
+
+    Their last bits are a counter that begins anywhere and goes up by random steps. It goes on from
+    one millisecond to the next, so that ids still rise whose time a caller moves to one instant.
+    """
+
+    def __init__(self) -> None:
+        self._unix_ms = 0
+        self.tail = 0
+        """The last bits of the last id; 0 before the first, so that forked processes part."""
+
+    def draw(self, buckets: Sequence[int], unix_ms: int) -> list[UUID]:
+        """Make an id for each of these buckets."""
+        if not 0 <= self._unix_ms - unix_ms <= HOLD_MS:
+            self._unix_ms = unix_ms
+        tail = self.tail or secrets.randbits(_RANDOM_BITS - 1)
+        if tail + (len(buckets) << _STEP_BITS) >> _RANDOM_BITS:
+            tail, self._unix_ms = secrets.randbits(_RANDOM_BITS - 1), self._unix_ms + 1
+        head = (self._unix_ms & 0xFFFF_FFFF_FFFF) << 80
+        head |= _VERSION << 76 | _VARIANT << _RANDOM_BITS
+        made = []
+        steps = memoryview(secrets.token_bytes(_STEP_BITS // 8 * len(buckets))).cast("I")
+        for bucket, step in zip(buckets, steps, strict=True):
+            tail += step + 1
+            made.append(UUID(int=head | bucket << 64 | tail))
+        self.tail = tail
+        return made
 
 
 def tailed_id(

@@ -201,7 +201,6 @@ class PaymentChanges:
         events = [NewEvent(*about, "payment.rescheduled", actor.key_id, data)]
         if waits := await self._needs_new_approval(connection, actor, timer):
             events.append(NewEvent(*about, "payment.approval_requested", actor.key_id))
-        # Ids of one millisecond keep their order only within one insert.
         await event_store.insert(connection, events)
         approval = NeedsApproval() if waits else msgspec.UNSET
         return Scheduled(timer.subject, due_at, approval=approval)

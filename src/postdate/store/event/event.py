@@ -10,13 +10,15 @@ import msgspec
 
 from postdate.model import origin
 from postdate.model.event.audit import STAMP, changes_row, stamped
-from postdate.model.ids import NAMED_VERSION, bucket_of, new_ids, subject_id, unix_ms_of
+from postdate.model.ids import NAMED_VERSION, RisingIds, bucket_of, subject_id, unix_ms_of
 from postdate.store.connection.clock import node_clock
 from postdate.store.connection.query import Connection, Reader, fetch_all, query
 
 PURGED: Final = "job.purged"
 """Told by the owner, who alone removes jobs."""
 
+_rising: Final = RisingIds()
+"""One for the process, as its clock is: ids that rise over several databases rise in each."""
 
 EventData = Mapping[str, Any]
 
@@ -79,7 +81,7 @@ def account_subject(tenant_id: int, account_id: str) -> tuple[int, UUID]:
 
 
 async def insert(connection: Connection, events: Sequence[NewEvent]) -> list[UUID]:
-    """Insert a set of events, and return their ids; those of one subject keep their order."""
+    """Insert events and return their ids: a process's events of one subject keep their order."""
     ids = _ids(events)
     groups: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
     for event, event_id in zip(events, ids, strict=True):
@@ -92,12 +94,12 @@ async def insert(connection: Connection, events: Sequence[NewEvent]) -> list[UUI
 
 def _ids(events: Sequence[NewEvent]) -> list[UUID]:
     """Draw ids that rise, each above that of its subject's first event: the subject's own id."""
-    drawn = new_ids([bucket_of(event.subject) for event in events], node_clock.unix_ms())
+    drawn = _rising.draw([bucket_of(event.subject) for event in events], node_clock.unix_ms())
     return [_after(event.subject, each) for event, each in zip(events, drawn, strict=True)]
 
 
 def _after(subject: UUID, event_id: UUID) -> UUID:
-    """Move an id behind its subject: ids of one millisecond are in no order, and nodes differ."""
+    """Move an id behind its subject, which another node may have made, whose clock is ahead."""
     made_ms = unix_ms_of(subject)
     if subject.version == NAMED_VERSION or made_ms < unix_ms_of(event_id):
         return event_id
