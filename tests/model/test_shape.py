@@ -23,3 +23,9 @@ def test_a_shape_takes_what_has_the_same_name_and_what_is_derived() -> None:
 def test_a_field_that_nobody_gives_is_an_error_though_it_has_a_default() -> None:
     with pytest.raises(AttributeError, match="length"):
         shaped(Shown, Stored("rent", "s"))
+
+
+def test_what_is_derived_belongs_to_the_caller() -> None:
+    derived = {"length": 4}
+    shaped(Shown, Stored("rent", "s"), **derived)
+    assert derived == {"length": 4}
