@@ -16,8 +16,6 @@ Counts: TypeAlias = "array[int]"
 DAY_MINUTES: Final = 1440
 HOUR_MINUTES: Final = 60
 MINUTE_BITS: Final = 32
-MAX_DAYS: Final = 367
-"""A window is a year at most; one more day where it begins in the middle of one."""
 
 MARGIN_DAYS: Final = 4
 """What lies so near the window may be counted as well: it is cut off at the end."""

@@ -28,18 +28,6 @@ _PART: Final = re.compile(r"(\d{1,12})([wdhms])")
 _current: Final[ContextVar[int | None]] = ContextVar("test_tenant", default=None)
 
 
-class TestClock(msgspec.Struct, frozen=True):
-    """A test clock as stored."""
-
-    __test__ = False  # it is no test of pytest's
-
-    at: datetime
-    advance: int
-    target: datetime | None
-    advance_key: str | None
-    entries: int
-
-
 class AdvanceEntry(msgspec.Struct, frozen=True):
     """Something that happened while a test clock was advanced."""
 
