@@ -234,6 +234,20 @@ async def test_a_batch_has_one_outcome_for_each_item(api: Api) -> None:
     assert len((await api.call("GET", "/jobs")).body["jobs"]) == 2
 
 
+async def test_a_refused_item_is_decided_anew_and_never_replayed(api: Api) -> None:
+    """The refusal of a job is not kept under its key: whoever repeats it may be right by then."""
+    # With its lane there, a job is refused where its key is looked at.
+    assert (await api.call("POST", "/jobs", {"destination": WORKER})).status == 201
+    item = {"destination": WORKER, "idempotency_key": "late", "run_at": "2001-01-01T00:00:00Z"}
+    for _ in range(2):
+        answer = await api.call("POST", "/jobs/batch", {"jobs": [item, item, {}]})
+        assert answer.body["refused"] == 3
+        assert [outcome.get("replayed") for outcome in answer.body["outcomes"]] == [None] * 3
+    right = {"destination": WORKER, "idempotency_key": "late", "delay_seconds": 60}
+    answer = await api.call("POST", "/jobs/batch", {"jobs": [right]})
+    assert [outcome["status"] for outcome in answer.body["outcomes"]] == [201]
+
+
 async def test_a_malformed_item_does_not_spoil_its_batch(api: Api) -> None:
     good = {"destination": WORKER}
     bad = [{"destination": WORKER, "lane": 7}, {}, 5, {**good, "nonsense": 1}]
