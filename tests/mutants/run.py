@@ -15,6 +15,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -92,13 +93,15 @@ def baseline(mutants: Sequence[Mutant]) -> set[str]:
     by_file: dict[str, set[str]] = defaultdict(set)
     for each in {test for mutant in mutants for test in mutant.tests}:
         by_file[each.partition("::")[0]].add(each)
+    wanted = {name: [name] if name in tests else sorted(tests) for name, tests in by_file.items()}
     failed: set[str] = set()
-    for name, tests in sorted(by_file.items()):
-        code, said = pytest(ROOT, [name] if name in tests else sorted(tests))
-        if code:
-            failed.add(name)
-            print(said)
-            print(f"{name} fails without any bug: it catches nothing")
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        results = pool.map(partial(pytest, ROOT), wanted.values())
+        for name, (code, said) in zip(wanted, results, strict=True):
+            if code:
+                failed.add(name)
+                print(said)
+                print(f"{name} fails without any bug: it catches nothing", flush=True)
     return failed
 
 
