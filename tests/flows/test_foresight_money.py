@@ -82,18 +82,18 @@ async def test_remembered_payments_change_as_those_that_are_read_anew(api: Api) 
         return seen[0]
 
     assert await failing() == [(UUID(ids[3]), 30), (UUID(ids[4]), 30)]
-    known = remembering._payments.of(tenant_id).payments
-    before = set(known)
+    known = remembering._payments.of(tenant_id)
+    before = set(known.payments)
     # One is moved to the end, one is cancelled, one is added.
     moved = await api.call("PATCH", f"/payments/{ids[0]}", {"delay_seconds": 5000})
     assert moved.status == 200, moved.body
     assert await failing() == [(UUID(ids[4]), 30), (UUID(ids[0]), 30)]
-    assert len(set(known) - before) == 1
+    assert len(set(known.payments) - before) == 1
     assert (await api.call("DELETE", f"/payments/{ids[1]}/cancel")).status == 200
     assert await failing() == [(UUID(ids[0]), 30)]
     last = await _pay(api, 9000)
     assert await failing() == [(UUID(ids[0]), 30), (UUID(last), 30)]
-    assert len(set(known) - before) == 2
+    assert len(set(known.payments) - before) == 2
 
 
 async def test_a_short_window_forgets_what_has_ended_and_nothing_later(api: Api) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import sys
+import threading
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -13,8 +14,15 @@ from uuid import UUID
 import pytest
 
 from postdate.model.foresight.balance import MICROSECOND
-from postdate.model.foresight.money import ExpectedTerms, due_at, expected_payment
+from postdate.model.foresight.money import (
+    ExpectedPayment,
+    ExpectedTerms,
+    due_at,
+    expected_payment,
+    merged,
+)
 from postdate.model.ids import bucket_of
+from postdate.store.foresight import money as money_store
 from postdate.store.foresight.money import KnownPayments
 from postdate.views.foresight import money
 from postdate.views.foresight.money import PaymentMemory
@@ -143,6 +151,39 @@ async def test_questions_at_the_same_time_read_a_payment_once() -> None:
     found = await asyncio.gather(*questions)
     assert stored.read == 300
     assert [len(payments) for payments, _ in found] == [300] * 4
+
+
+async def test_a_question_that_is_given_up_meanwhile_loses_and_doubles_no_payment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stored, known = Stored(22), KnownPayments()
+    stored.add(300)
+    begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(one: list[ExpectedPayment], other: list[ExpectedPayment]) -> list[ExpectedPayment]:
+        if begun.is_set():
+            return merged(one, other)
+        begun.set()
+        go_on.wait(10)
+        ended.set()
+        return merged(one, other)
+
+    async def ask() -> int:
+        found, _ = await known.follow(cast("Any", stored), 7, stored.runs(DAY), DAY)
+        return len(found)
+
+    monkeypatch.setattr(money_store, "merged", slow)
+    given_up = asyncio.create_task(ask())
+    assert await asyncio.to_thread(begun.wait, 10)
+    given_up.cancel()
+    [told] = await asyncio.gather(given_up, return_exceptions=True)
+    assert isinstance(told, asyncio.CancelledError)
+    try:
+        assert await ask() == 300
+    finally:
+        go_on.set()
+    assert await asyncio.to_thread(ended.wait, 10)
+    assert await ask() == 300
 
 
 def test_questions_of_many_tenants_at_once_share_the_lists() -> None:

@@ -107,7 +107,9 @@ class KnownPayments:
             if stale:
                 changes = await computed(None, self._compared, stale, until)
                 rows = await _terms(connection, tenant_id, changes.new)
-                await computed(None, self._apply, changes, rows)
+                # Whoever asked may stop waiting while the thread goes on: it changes nothing here.
+                applied = await computed(None, self._applied, changes, rows)
+                self.payments, self._ordered, self._runs = applied
             known = self._ordered
             count = bisect_left(known, first_at(until + MILLENNIUM), key=itemgetter(0))
             if self._named[0] is not known or self._named[1] != count:
@@ -135,18 +137,22 @@ class KnownPayments:
             changes.runs[bucket] = b"".join(known)
         return changes
 
-    def _apply(self, changes: TimerChanges, rows: Mapping[bytes, asyncpg.Record]) -> None:
-        """Remember the payments that were read, and forget those that are gone."""
+    def _applied(
+        self, changes: TimerChanges, rows: Mapping[bytes, asyncpg.Record]
+    ) -> tuple[dict[bytes, ExpectedPayment], list[ExpectedPayment], dict[int, bytes]]:
+        """Return what is known with the payments that were read, without those that are gone."""
         # They are made in the order of settlement, and so lie in memory as they will be walked.
         new = sorted_in_parts(changes.new, _number, TIMER_PART_BITS)
         read = {each: _paid(each, row) for each in new if (row := rows.get(each[INSTANT_BYTES:]))}
-        gone = {each[0] for timer in changes.gone if (each := self.payments.pop(timer, None))}
-        self.payments |= read
+        payments = self.payments | read
+        gone = {each[0] for timer in changes.gone if (each := payments.pop(timer, None))}
         kept = [each for each in self._ordered if each[0] not in gone] if gone else self._ordered
-        self._ordered = merged(kept, ordered(read.values()))
-        for bucket, run in changes.runs.items():
+        runs = {
             # A timer whose payment is missing is a finding of the proofs; it is looked for again.
-            self._runs[bucket] = b"".join(each for each in _timers(run) if each in self.payments)
+            bucket: b"".join(each for each in _timers(run) if each in payments)
+            for bucket, run in changes.runs.items()
+        }
+        return payments, merged(kept, ordered(read.values())), self._runs | runs
 
 
 def _begins_with(known: bytes, run: bytes, until: int) -> bool:
