@@ -150,6 +150,9 @@ async def test_no_number_of_others_hides_a_destination_that_serves_nothing(
 ) -> None:
     monkeypatch.setattr(overview, "MAX_DOUBTED", 2)
     api = browser.api
+    for name in ("a0", "a1", "a2", "a3", "zoo"):
+        body = {"name": name, "url": "https://shop.example/hook"}
+        assert (await api.call("POST", "/destinations", body)).status == 201
     for number in range(4):
         call(api, tenant_id, f"a{number}", 0.1, Health.UP, "ok")
         call(api, tenant_id, f"a{number}", 0.1, Health.DOWN, "http_503: once")
@@ -158,6 +161,24 @@ async def test_no_number_of_others_hides_a_destination_that_serves_nothing(
     problems = (await browser.get("/")).text
     assert "Destination zoo is failing." in problems
     assert "Destination a0 is failing." not in problems
+
+
+async def test_a_deleted_destination_is_no_problem_any_more(
+    browser: Browser, tenant_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview, "REMEMBER_SECONDS", 0.0)
+    monkeypatch.setattr(overview, "REMEMBER_SLOW_SECONDS", 0.0)
+    api, bare = browser.api, "https://bare.example/hook"
+    body = {"name": "shop", "url": "https://shop.example/hook"}
+    assert (await api.call("POST", "/destinations", body)).status == 201
+    for target in ("shop", bare):
+        call(api, tenant_id, target, 0.1, Health.DOWN, "http_503: no")
+    await report(api)
+    assert "Destination shop is failing." in (await browser.get("/")).text
+    assert (await api.call("DELETE", "/destinations/shop")).status < 300
+    problems = (await browser.get("/")).text
+    assert "Destination shop is failing." not in problems
+    assert f"Destination {bare} is failing." in problems
 
 
 async def test_what_has_not_changed_is_not_reported_again(api: Api, tenant_id: int) -> None:

@@ -27,12 +27,12 @@ SELECT report.*
 
 -- name: call_doubted
 -- The targets of which a node's newest answer is a failure: those that serve least come first, so
--- that no number of others hides one that serves nothing.
+-- that no number of others hides one that serves nothing. Reports outlive a deleted destination.
 SELECT report.target, max(d.changed_at)
   FROM destination_call report
   LEFT JOIN destination d ON d.tenant_id = report.tenant_id AND d.name = report.target
  WHERE report.tenant_id = $1 AND NOT (report.answers -> -1 -> 2)::boolean
-   AND d.disabled_at IS NULL
+   AND d.disabled_at IS NULL AND (d.name IS NOT NULL OR report.target LIKE '%://%')
  GROUP BY report.target
  ORDER BY min(report.successes::float / report.calls), report.target LIMIT $2
 
