@@ -116,6 +116,31 @@ async def test_everything_of_a_job_but_its_payload_is_shown_without_the_key(
         assert (await browser.get("/jobs?lane=lane")).status == 200
 
 
+async def test_the_page_of_a_job_names_the_key_that_no_node_has(api: Api, lacking: Api) -> None:
+    """Also for the last of many destinations, and for a payload that a worker would pull."""
+    await _seal(api, lacking)
+    names = [f"d{number}" for number in range(6)]
+    for name in names:
+        body = {"name": name, "url": "https://example.com/"}
+        assert (await api.call("POST", "/destinations", body)).status == 201
+    hook = {"type": "webhook", "name": names[-1]}
+    wanted = {"api": {"destination": WORKER, "payload": PAYLOAD}, "worker": {"destination": hook}}
+    await api.node.database.writer.execute("DELETE FROM node")
+    worker = Node(settings=OTHER, database=api.node.database, roles=["worker"])
+    await asyncio.gather(worker.beat(), lacking.node.beat())
+    try:
+        async with Browser(lacking) as browser:
+            await browser.sign_in()
+            for role, job in wanted.items():
+                made = (await api.call("POST", "/jobs", {**job, "lane": role})).body
+                await lacking.node.lanes.refresh()
+                page = (await browser.get(f"/jobs/{made['job_id']}")).text
+                assert f"No node with the role {role} has had the secret key" in page
+    finally:
+        await api.node.database.writer.execute("DELETE FROM node")
+        await worker.close()
+
+
 async def test_a_payload_that_its_key_does_not_open_hides_nothing_else(api: Api) -> None:
     await _seal(api)
     job = {"destination": WORKER, "lane": "lane", "payload": PAYLOAD, "delay_seconds": 600}

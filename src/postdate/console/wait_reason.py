@@ -74,7 +74,7 @@ def why_put_off(job: JobView, facts: WaitFacts) -> str | None:
     """Say which secret key is missing for this job, where no node that could run it has it."""
     name = destination_name(job)
     needed = set() if facts.pulled else {("destination", name) if name else ("url", "")}
-    if job.payload is not UNSET:
+    if job.payload is not UNSET or job.payload_base64 is not None or job.payload_error is not None:
         needed.add(("payload", ""))
     role = "api" if facts.pulled else "worker"
     for key in facts.missing_keys:

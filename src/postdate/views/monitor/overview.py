@@ -38,10 +38,13 @@ from postdate.views.monitor.activity import (
     ActivityView,
     activity_view,
 )
-from postdate.views.monitor.secret_key import NAMED_SECRETS, MissingKey, find_missing
+from postdate.views.monitor.secret_key import MissingKey, find_missing
 
 MAX_COUNT: Final = 100
 """How far one bucket of a lane is counted: a lane of 8 buckets shows 800 exactly."""
+
+MAX_SECRETS: Final = 1000
+"""How many secrets of each kind and key are named: the page of a job asks for its destination."""
 
 MAX_DOUBTED: Final = 100
 """How many targets whose newest answer is a failure are looked at closely."""
@@ -204,7 +207,7 @@ class OverviewViews:
             forecast=await forecast(self._load, connection, tenant_id, lanes),
             nodes=await vital_store.nodes(connection),
             missing_keys=find_missing(
-                await secret_store.list_needed(connection, tenant_id, NAMED_SECRETS + 1),
+                await secret_store.list_needed(connection, tenant_id, MAX_SECRETS),
                 await node_store.list_keys(connection),
                 datetime.fromtimestamp(unix_ms / 1000, UTC),
             ),
