@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 import shlex
+import subprocess
 from operator import attrgetter
 from typing import Any
 
@@ -181,6 +182,31 @@ def test_what_is_shown_is_quoted() -> None:
     assert python.endswith("""Client().lanes.pause('a b', note='it\\'s "late"')""")
 
 
+ODD = ["9" * 30, "9" * 5000, "1e999", "-5", "{0}", "[x]", "\x00", "\u0663", "\ufeff", "null"]
+
+
+@pytest.mark.parametrize("text", ODD, ids=lambda text: repr(text)[:12])
+def test_whatever_is_typed_is_shown_or_refused_but_breaks_no_page(text: str) -> None:
+    for action in ACTIONS:
+        values = dict.fromkeys(values_of(action), text)
+        for chosen in ([], [text]):
+            assert all(action.commands(in_path(action.path), values, chosen) or [True])
+
+
+def test_a_terminal_obeys_nothing_of_what_is_pasted() -> None:
+    """A link may fill a form in: Ctrl-U empties the line, and the rest would be a command."""
+    action = next(action for action in ACTIONS if action.path == "/lanes/{lane}/pause")
+    note = "it's\x15rm -rf ~\n\x7f \u202e é\\"
+    shown = action.commands({"lane": "mail"}, {"note": note}, [])
+    assert all(line.isprintable() for text in shown for line in text.splitlines())
+    cli, curl, _ = shown
+    assert len(cli.splitlines()) == 1
+    assert check_curl(curl, "pause_lane") == {"note": note}
+    bash = ["bash", "-c", f'postdate() {{ printf %s "${{!#}}"; }}; {cli}']
+    told = subprocess.run(bash, env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True)
+    assert told.stdout.decode() == note
+
+
 async def test_a_confirmation_shows_python_too(api: Api) -> None:
     made = await api.call("POST", "/jobs", {"destination": {"type": "worker"}, "delay_seconds": 99})
     job_id = made.body["job_id"]
@@ -195,4 +221,17 @@ async def test_a_confirmation_shows_python_too(api: Api) -> None:
         # A refused plan is not in the address: no line may stand there that would touch all jobs.
         refused = await browser.confirm(f"/jobs/bulk/cancel?jobs={job_id}&dry=1", reason=" ")
         assert refused.status == 422
+        assert "Client()" not in refused.text
+
+
+async def test_an_expired_dry_run_shows_no_line_for_more_than_was_selected(api: Api) -> None:
+    spec = {"destination": {"type": "worker"}, "delay_seconds": 99, "lane": "mail"}
+    job_id = (await api.call("POST", "/jobs", spec)).body["job_id"]
+    async with Browser(api) as browser:
+        await browser.sign_in()
+        address = f"/jobs/bulk/cancel?lane=mail&jobs={job_id}&dry=1"
+        refused = await browser.confirm(address, reason="late", once="forgotten since")
+        assert refused.status == 409
+        assert "This dry run has expired." in refused.text
+        assert "postdate job cancel-many" not in refused.text
         assert "Client()" not in refused.text

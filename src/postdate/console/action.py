@@ -216,8 +216,8 @@ class Action:
             values=values,
             refusal=refusal,
             shown=shown,
-            # A refused plan is not in the address: what was selected is not known any more.
-            commands=[] if refusal and shown else self.commands(params, values, chosen),
+            # A refused plan, known or expired, is not in the address: what was selected is lost.
+            commands=[] if refusal and self.rehearse else self.commands(params, values, chosen),
             chosen=chosen,
             once=once,
         )

@@ -44,9 +44,7 @@ class ShownRequest:
         """Return the line for a shell where the CLI is installed."""
         if self.command:
             return f"postdate {self.command}"
-        paths = "".join(
-            f" --path {shlex.quote(f'{name}={part}')}" for name, part in self.path.items()
-        )
+        paths = "".join(f" --path {_quoted(f'{name}={part}')}" for name, part in self.path.items())
         return f"postdate api {self.operation}{paths}{f' --body {self._sent}' if self.body else ''}"
 
     def as_curl(self) -> str:
@@ -67,7 +65,8 @@ class ShownRequest:
 
     @property
     def _sent(self) -> str:
-        return shlex.quote(json.dumps(self.body, ensure_ascii=False))
+        written = json.dumps(self.body, ensure_ascii=False)
+        return shlex.quote(written if written.isprintable() else json.dumps(self.body))
 
 
 def shown_lines(requests: Sequence[ShownRequest]) -> list[str]:
@@ -133,8 +132,28 @@ def _command(template: str, known: Mapping[str, Any]) -> str:
     wanted = _OPTION.sub(
         lambda found: found[1] if set(_NAME.findall(found[1])) <= known.keys() else "", template
     )
-    quoted = Typed({name: shlex.quote(str(value)) for name, value in known.items()})
+    quoted = Typed({name: _quoted(str(value)) for name, value in known.items()})
     return wanted.format_map(quoted)
+
+
+def _quoted(text: str) -> str:
+    """Quote a word for a shell.
+
+    A terminal obeys control characters that are pasted, also between quotes: one of them empties
+    the line before it, and what follows would be another command. They are written as escapes.
+    """
+    if text.isprintable():
+        return shlex.quote(text)
+    return f"$'{''.join(map(_escaped, text))}'"
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if character.isascii() else f"\\U{code:08x}"
 
 
 def _keyword(name: str) -> str:

@@ -19,6 +19,7 @@ from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
 
 _PATH: Final = "/subscriptions/{subscription_id:uuid}"
+POSITION_DIGITS: Final = 18
 
 
 async def _pause(request: PageRequest) -> str:
@@ -67,11 +68,16 @@ def _position(text: str, last: int) -> int:
             return 0
         case "now":
             return last
-        case number if number.isdecimal() and int(number) <= last:
+        case number if _is_position(number) and int(number) <= last:
             return int(number)
         case _:
             detail = f"Give `beginning`, `now`, or the number of an event up to {last:,}."
             raise refuse(Code.INVALID_FIELD, detail, "from")
+
+
+def _is_position(text: str) -> bool:
+    """Return whether this is a number that can be one of an event: it is stored in 64 bits."""
+    return text.isdecimal() and len(text) <= POSITION_DIGITS
 
 
 async def _replay(request: PageRequest) -> str:
@@ -85,7 +91,7 @@ async def _replay(request: PageRequest) -> str:
 def _replay_body(typed: Typed) -> dict[str, Any]:
     """Name the event as the API does: by the cursor of the page that ends with it."""
     given: str = typed["from"]
-    return {"from": encode_cursor(int(given)) if given.isdecimal() else given}
+    return {"from": encode_cursor(int(given)) if _is_position(given) else given}
 
 
 ACTIONS: Final = (
