@@ -1,9 +1,11 @@
 """The postmaster is killed while a large change set is applied and undone: it is made once."""
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import AsyncIterator
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -41,7 +43,8 @@ class Caller:
         self._session = session
 
     async def once(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        headers = {"Authorization": f"Bearer {self._served.key}", "Idempotency-Key": path}
+        key = sha256(f"{path} {json.dumps(body)}".encode()).hexdigest()
+        headers = {"Authorization": f"Bearer {self._served.key}", "Idempotency-Key": key}
         url = f"{self._served.url}/api/v1{path}"
         try:
             async with self._session.request(method, url, json=body, headers=headers) as response:

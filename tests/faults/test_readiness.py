@@ -129,7 +129,7 @@ async def test_no_node_is_out_of_rotation_because_of_what_tenants_let_it_count(a
     node = Node(settings=api.node.settings, database=api.node.database, roles=["settlement"])
     edge.services(node, Identities(node.database, LoginThrottle(free=10**9)))
     loops = [*node.loops, *settlement.loops(node)]
-    assert {each.name for each in loops if not each.vital} == {"rules", "foresight"}
+    assert {each.name for each in loops if not each.vital} == {"rules", "money", "foresight"}
     await node.close()
 
 

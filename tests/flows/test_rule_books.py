@@ -11,8 +11,9 @@ from conftest import Api
 from postdate.model.ids import bucket_of
 from postdate.store.connection.error import DatabaseError
 from postdate.views.foresight import warming
+from postdate.views.foresight.money import MoneyViews
 from postdate.views.foresight.rules import WAYS, RuleBook, RuleBooks, count_schedules
-from postdate.views.foresight.warming import RuleWarming
+from postdate.views.foresight.warming import MoneyWarming, RuleWarming
 
 JOB: dict[str, Any] = {"job": {"destination": {"type": "worker"}}}
 PAYMENT = {"payment": {"from_account_id": "ada", "to_account_id": "bob", "amount": 1}}
@@ -31,6 +32,10 @@ async def _make(api: Api, number: int) -> str:
     answer = await api.call("POST", "/schedules", {**rule, "template": template})
     assert answer.status == 201, answer.body
     return str(answer.body["schedule_id"])
+
+
+def _key(name: str) -> dict[str, str]:
+    return {"Idempotency-Key": name}
 
 
 async def _tenant_id(api: Api) -> int:
@@ -127,3 +132,19 @@ async def test_rules_of_large_tenants_are_read_before_anybody_asks(
     [warm] = [book for tenant, book in books._books.items() if tenant == await _tenant_id(api)]
     assert await _book(api, books) is warm
     assert set(warm._sums) == set(WAYS)
+
+
+async def test_payments_of_large_tenants_are_read_before_anybody_asks(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _calendar(api, [])
+    await _make(api, 1)
+    await api.call(
+        "POST", "/accounts/ada/adjustments", {"amount": 9, "reason": "x"}, headers=_key("a")
+    )
+    body = {"from_account_id": "ada", "to_account_id": "bob", "amount": 1, "delay_seconds": 99}
+    assert (await api.call("POST", "/payments/schedule", body, headers=_key("b"))).status == 201
+    monkeypatch.setattr(warming, "MIN_SCHEDULES", 1)
+    money = MoneyViews(api.node.database, RuleBooks())
+    await MoneyWarming(api.node.database, money).run_once()
+    assert len(money._payments.of(await _tenant_id(api)).payments) == 1

@@ -62,7 +62,13 @@ from postdate.views.foresight.effect import EffectViews
 from postdate.views.foresight.load import LoadViews
 from postdate.views.foresight.money import MoneyViews
 from postdate.views.foresight.rules import RuleBooks
-from postdate.views.foresight.warming import MAX_TENANTS, POLL_SECONDS, RuleWarming
+from postdate.views.foresight.warming import (
+    LARGEST_SECONDS,
+    MAX_TENANTS,
+    POLL_SECONDS,
+    MoneyWarming,
+    RuleWarming,
+)
 from postdate.views.halt import HaltViews
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
@@ -81,10 +87,17 @@ from postdate.views.test_clock import TestClockViews
 """Who opens secrets: a settler never does."""
 
 
-def _warming(node: Node, books: RuleBooks) -> Loop:
-    """Return the loop that loads rules in advance, so that the first requests do not wait."""
-    step = RuleWarming(node.database, books).run_once
-    return Loop("rules", step, limit=MAX_TENANTS, poll_seconds=POLL_SECONDS, vital=False)
+def _warming(node: Node, books: RuleBooks, money: MoneyViews) -> list[Loop]:
+    """Return the loops that load rules and payments in advance: the first requests do not wait."""
+    database = node.database
+    steps = [
+        ("rules", RuleWarming(database, books).run_once, POLL_SECONDS),
+        ("money", MoneyWarming(database, money).run_once, LARGEST_SECONDS),
+    ]
+    return [
+        Loop(name, step, limit=MAX_TENANTS, poll_seconds=seconds, vital=False)
+        for name, step, seconds in steps
+    ]
 
 
 def services(node: Node, identities: Identities) -> Services:
@@ -92,9 +105,9 @@ def services(node: Node, identities: Identities) -> Services:
     database, runtime, outgoing = node.database, node.runtime, node.outgoing
     accepting = job.intake(node)
     books = RuleBooks()
-    node.loops.append(_warming(node, books))
     load = LoadViews(database, node.lanes, runtime, books)
     money = MoneyViews(database, books)
+    node.loops += _warming(node, books, money)
     halting, bulk = Halting(database, node.halts), JobBulk(database, node.lanes, runtime)
     lanes, schedules = job.lanes(node), schedule.services(node, accepting)
     dead_letters = DeadLetters(database, node.lanes, accepting)

@@ -1,15 +1,18 @@
-"""Load the rules of the tenants with the most schedules in advance, so that no request waits."""
+"""Load what the forecasts of the tenants with the most schedules need before anybody asks."""
 
 import time
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from typing import Final
 
+from postdate.model.error import RefusedError
 from postdate.model.log import Log
 from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.connection.off_loop import computed
 from postdate.store.foresight import rule as store
+from postdate.views.foresight.money import MoneyViews
 from postdate.views.foresight.rules import WAYS, RuleBooks
 
 log = Log()
@@ -42,11 +45,7 @@ class RuleWarming:
             async with self._database.connection() as connection:
                 self._tenants = await store.largest(connection, MIN_SCHEDULES, limit)
             self._look_at = time.monotonic() + LARGEST_SECONDS
-        for tenant_id in self._tenants:
-            try:
-                await self._warm(tenant_id)
-            except DatabaseError as error:
-                log.warning("foresight.not_warm", tenant_id=tenant_id, error=repr(error))
+        await _for_each(self._tenants, self._warm)
         return 0
 
     async def _warm(self, tenant_id: int) -> None:
@@ -55,3 +54,27 @@ class RuleWarming:
             book = await self._books.get(connection, tenant_id)
         for by in WAYS:
             await computed(None, book.sums, by, now, now + YEAR)
+
+
+class MoneyWarming:
+    """Reads the open payments of some tenants in advance: later requests read only new ones."""
+
+    def __init__(self, database: Database, money: MoneyViews) -> None:
+        self._database = database
+        self._money = money
+
+    async def run_once(self, limit: int = MAX_TENANTS) -> int:
+        """Run once; return 0, so that the loop pauses."""
+        async with self._database.connection() as connection:
+            tenants = await store.largest(connection, MIN_SCHEDULES, limit)
+        await _for_each(tenants, self._money.project)
+        return 0
+
+
+async def _for_each(tenants: Iterable[int], warm: Callable[[int], Awaitable[object]]) -> None:
+    """Warm one tenant after the other; a tenant that cannot be read keeps no other waiting."""
+    for tenant_id in tenants:
+        try:
+            await warm(tenant_id)
+        except (DatabaseError, RefusedError) as error:
+            log.warning("foresight.not_warm", tenant_id=tenant_id, error=repr(error))
