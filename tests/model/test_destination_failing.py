@@ -3,11 +3,14 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import msgspec
 import pytest
 
+from postdate.delivery.call_log import CallLog
 from postdate.store.destination.call import NodeCalls
 from postdate.views.destination_call import FAILING_ANSWERS, find_failing, summarize
 
+KEY = (1, "shop")
 NOW = datetime(2026, 11, 17, 3, 0, tzinfo=UTC)
 
 
@@ -63,8 +66,31 @@ def test_failing_is_what_none_of_the_latest_answers_denies(
 def test_what_was_answered_before_a_change_says_nothing_about_it_now() -> None:
     before = node(1, (50, False), (40, False))
     assert since(before, changed=30) is None
-    assert since(before, changed=45) == 40
+    assert since(before, changed=45) == 45
     assert since(node(1, (50, True), (20, False)), changed=30) == 20
+
+
+def logged(now: float, *calls: tuple[float, bool], number: int = 1) -> NodeCalls:
+    """Return what a node reports that has made calls: seconds ago, the newest last."""
+    log = CallLog()
+    for ago, good in calls:
+        log.record(KEY, now - ago, 0.001, succeeded=good, answer="")
+    report = log.reports(now)[KEY]
+    return msgspec.structs.replace(node(number), calls=report.calls, answers=list(report.answers))
+
+
+def test_the_beginning_of_failures_does_not_move_with_the_latest_of_them() -> None:
+    hour = [(float(ago), False) for ago in range(3600, 0, -1)]
+    assert since(logged(1e6, *hour)) == 3600
+    assert since(logged(1e6, (3700, True), *hour)) == 3600
+    assert since(logged(1e6, *hour), changed=1800) == 1800
+    # Another node succeeded in between.
+    half = [(float(ago), False) for ago in range(1800, 0, -1)]
+    other = logged(1e6, (1900.5, True), *half, number=2)
+    assert since(logged(1e6, *hour), other) == 1800
+    # One that was started later says nothing about the time before.
+    assert since(logged(1e6, *hour), logged(1e6, *half, number=2)) == 3600
+    assert since(logged(1e6, *hour, (0.5, True))) is None
 
 
 def test_of_those_in_doubt_the_failing_ones_are_found() -> None:

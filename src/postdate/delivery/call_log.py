@@ -10,6 +10,8 @@ CALLS: Final = 100
 """How many of its latest calls describe a destination."""
 
 ANSWERS: Final = 10
+"""How many of them are told one by one."""
+
 REMEMBERED: Final = 500
 """Maximum number of destinations in a report; the least recently called is dropped first."""
 
@@ -24,11 +26,29 @@ class _Call(NamedTuple):
 class _RecentCalls:
     """The latest calls of one destination."""
 
-    __slots__ = ("latest", "recorded")
+    __slots__ = ("first_failure", "last_success", "latest", "recorded")
 
     def __init__(self) -> None:
         self.latest: deque[_Call] = deque(maxlen=CALLS)
         self.recorded = 0
+        self.last_success: _Call | None = None
+        self.first_failure: _Call | None = None
+        """The first since the last success."""
+
+    def record(self, call: _Call) -> None:
+        """Remember one call."""
+        self.latest.append(call)
+        self.recorded += 1
+        if call.succeeded:
+            self.last_success, self.first_failure = call, None
+        elif self.first_failure is None:
+            self.first_failure = call
+
+    def answered(self) -> list[_Call]:
+        """Return the latest calls, after those between which it began to fail."""
+        latest = list(self.latest)[-ANSWERS:]
+        turn = (self.last_success, self.first_failure)
+        return [*(call for call in turn if call is not None and call not in latest), *latest]
 
 
 class CallLog:
@@ -46,8 +66,7 @@ class CallLog:
             if len(self._calls) >= REMEMBERED:
                 self._forget_oldest()
             found = self._calls[key] = _RecentCalls()
-        found.latest.append(_Call(now, seconds, succeeded, answer))
-        found.recorded += 1
+        found.record(_Call(now, seconds, succeeded, answer))
 
     def reports(self, now: float) -> CallReports:
         """Return a report for every destination that was called."""
@@ -59,7 +78,6 @@ class CallLog:
 
 def _report(calls: _RecentCalls, now: float) -> CallReport:
     durations = sorted(call.seconds for call in calls.latest)
-    latest = list(calls.latest)[-ANSWERS:]
     return CallReport(
         recorded=calls.recorded,
         calls=len(durations),
@@ -68,6 +86,6 @@ def _report(calls: _RecentCalls, now: float) -> CallReport:
         p99_ms=round(1000 * durations[len(durations) * 99 // 100]),
         answers=tuple(
             CallAnswer(now - call.at, round(1000 * call.seconds), call.succeeded, call.answer)
-            for call in latest
+            for call in calls.answered()
         ),
     )

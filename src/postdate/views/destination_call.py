@@ -17,6 +17,7 @@ MAX_NODES: Final = 20
 """The same for one of many targets."""
 
 MAX_ANSWERS: Final = 20
+"""Most answers that are shown."""
 
 FAILING_ANSWERS: Final = 10
 """A target of which none of so many latest answers is a success is failing."""
@@ -42,6 +43,12 @@ class CallSummary(msgspec.Struct, frozen=True, kw_only=True):
     p99_ms: int
     reports: Sequence[NodeCalls]
     answers: list[AnswerView]
+    """The newest first; those between which a target began to fail are among them."""
+
+    @property
+    def latest(self) -> list[AnswerView]:
+        """Return the answers to show."""
+        return self.answers[:MAX_ANSWERS]
 
     @property
     def success_percent(self) -> float:
@@ -54,9 +61,11 @@ class CallSummary(msgspec.Struct, frozen=True, kw_only=True):
         What was answered before the destination was changed or enabled says nothing about it now.
         """
         known = [one for one in self.answers if changed_at is None or one.at > changed_at]
-        failed = list(takewhile(lambda one: not one.succeeded, known))
+        failed = list(takewhile(lambda one: not one.succeeded, self.answers))
         enough = min(FAILING_ANSWERS, len(known))
-        return failed[-1].at if failed and len(failed) >= enough else None
+        if not known or len(failed) < enough:
+            return None
+        return failed[-1].at if changed_at is None else max(failed[-1].at, changed_at)
 
 
 class FailingTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +99,7 @@ def summarize(reports: Sequence[NodeCalls]) -> CallSummary | None:
         p50_ms=max(report.p50_ms for report in reports),
         p99_ms=max(report.p99_ms for report in reports),
         reports=reports,
-        answers=sorted(answers, key=lambda one: one.at, reverse=True)[:MAX_ANSWERS],
+        answers=sorted(answers, key=lambda one: one.at, reverse=True),
     )
 
 

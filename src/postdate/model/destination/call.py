@@ -15,7 +15,10 @@ class CallAnswer(NamedTuple):
 
 
 class CallReport(NamedTuple):
-    """The latest calls of one destination by one process; the newest answer comes last."""
+    """The latest calls of one destination by one process; the newest answer comes last.
+
+    Before the latest answers come the last success and the first failure after it.
+    """
 
     recorded: int
     calls: int
