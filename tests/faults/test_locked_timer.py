@@ -226,8 +226,11 @@ async def test_a_limit_holds_though_a_stranger_keeps_its_slots_from_being_renewe
         await stranger.execute("SELECT FROM permit WHERE holder = $1 FOR UPDATE", busy)
         await clock.advance(31)
         async with database.write() as connection:
+            await permit.sweep(
+                connection, limit.scope
+            )  # waits for nobody, also if the node is gone
             await node_store.beat(connection, busy, "n", ["worker"], "1")
-            await permit.sweep(connection, limit.scope)  # waits for nobody
+            await permit.sweep(connection, limit.scope)
             grant = await permit.acquire(connection, limit, other, 0, 1, 30.0)
     assert grant.starts == 0, "two run already"
     await clock.advance(LIVE_SECONDS + 1)

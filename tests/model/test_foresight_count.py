@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from itertools import takewhile
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -142,6 +143,15 @@ def test_counting_by_arithmetic_equals_stepping(
     until = begin + timedelta(days=days)
     assert _told(changed, begin, until) == _naive(found, begin, until)
     assert _told(rules, begin, until) == _naive([*found[1:], *gone], begin, until)
+
+
+@pytest.mark.parametrize("timezone", ZONES)
+def test_a_day_on_which_clocks_change_is_counted_once(timezone: str) -> None:
+    rule = Rule(cron="15 1,2,3 * * *", timezone=timezone)
+    definition = Definition(rule=rule, template=Template(), policies=Policies())
+    found = [CountedRule(CompiledRule(plan_of(definition, None)), handled=BEGIN)]
+    until = BEGIN + timedelta(days=200)
+    assert _told(RuleSum(BEGIN).changed(found), BEGIN, until) == _naive(found, BEGIN, until)
 
 
 @settings(max_examples=40)

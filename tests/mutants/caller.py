@@ -72,7 +72,7 @@ MUTANTS = (
     mutant(
         "foresight_counts_changed_days_twice", "model/foresight/rule_count.py",
         "yield DayPart(days, times, less=True)", "pass",
-        "model/test_foresight_count.py::test_counting_by_arithmetic_equals_stepping",
+        "model/test_foresight_count.py::test_a_day_on_which_clocks_change_is_counted_once",
     ),
     mutant(
         "form_sent_twice_does_it_twice", CONSOLE_FORM,
