@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import asyncpg
@@ -146,3 +147,5 @@ async def test_a_client_sets_no_clock(ledger: Ledger, own: asyncpg.Connection) -
     created = (await ledger.api.call("GET", f"/jobs/{job_id}")).body["created_at"]
     now = await own.fetchval("SELECT to_json(now()) #>> '{}'")
     assert created[:4] == now[:4]
+    # The id begins with the milliseconds of the instant at which it was asked for.
+    assert str(datetime.fromtimestamp((job_id.int >> 80) / 1000, UTC).year) == now[:4]
