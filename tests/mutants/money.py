@@ -163,9 +163,9 @@ MUTANTS = (
     ),
     mutant(
         "cancelled_await_keeps_its_connection", "store/connection/pool.py",
-        "        yield held\n    finally:\n        await release(pool, held)",
-        "        yield held\n    except Exception:\n        await release(pool, held)\n"
-        "        raise\n    else:\n        await release(pool, held)",
+        "is self.first)\n        finally:\n            await release(pool, held)",
+        "is self.first)\n        except Exception:\n            await release(pool, held)\n"
+        "            raise\n        else:\n            await release(pool, held)",
         "hostile/test_cancelled_awaits.py",
     ),
     mutant(

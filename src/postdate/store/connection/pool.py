@@ -76,24 +76,22 @@ class Sources:
     @asynccontextmanager
     async def begin(self, begin: Callable[[Connection], Awaitable[object]]) -> AsyncIterator[Begun]:
         """Begin on the first pool, or on the spare pool if it does not answer or is behind."""
-        held = None
-        if self.spare is None:
-            held = await take(self.first, begin, self._seconds)
-        elif not self._failed or time.monotonic() >= self._again_at:
-            held = await self._try_first(begin)
-        if held is None and self.spare is not None:
-            async with begin_transaction(self.spare, begin, self._seconds) as connection:
-                yield Begun(connection, first=False)
-        elif held is not None:
-            try:
-                yield Begun(held, first=True)
-            finally:
-                await release(self.first, held)
+        pool, spare = self.first, self.spare
+        held = None if spare is None else await self._try_first(begin)
+        if held is None:
+            pool = self.first if spare is None else spare
+            held = await take(pool, begin, self._seconds)
+        try:
+            yield Begun(held, first=pool is self.first)
+        finally:
+            await release(pool, held)
 
     async def _try_first(
         self, begin: Callable[[Connection], Awaitable[object]]
     ) -> Connection | None:
-        """Begin on the first pool; None where it does not answer soon, or is behind."""
+        """Begin on the first pool; None where it does not answer soon, did not, or is behind."""
+        if self._failed and time.monotonic() < self._again_at:
+            return None
         if self._failed:
             # While this one tries, the others need not.
             self._again_at = time.monotonic() + SPARED_SECONDS + AWAY_SECONDS
@@ -180,15 +178,3 @@ async def take(
             await release(pool, held.pop())
         raise
     return held[0]
-
-
-@asynccontextmanager
-async def begin_transaction(
-    pool: asyncpg.Pool, begin: Callable[[Connection], Awaitable[object]], seconds: float
-) -> AsyncIterator[Connection]:
-    """Take a connection and begin a transaction; return the connection in every case."""
-    held = await take(pool, begin, seconds)
-    try:
-        yield held
-    finally:
-        await release(pool, held)
