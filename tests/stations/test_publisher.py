@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from conftest import Clock, admin
-from postdate.model.ids import new_id
+from postdate.model.ids import floor_id, new_id
 from postdate.publisher import sealer as module
 from postdate.publisher.verify import verify
 from postdate.store.connection.database import Database
@@ -160,6 +160,19 @@ async def test_a_quiet_database_is_asked_one_small_question(
     assert await runner.run_once(64) == 1
 
 
+async def test_a_commit_a_minute_late_is_found_by_the_next_look(
+    database: Database, tenant_id: int
+) -> None:
+    """Nobody bounds the transactions of clients: theirs may take longer than ours."""
+    runner = sealer(database)
+    for _ in range(2):
+        await runner.run_once(64)
+    [thing] = subjects(database, 1)
+    await emit(database, new_event(tenant_id, thing))
+    await database.writer.execute("UPDATE outbox SET time = time - interval '1 minute'")
+    assert await runner.run_once(64) == 1
+
+
 async def test_dead_rows_of_the_outbox_are_not_walked_again(
     database: Database, tenant_id: int
 ) -> None:
@@ -252,6 +265,11 @@ async def test_a_seal_is_found_though_the_clock_leapt_before_its_node_noticed(
     await emit(database, *(new_event(tenant_id, each) for each in subjects(database, 3)))
     assert await seal_all(database) == 3
     assert (await verify(database, {})).findings == []
+    newest, now = await database.writer.fetchrow(
+        "SELECT seal_id, clock() FROM seal WHERE tenant_id = $1 ORDER BY position DESC LIMIT 1",
+        tenant_id,
+    )
+    assert newest >= floor_id(int(now.timestamp() * 1000) - 60_000)
 
 
 @pytest.mark.parametrize(
