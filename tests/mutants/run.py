@@ -67,7 +67,7 @@ def pytest(directory: Path, tests: Sequence[str]) -> tuple[int, str]:
             timeout=SECONDS_MOST,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return TESTS_FAILED, f"FAILED tests/{tests[0]} (hung)"
+        return TESTS_FAILED, f"FAILED tests/{tests[0].partition('::')[0]}::never_ended"
     return ran.returncode, ran.stdout + ran.stderr
 
 
