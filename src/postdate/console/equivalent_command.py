@@ -14,7 +14,7 @@ from postdate.api.http.endpoint import AnyEndpoint
 ENDPOINT_BY_NAME: Final = {endpoint.handler.__name__: endpoint for endpoint in ENDPOINTS}
 NOT_TYPED: Final = "…"
 """Stands for what must be given and was not typed yet."""
-_OPTION: Final = re.compile(r"\[(.*?)\]")
+_OPTION: Final = re.compile(r"\[([^\[\]]*)\]")
 _NAME: Final = re.compile(r"\{(\w+)\}")
 
 
