@@ -265,7 +265,7 @@ async def test_a_seal_is_found_though_the_clock_leapt_before_its_node_noticed(
     await emit(database, *(new_event(tenant_id, each) for each in subjects(database, 3)))
     assert await seal_all(database) == 3
     assert (await verify(database, {})).findings == []
-    newest, now = await database.writer.fetchrow(
+    [(newest, now)] = await database.writer.fetch(
         "SELECT seal_id, clock() FROM seal WHERE tenant_id = $1 ORDER BY position DESC LIMIT 1",
         tenant_id,
     )
