@@ -9,6 +9,7 @@ import pytest
 from conftest import Clock, admin
 from postdate.model.ids import floor_id, new_id
 from postdate.publisher import sealer as module
+from postdate.publisher.sealer import Sealer
 from postdate.publisher.verify import verify
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
@@ -160,16 +161,22 @@ async def test_a_quiet_database_is_asked_one_small_question(
     assert await runner.run_once(64) == 1
 
 
-async def test_a_commit_a_minute_late_is_found_by_the_next_look(
-    database: Database, tenant_id: int
-) -> None:
-    """Nobody bounds the transactions of clients: theirs may take longer than ours."""
+async def emit_late(database: Database, tenant_id: int, late: str) -> Sealer:
+    """Have a sealer look at the whole outbox; then an event comes that should have come before."""
     runner = sealer(database)
     for _ in range(2):
         await runner.run_once(64)
     [thing] = subjects(database, 1)
     await emit(database, new_event(tenant_id, thing))
-    await database.writer.execute("UPDATE outbox SET time = time - interval '1 minute'")
+    await database.writer.execute(f"UPDATE outbox SET time = time - interval '{late}'")
+    return runner
+
+
+async def test_a_commit_a_minute_late_is_found_by_the_next_look(
+    database: Database, tenant_id: int
+) -> None:
+    """Nobody bounds the transactions of clients: theirs may take longer than ours."""
+    runner = await emit_late(database, tenant_id, "1 minute")
     assert await runner.run_once(64) == 1
 
 
@@ -177,12 +184,7 @@ async def test_dead_rows_of_the_outbox_are_not_walked_again(
     database: Database, tenant_id: int
 ) -> None:
     """A commit that comes later than any should is found by the look at the whole outbox."""
-    runner = sealer(database)
-    for _ in range(2):
-        await runner.run_once(64)
-    [thing] = subjects(database, 1)
-    await emit(database, new_event(tenant_id, thing))
-    await database.writer.execute("UPDATE outbox SET time = time - interval '1 hour'")
+    runner = await emit_late(database, tenant_id, "1 hour")
     assert await runner.run_once(64) == 0
     runner._mark.full_at = 0.0
     assert await runner.run_once(64) == 1
