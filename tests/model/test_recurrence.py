@@ -10,7 +10,7 @@ from postdate.model.error import RefusedError
 from postdate.model.recurrence import cron
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import RecurrencePlan, first_that_runs, occurrences
-from postdate.model.schedule.rule import check, completed, plan_of
+from postdate.model.schedule.rule import check, completed, first_run, plan_of
 from postdate.model.schedule.schedule import (
     Definition,
     Dst,
@@ -248,6 +248,13 @@ def test_sparse_rules_are_followed_to_their_next_occurrence(
         ("0 */7 * * *", "0 0,7,14,21 * * *"),
         ("0 9 */10 * *", "0 9 1,11,21,31 * *"),
         ("0 5/6 * * *", "0 5,11,17,23 * * *"),
+        ("0 9 * * SAT-SUN", "0 9 * * 6,0"),
+        ("0 9 * * FRI-SUN", "0 9 * * 5,6,0"),
+        ("0 9 * * MON-SUN", "0 9 * * *"),
+        ("0 9 * * fri-mon/2,wed", "0 9 * * 5,0,3"),
+        ("0 9 * * 7-2", "0 9 * * 0,1,2"),
+        ("0 9 1 NOV-FEB *", "0 9 1 11,12,1,2 *"),
+        ("0 9 1 11-2/3 *", "0 9 1 11,2 *"),
     ],
 )
 def test_cron_fields_that_mean_the_same(text: str, same: str) -> None:
@@ -274,6 +281,11 @@ def test_a_star_with_a_step_in_one_day_field_still_narrows_the_other() -> None:
         "0 9 * * XXXL",
         "0 9 L-3 * *",
         "0 9 * * FRIDAYL",
+        "0 9 * * FRI-FOO",
+        "0 9 * * 9-1",
+        "0 9 * * SAT-SUN/0",
+        "0 9 1 13-2 *",
+        "0 22-6 * * *",
         "",
     ],
 )
@@ -285,6 +297,7 @@ def test_a_wrong_cron_expression_is_refused(text: str) -> None:
 
 # Warnings
 
+START = at("2026-01-01T09:00")
 ALL_AT_ONE = Misfire(policy=MisfirePolicy.FIRE_ALL, per_minute=1)
 
 
@@ -296,6 +309,9 @@ ALL_AT_ONE = Misfire(policy=MisfirePolicy.FIRE_ALL, per_minute=1)
         (Rule(cron="* * * * * *"), Misfire(), ["too_often"]),
         (Rule(cron="0 9 29 2 *"), Misfire(), ["leap_day_only"]),
         (Rule(rrule="FREQ=YEARLY", start_at=at("2028-02-29T09:00")), Misfire(), ["leap_day_only"]),
+        (Rule(rrule="FREQ=YEARLY;BYMONTHDAY=29", start_at=START), Misfire(), ["every_month"]),
+        (Rule(rrule="FREQ=YEARLY;BYMONTHDAY=29;BYMONTH=1", start_at=START), Misfire(), []),
+        (Rule(rrule="FREQ=MONTHLY;BYMONTHDAY=29", start_at=START), Misfire(), []),
         (Rule(every_seconds=60), ALL_AT_ONE, ["never_recovers"]),
         (Rule(every_seconds=61), ALL_AT_ONE, []),
         (Rule(every_seconds=60), Misfire(per_minute=1), []),
@@ -313,3 +329,23 @@ def test_warnings_say_what_is_legal_but_hardly_meant(
 def test_a_leap_day_on_which_a_common_rule_happens_to_run_is_no_reason_to_warn() -> None:
     definition = Definition(rule=Rule(cron="* * * * *"), template=Template(), policies=Policies())
     assert warnings_of(plan_of(definition), Policies(), at("2028-02-29T12:00")) == []
+
+
+# Where a rule without a start begins
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("FREQ=DAILY;BYHOUR=9;BYMINUTE=0", "2026-01-02T09:00:00"),
+        ("FREQ=HOURLY", "2026-01-01T12:01:00"),
+        ("FREQ=MINUTELY;BYSECOND=30", "2026-01-01T12:01:30"),
+        ("FREQ=SECONDLY;INTERVAL=10", "2026-01-01T12:00:17"),
+    ],
+)
+def test_a_rule_without_a_start_runs_on_the_minute(text: str, begins: str) -> None:
+    now = at("2026-01-01T12:00:16.5")
+    written = Definition(rule=Rule(rrule=text), template=Template(), policies=Policies())
+    first = first_run(plan_of(completed(written, now)), now)
+    assert first is not None
+    assert first.scheduled_for == at(begins)

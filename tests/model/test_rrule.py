@@ -25,7 +25,15 @@ from postdate.model.recurrence import rrule
         ("FREQ=WEEKLY;BYMONTHDAY=1", "BYMONTHDAY"),
         ("FREQ=DAILY;BYSETPOS=1", "BYSETPOS"),
         ("FREQ=DAILY;FREQ=DAILY", "twice"),
-        ("DTSTART:20200101;FREQ=DAILY", "DTSTART"),
+        ("DTSTART:20200101;FREQ=DAILY", "start_at"),
+        ("DTSTART;TZID=Europe/Berlin:20260101T090000\nRRULE:FREQ=DAILY", "start_at"),
+        ("RRULE:FREQ=DAILY\nEXDATE:20260101T090000Z", "exclude_dates"),
+        ("RRULE:FREQ=DAILY\r\nRDATE:20260101T090000Z", "second schedule"),
+        ("RRULE:FREQ=DAILY\nEXRULE:FREQ=WEEKLY", "EXRULE is not supported"),
+        ("RRULE:FREQ=DAILY\nRRULE:FREQ=WEEKLY", "one rule"),
+        ("RSCALE=HEBREW;FREQ=YEARLY", "Gregorian"),
+        ("FREQ=MONTHLY;SKIP=BACKWARD;BYMONTHDAY=31", "SKIP is not supported"),
+        ("FREQ=DAILY;;", "''"),
         ("FREQ=DAILY;BYMONTHDAY=0", "BYMONTHDAY"),
         ("FREQ=DAILY;BYHOUR=\u0661", "ASCII"),
         ("FREQ=\u017fECONDLY", "ASCII"),
@@ -43,6 +51,10 @@ def test_a_wrong_rule_is_refused_with_its_part(text: str, says: str) -> None:
         rrule.validate(text)
     assert says in refused.value.refusal.detail
     assert refused.value.refusal.field == "rrule"
+
+
+def test_a_rule_may_end_with_a_semicolon() -> None:
+    assert rrule.validate("RRULE:FREQ=DAILY;COUNT=3;") == rrule.validate("FREQ=DAILY;COUNT=3")
 
 
 @pytest.mark.parametrize(

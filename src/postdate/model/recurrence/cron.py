@@ -30,7 +30,11 @@ _MAX_STEPS: Final = (60, 60, 24, 31, 12, 7)
 _ALL_MONTH_DAYS: Final = frozenset(range(1, 32))
 _ALL_WEEKDAYS: Final = frozenset(range(7))
 _WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_MONTHS: Final = (
+    "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
+)  # fmt: skip
 _STEP: Final = re.compile(r"/([0-9]+)")
+_RANGE: Final = re.compile(r"([A-Z]{3}|[0-9]{1,2})-([A-Z]{3}|[0-9]{1,2})(?:/([0-9]{1,2}))?")
 _LAST_NAMED: Final = re.compile(r"\b(SUN|MON|TUE|WED|THU|FRI|SAT)L\b")
 
 
@@ -57,6 +61,8 @@ def _compiled(text: str) -> _Cron:
         raise _wrong(text, "only ASCII letters and digits make an expression")
     fields = NICKNAMES.get(text.strip().lower(), text).upper().split()
     _check_steps(text, fields)
+    if "-" in text and len(fields) >= _FIELDS:
+        fields = _unwrap_ranges(text, fields)
     try:
         # FRIL is 5L: the parser knows only the number.
         expression = _LAST_NAMED.sub(lambda day: f"{_WEEKDAYS.index(day[1])}L", " ".join(fields))
@@ -103,6 +109,55 @@ def _check_steps(text: str, fields: list[str]) -> None:
     for field, most in zip(reversed(fields), reversed(_MAX_STEPS), strict=False):
         if any(len(step) > 2 or int(step) > most for step in _STEP.findall(field)):  # noqa: PLR2004
             raise _wrong(text, f"a step in {field[:20]!r} is greater than {most}")
+
+
+class _Circle(NamedTuple):
+    """A field whose ranges may go past its end: its lowest and highest number, and its names."""
+
+    lowest: int
+    highest: int
+    names: tuple[str, ...]
+
+    def number(self, text: str) -> int | None:
+        """Return the value that a name or a number stands for; None if it is neither."""
+        if text in self.names:
+            return self.names.index(text) + self.lowest
+        known = text.isdigit() and self.lowest <= int(text) <= self.highest
+        return int(text) if known else None
+
+    def listed(self, start: int, end: int, step: int) -> str:
+        """List the values from `start` past the end of the field to `end`."""
+        size = len(self.names)
+        steps = range(start - self.lowest, start - self.lowest + (end - start) % size + 1, step)
+        return ",".join(str(each % size + self.lowest) for each in steps)
+
+
+_WEEK: Final = _Circle(0, 7, _WEEKDAYS)
+_YEAR: Final = _Circle(1, 12, _MONTHS)
+
+
+def _unwrap_ranges(text: str, fields: list[str]) -> list[str]:
+    """Write ranges such as FRI-MON and NOV-FEB as lists: the parser's ranges do not wrap."""
+    *times, months, weekdays = fields
+    for field in times:
+        for start, end, _ in _RANGE.findall(field):
+            if start.isdigit() and end.isdigit() and int(start) > int(end):
+                raise _wrong(text, f"{start}-{end} ends before it begins; write two ranges")
+    return [*times, _unwrapped(months, _YEAR), _unwrapped(weekdays, _WEEK)]
+
+
+def _unwrapped(field: str, circle: _Circle) -> str:
+    return ",".join(_unwrapped_part(part, circle) for part in field.split(","))
+
+
+def _unwrapped_part(part: str, circle: _Circle) -> str:
+    found = _RANGE.fullmatch(part)
+    if found is None:
+        return part
+    start, end, step = circle.number(found[1]), circle.number(found[2]), int(found[3] or 1)
+    if start is None or end is None or start <= end or not step:
+        return part
+    return circle.listed(start, end, step)
 
 
 def _wrong(text: str, why: str) -> RefusedError:

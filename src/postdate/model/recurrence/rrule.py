@@ -42,6 +42,18 @@ def every_hour(text: str) -> bool:
     return parse(text).freq in _UNITS
 
 
+def every_second(text: str) -> bool:
+    """Return whether the rule counts in seconds."""
+    return parse(text).freq is Freq.SECONDLY
+
+
+def every_month(text: str) -> bool:
+    """Return whether a yearly rule names days of the month and no month, so that all have them."""
+    rule = parse(text)
+    limits = rule.bymonth or rule.byyearday or rule.byweekno
+    return rule.freq is Freq.YEARLY and bool(rule.bymonthday) and not limits
+
+
 def until(text: str) -> datetime | None:
     """Return the last instant of a rule whose UNTIL is in UTC."""
     return parse(text).until_utc

@@ -20,6 +20,15 @@ _UNSIGNED: Final = re.compile(r"[0-9]{1,6}")
 _ORDINAL_DAY: Final = re.compile(r"([+-]?[0-9]{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _UNTIL: Final = re.compile(r"[0-9]{8}(T[0-9]{6}Z?)?")
 _LAST_SECOND: Final = 59
+_INSTEAD: Final = {
+    "DTSTART": "give it as start_at",
+    "EXDATE": "give the dates as exclude_dates",
+    "EXRULE": "it was taken out of RFC 5545; use exclude_dates or a calendar",
+    "RDATE": "create a job or a second schedule for the extra dates",
+    "RSCALE": "only the Gregorian calendar is known",
+    "SKIP": "a date that does not exist is left out; -1 counts from the end of the month",
+}
+"""Other properties that calendars export beside a rule, and what to do with them."""
 
 
 class Freq(StrEnum):
@@ -146,6 +155,24 @@ _READ: Final[dict[str, Callable[[str, str], Any]]] = {
 }
 
 
+def _only_rule(text: str) -> str:
+    """Refuse a text of several properties, naming the first that is not the rule."""
+    lines = text.splitlines()
+    for line in lines:
+        name = re.split("[:;=]", line, maxsplit=1)[0]
+        if name in _INSTEAD:
+            raise _unknown(name)
+    if len(lines) > 1:
+        raise refuse_part("a schedule has one rule; create a second schedule for the other")
+    return text.removeprefix("RRULE:")
+
+
+def _unknown(name: str) -> RefusedError:
+    if name in _INSTEAD:
+        return refuse_part(f"{name} is not supported: {_INSTEAD[name]}")
+    return refuse_part(f"{name[:20]!r} is not one of {', '.join(_READ)}")
+
+
 @lru_cache(maxsize=16_384)
 def parse(text: str) -> RRule:
     """Read a rule; DTSTART is the schedule's `start_at`, so only the RRULE itself is given."""
@@ -154,10 +181,11 @@ def parse(text: str) -> RRule:
     if not text.isascii():
         raise refuse_part("only ASCII letters and digits make a rule")
     parts: dict[str, Any] = {}
-    for part in text.strip().upper().removeprefix("RRULE:").split(";"):
+    rule = _only_rule(text.strip().upper())
+    for part in rule.removesuffix(";").split(";"):  # some calendars end a rule with a semicolon
         name, _, value = part.partition("=")
         if name not in _READ:
-            raise refuse_part(f"{name[:20]!r} is not one of {', '.join(_READ)}")
+            raise _unknown(name)
         if name.lower() in parts:
             raise refuse_part(f"{name} is given twice")
         parts[name.lower()] = _READ[name](name, value)

@@ -43,10 +43,20 @@ def completed(definition: Definition, now: datetime) -> Definition:
     rule = definition.rule
     _check_form(rule)
     if rule.rrule is not None and rule.start_at is None:
-        # The next whole second, so that the first of COUNT occurrences is still to come.
-        rule = replace(rule, start_at=now.replace(microsecond=0) + timedelta(seconds=1))
+        rule = replace(rule, start_at=_default_start(rule.rrule, now))
     rule = replace(rule, start_at=_utc(rule.start_at), end_at=_utc(rule.end_at))
     return replace(definition, rule=rule)
+
+
+def _default_start(text: str, now: datetime) -> datetime:
+    """Return the next whole minute: a rule that leaves the seconds open fires at :00.
+
+    A rule of seconds starts with the next one. Either lies ahead, so that the first of COUNT
+    occurrences is still to come.
+    """
+    if rrule.every_second(text):
+        return now.replace(microsecond=0) + timedelta(seconds=1)
+    return now.replace(second=0, microsecond=0) + timedelta(minutes=1)
 
 
 def policies_of(definition: Definition) -> Policies:

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from postdate.model.recurrence import rrule
 from postdate.model.recurrence.plan import RecurrencePlan, occurrences
 from postdate.model.schedule.rule import (
     first_run,
@@ -40,6 +41,7 @@ def warnings_of(
         too_often,
         _never_recovers(plan, policies, now),
         _leap_day_only(plan, now),
+        _every_month(plan),
     )
     return [each for each in found if each is not None]
 
@@ -87,6 +89,16 @@ def _leap_day_only(plan: RecurrencePlan, now: datetime) -> ScheduleWarning | Non
         return None
     detail = f"The rule falls on 29 February only; the next one is in {first.nominal_local:%Y}."
     return ScheduleWarning("leap_day_only", detail)
+
+
+def _every_month(plan: RecurrencePlan) -> ScheduleWarning | None:
+    if plan.rule.rrule is None or not rrule.every_month(plan.rule.rrule):
+        return None
+    detail = (
+        "BYMONTHDAY without BYMONTH runs in every month of the year; some calendars run it once"
+        " a year, in the month of the start. Add BYMONTH if you mean one month."
+    )
+    return ScheduleWarning("every_month", detail)
 
 
 def _on_leap_day(occurrence: Occurrence) -> bool:
