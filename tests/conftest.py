@@ -33,6 +33,7 @@ from postdate.store.embedded import Embedded
 from postdate.store.tenant import tenant as tenant_store
 from postdate.views.authentication.identity import Identities
 from support import citus
+from support.documented import check_answer
 from support.receiver import Receiver
 
 pytest_plugins = ["support.real_browser"]
@@ -248,6 +249,7 @@ class Api:
         ) as response:
             data = await response.read()
             decoded = msgspec.json.decode(data) if data else None
+            check_answer(method, path, response.status, decoded)
             return Answered(response.status, decoded, dict(response.headers))
 
     async def new_key(self, *scopes: str, tenant: str | None = None) -> str:

@@ -38,6 +38,10 @@ def test_an_endpoint_declares_only_the_refusals_that_its_shape_does_not_imply() 
     assert {name: codes for name, codes in twice.items() if codes} == {}
 
 
+def test_every_group_of_operations_is_explained() -> None:
+    assert [each["name"] for each in DOCUMENT["tags"] if each["description"] == each["name"]] == []
+
+
 def test_every_field_is_explained() -> None:
     assert [at for at, each in FIELDS.items() if not each.get("description")] == []
 

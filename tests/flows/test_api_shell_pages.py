@@ -92,6 +92,7 @@ async def test_no_secret_reaches_the_log(
 
 async def test_the_document_resolves_and_names_everything(running: Running) -> None:
     document = (await running.ask("GET", "/schema")).json
+    assert (await running.ask("GET", "/openapi.json")).json == document
     assert document["openapi"] == "3.1.0"
     for reference in references(document):
         node = document

@@ -91,6 +91,12 @@ def test_what_is_no_object_is_one_problem(body: bytes) -> None:
     assert refusal.detail.startswith("Expected `object`, got ")
 
 
+@pytest.mark.parametrize("payload", [{"a": 1}, [{"a": 1}], "text", 1, None])
+def test_a_good_payload_is_no_problem_beside_a_bad_field(payload: Any) -> None:
+    refusal = refused({**GOOD, "payload": payload, "dely_seconds": 5})
+    assert list(problems(refusal)) == ["dely_seconds"]
+
+
 def test_a_payload_is_nobody_elses_business() -> None:
     refusal = refused({**GOOD, "payload": [{"destinaton": 1}], "x": 1})
     assert list(problems(refusal)) == ["x"]

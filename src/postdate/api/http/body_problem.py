@@ -108,9 +108,12 @@ class _Search:
             self._add(at, Code.INVALID_FIELD, detail, allowed=list(tags))
 
     def _try(self, value: Any, shape: Any, path: str) -> None:
-        """Let msgspec judge a value that has no parts of its own to name."""
+        """Let msgspec judge a value that has no parts of its own to name.
+
+        As JSON, which is what was sent: a `Raw` takes any JSON, but no value that was decoded.
+        """
         try:
-            msgspec.convert(value, shape, strict=self.strict)
+            msgspec.json.decode(msgspec.json.encode(value), type=shape, strict=self.strict)
         except msgspec.ValidationError as error:
             allowed = list(_allowed(shape)) if isinstance(value, str) else []
             if allowed:

@@ -1,7 +1,7 @@
 """Say what each field of the OpenAPI document means, and show an example of it and of each body."""
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
@@ -33,6 +33,12 @@ def describe_fields(document: Json) -> None:
             for parameter in operation["parameters"]:
                 _describe_parameter(parameter)
             _exemplify(operation, examples)
+
+
+def describe_tags(tags: Iterable[str]) -> list[Json]:
+    """Say what each group of operations is about."""
+    words = _words()["tags"]
+    return [{"name": tag, "description": words.get(tag, tag)} for tag in dict.fromkeys(tags)]
 
 
 @cache
@@ -109,12 +115,14 @@ def _is_instant(example: Any) -> bool:
 
 
 def _describe_parameter(parameter: Json) -> None:
-    name = parameter.get("name", "")
-    text, *example = _words()["parameters"].get(name) or _word("", name) or [""]
-    if text:
-        parameter.setdefault("description", text)
-    for each in example:
-        parameter.setdefault("example", each)
+    """Describe a parameter by its own words, else by those that all of its name share."""
+    name, schema = parameter.get("name", ""), parameter.get("schema", {})
+    text, *shared = _words()["parameters"].get(name) or _word("", name) or [""]
+    if found := schema.get("description") or text:
+        parameter.setdefault("description", found)
+    for example in schema.get("examples", shared)[:1]:
+        if _example_fits(schema, example):
+            parameter.setdefault("example", example)
 
 
 class _Examples:

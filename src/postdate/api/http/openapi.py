@@ -6,13 +6,19 @@ from typing import Any, Final
 import msgspec
 
 from postdate.api.http.endpoint import AnyEndpoint
-from postdate.api.http.field_description import describe_fields
+from postdate.api.http.field_description import describe_fields, describe_tags
 from postdate.api.http.route_table import parameters_of
 from postdate.model.error import EXPLANATIONS, Code
 from postdate.model.problem import Problem
 
 Json = dict[str, Any]
 
+_INFO: Final[Json] = {
+    "title": "Postdate",
+    "summary": "Anything, later, once.",
+    "description": "Schedule jobs and payments, once or on a recurring schedule.",
+    "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+}
 _FIRST: Final = ("jobs", "payments", "schedules", "accounts")
 _REF: Final = "#/components/schemas/{name}"
 _BODY_CODES: Final = (
@@ -23,6 +29,7 @@ _BODY_CODES: Final = (
     Code.BODY_TOO_LARGE,
     Code.BODY_TOO_DEEP,
     Code.RECEIVE_TIMEOUT,
+    Code.TOO_MANY_OPEN,
     Code.UNSUPPORTED_MEDIA_TYPE,
 )
 _KEY_CODES: Final = (
@@ -30,18 +37,13 @@ _KEY_CODES: Final = (
     Code.IDEMPOTENCY_KEY_REUSED,
     Code.IDEMPOTENCY_IN_FLIGHT,
 )
+_IDEMPOTENCY_KEY: Final[Json] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "Identifies the request; repeating it with the same key does nothing more.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[ -~]+$(?!\n)"},
+}
 _PARAMETERS: Final[Json] = {
-    "idempotency_key": {
-        "name": "Idempotency-Key",
-        "in": "header",
-        "description": "Identifies the request; repeating it with the same key does nothing more.",
-        "schema": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 255,
-            "pattern": r"^[ -~]+$(?!\n)",
-        },
-    },
     "request_id": {
         "name": "X-Request-Id",
         "in": "header",
@@ -90,10 +92,9 @@ def document(endpoints: Sequence[AnyEndpoint], version: str) -> Json:
         paths.setdefault(endpoint.template, {})[endpoint.method.lower()] = operation
     found: Json = {
         "openapi": "3.1.0",
-        "info": {"title": "Postdate", "version": version, "summary": "Anything, later, once."},
-        "tags": [
-            {"name": tag} for tag in dict.fromkeys(e.tag for e in sorted(endpoints, key=_rank))
-        ],
+        "info": {**_INFO, "version": version},
+        "servers": [{"url": "/", "description": "The server that shows this document."}],
+        "tags": describe_tags(e.tag for e in sorted(endpoints, key=_rank)),
         "paths": paths,
         "components": {
             "schemas": schemas.components,
@@ -176,7 +177,7 @@ def _parameters(endpoint: AnyEndpoint, schemas: _Schemas) -> Iterator[Json]:
         yield {"name": name, "in": "path", "required": True, "schema": schema}
     yield from schemas.parameters(endpoint.query)
     if endpoint.idempotency is not None:
-        yield {**_PARAMETERS["idempotency_key"], "required": endpoint.idempotency == "required"}
+        yield {**_IDEMPOTENCY_KEY, "required": endpoint.idempotency == "required"}
     yield {"$ref": "#/components/parameters/request_id"}
     if endpoint.method == "GET":
         yield {"$ref": "#/components/parameters/freshness"}
@@ -245,7 +246,6 @@ def codes_of(endpoint: AnyEndpoint) -> list[Code]:
 def _caller_codes(endpoint: AnyEndpoint) -> Iterator[Code]:
     if endpoint.scope is not None:
         yield Code.UNAUTHENTICATED
-    if endpoint.scope not in {None, "internal"}:
         yield Code.RATE_LIMITED
     if endpoint.scope not in {None, "any", "internal"}:
         yield Code.FORBIDDEN

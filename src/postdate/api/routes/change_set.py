@@ -96,7 +96,7 @@ def items_of(found: ChangeSet, actor: Identity) -> list[ChangeItem]:
     "/change-sets",
     "any",
     status=201,
-    errors=(Code.FORBIDDEN, Code.NOT_FOUND, Code.DUE_IN_PAST),
+    errors=(Code.FORBIDDEN, Code.NOT_FOUND, Code.DUE_IN_PAST, Code.UNKNOWN_SETTING),
     max_seconds=APPLY_SECONDS,
     idempotency="optional",
     returns=ChangeSetView,

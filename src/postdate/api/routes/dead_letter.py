@@ -38,7 +38,10 @@ Ids = Annotated[list[UUID], Meta(min_length=1, max_length=MAX_REDRIVE)]
 class DeadLetterQuery(PageQuery, kw_only=True):
     """Failed jobs, or payments that settlement gave up on."""
 
-    type: Literal["job", "payment"] = "job"
+    type: Annotated[
+        Literal["job", "payment"],
+        Meta(description="Failed jobs, or payments that were given up.", examples=["payment"]),
+    ] = "job"
     lane: str | None = None
     schedule_id: UUID | None = None
     due_after: When | None = None

@@ -1,4 +1,4 @@
-"""The documents for people and machines: `/docs`, `/docs/errors`, `/schema`."""
+"""The documents for people and machines: `/docs`, `/docs/errors`, `/schema`, `/openapi.json`."""
 
 import asyncio
 from collections.abc import Callable
@@ -53,6 +53,7 @@ def document_routes(describe: Callable[[], Json]) -> list[Route]:
 
     return [
         _page("/schema", schema, "application/json"),
+        _page("/openapi.json", schema, "application/json"),
         _page("/docs", docs, "text/html"),
         _page("/docs/errors", errors, "text/html"),
         *(_asset(name, *where) for name, where in _FILES.items()),

@@ -70,7 +70,7 @@ class EventList(msgspec.Struct, frozen=True):
     "/events",
     "any",
     returns=EventList,
-    errors=(Code.INVALID_CURSOR, Code.FORBIDDEN),
+    errors=(Code.INVALID_CURSOR, Code.FORBIDDEN, Code.TOO_MANY_OPEN),
     max_seconds=MAX_WAIT_SECONDS + 10,
 )
 async def list_events(call: Call[Services, Any, EventQuery]) -> Reply | EventList:

@@ -84,7 +84,12 @@ async def reschedule_payment(call: Call[Services, RescheduleBody, None]) -> Sche
     "POST",
     "/internal/payments/{payment_id:uuid}/execute",
     "internal",
-    errors=(Code.PAYMENT_NOT_PENDING, Code.NOT_DUE, Code.APPROVAL_MISSING),
+    errors=(
+        Code.PAYMENT_NOT_PENDING,
+        Code.NOT_DUE,
+        Code.APPROVAL_MISSING,
+        Code.SETTLEMENT_STOPPED,
+    ),
 )
 async def execute_payment(call: Call[Services, ExecuteBody, None]) -> Executed:
     """Settle a due payment now.

@@ -41,6 +41,7 @@ class DeadLetters(Group[K]):
         Jobs that have failed permanently; `type=payment` lists payments whose settlement failed.
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
+        `type`: Failed jobs, or payments that were given up.
         """
 
     @pages(list_page, "jobs", "payments")
@@ -58,6 +59,7 @@ class DeadLetters(Group[K]):
         """List failed jobs, or payments that wait for a person, page by page until the end.
 
         Jobs that have failed permanently; `type=payment` lists payments whose settlement failed.
+        `type`: Failed jobs, or payments that were given up.
         """
 
     @call("show_dead_letter", "GET", "/dead-letters/{job_id}")
