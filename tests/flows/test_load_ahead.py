@@ -1,6 +1,7 @@
 """Load ahead from the API, every slot against a naive count of what was made."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -181,6 +182,20 @@ async def test_every_slot_of_a_hundred_thousand_equals_a_naive_count(
     begin = await _begin(clock)
     due = await _store(api, begin, 100_000) + await _schedule(api, begin)
     await _compare_all(api, begin, due)
+
+
+async def test_slots_that_are_too_short_for_the_window_are_refused_before_counting(
+    api: Api, clock: Clock
+) -> None:
+    begin = await _begin(clock)
+    until = (begin + 360 * DAY).strftime("%Y-%m-%dT%H:%M:%SZ")
+    refused = await api.call("GET", f"/foresight/load?by=lane&slot_seconds=60&until_at={until}")
+    assert refused.status == 422
+    assert (refused.body["code"], refused.body["field"]) == ("invalid_field", "slot_seconds")
+    least = int(re.search(r"at least (\d+)", refused.body["detail"])[1])  # type: ignore[index]
+    for seconds, status in ((least - 60, 422), (least, 200)):
+        window = f"by=lane&slot_seconds={seconds}&until_at={until}"
+        assert (await api.call("GET", f"/foresight/load?{window}")).status == status
 
 
 def test_the_tenants_beyond_the_largest_keep_their_common_name() -> None:

@@ -6,7 +6,7 @@ addition. 10,000 schedules over a year are added in milliseconds, without a libr
 
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -100,11 +100,15 @@ class MinuteGrid:
         return added([row[self._start : self._start + self.size], self._single])
 
 
-def added(parts: Sequence[Counts]) -> Counts:
-    """Add counts up, minute by minute: as integers, which costs no step for each minute."""
-    if len(parts) == 1:
-        return parts[0]
-    return _counts(sum(_integer(part) for part in parts), len(parts[0]))
+def added(parts: Iterable[Counts]) -> Counts:
+    """Add counts up, minute by minute: as integers, which costs no step for each minute.
+
+    Of parts that are made one by one, no more than one is kept.
+    """
+    coming = iter(parts)
+    first = next(coming)
+    rest = sum(_integer(part) for part in coming)
+    return _counts(_integer(first) + rest, len(first)) if rest else first
 
 
 def hour_peaks(counts: Counts) -> Counts:

@@ -63,7 +63,7 @@ class EffectViews:
         """Compute load and money as they are and as they would be."""
         question = LoadQuestion(until=until, by="lane")
         parts, book, counted = await self._load.prepare(tenant_id, question)
-        before, after, held = await self._load.computed(
+        before, after, held, skipped = await self._load.computed(
             tenant_id, lambda: _both(parts, book, counted, hypothesis)
         )
         was, would, released = await self._money.suppose(tenant_id, parts.window[1], hypothesis)
@@ -77,7 +77,7 @@ class EffectViews:
             moved_amount=hypothesis.amount,
             released_amount=released,
             held=held,
-            skipped=_occurrences(parts, book, hypothesis),
+            skipped=skipped,
             queues_before=before,
             queues_after=after,
             failing_before=was.failing_count,
@@ -92,8 +92,8 @@ def _identity(each: FailingPayment) -> tuple[object, ...]:
 
 def _both(
     parts: LoadParts, book: RuleBook, counted: CountedSchedules, hypothesis: Hypothesis
-) -> tuple[list[LoadQueue], list[LoadQueue], int]:
-    """Return the queues as they are and as they would be, and how much would wait."""
+) -> tuple[list[LoadQueue], list[LoadQueue], int, int]:
+    """Return the queues as they are and as they would be, what would wait and what be skipped."""
     naming, window = parts.naming, parts.window
     lanes = {
         lane_id: msgspec.structs.replace(
@@ -115,7 +115,8 @@ def _both(
         begin, until = ((at or window[0]) - window[0] for at in hypothesis.freeze)
         first, last = max(0, begin // MINUTE), until // MINUTE
         held += sum(grid.hold(first, last) for grid in grids.values())
-    return parts.queues(parts.grids(counted)), changed.queues(grids), held
+    before = parts.queues(parts.grids(counted))
+    return before, changed.queues(grids), held, _occurrences(parts, book, hypothesis)
 
 
 def _capacities(parts: LoadParts, hypothesis: Hypothesis) -> dict[bool, LoadCapacity]:

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from postdate.model.error import Code, refuse
 from postdate.model.foresight.capacity import LoadCapacity, chosen, limited
 from postdate.model.foresight.lateness import late_forecast
 from postdate.model.foresight.minutes import added, hour_peaks
@@ -41,7 +42,7 @@ from postdate.views.foresight.rules import (
     count_schedules,
     supposed,
 )
-from postdate.views.foresight.series import SeriesCounts, largest
+from postdate.views.foresight.series import SeriesCounts, largest, max_series
 
 R = TypeVar("R")
 
@@ -59,6 +60,9 @@ CAPACITY_SETTINGS: Final = {
     True: "foresight.payments_per_second",
 }
 """What a tenant says that can be executed: jobs, and payments."""
+
+MAX_CELLS: Final = 300_000
+"""Maximum number of counts in an answer: series times slots."""
 
 _WIDTHS: Final = ((DAY, 1), (7 * DAY, 15), (31 * DAY, 60), (MAX_WINDOW, 1440))
 """Up to which window a slot has how many minutes."""
@@ -133,7 +137,9 @@ class LoadViews:
         now = next_minute(await clock.now(connection))
         begin = max(now, next_minute(question.begin or now))
         until = next_minute(question.until or begin + DEFAULT_WINDOW)
-        return begin, min(max(until, begin + MINUTE), begin + MAX_WINDOW)
+        window = begin, min(max(until, begin + MINUTE), begin + MAX_WINDOW)
+        _check_cells(question, window)
+        return window
 
     async def _view(
         self, tenant_id: int | None, part: "LoadParts", book: RuleBook, counted: CountedSchedules
@@ -163,6 +169,26 @@ class LoadViews:
             False: chosen(question.jobs_per_second, get(CAPACITY_SETTINGS[False]), jobs),
             True: chosen(question.payments_per_second, get(CAPACITY_SETTINGS[True]), payments),
         }
+
+
+def _slot_minutes(question: LoadQuestion, window: Window) -> int:
+    """Return how many minutes a slot has: as many as were asked for, or what suits the window."""
+    length = window[1] - window[0]
+    return question.slot_minutes or next(each for upto, each in _WIDTHS if length <= upto)
+
+
+def _check_cells(question: LoadQuestion, window: Window) -> None:
+    """Refuse slots that are too short for the window, before anything is counted."""
+    max_slots = MAX_CELLS // max_series(question.by)
+    minutes = (window[1] - window[0]) // MINUTE
+    least = -(-minutes // max_slots)
+    if _slot_minutes(question, window) < least:
+        detail = (
+            f"A forecast has at most {MAX_CELLS} counts, which is {max_slots} slots "
+            f"{'in total' if question.by == 'total' else 'by ' + question.by}: use slot_seconds "
+            f"of at least {least * 60}, or a shorter window."
+        )
+        raise refuse(Code.INVALID_FIELD, detail, "slot_seconds")
 
 
 def next_minute(at: datetime) -> datetime:
@@ -244,8 +270,7 @@ class LoadParts(msgspec.Struct, frozen=True):
     def view(self, counted: CountedSchedules, book: RuleBook) -> LoadView:
         """Build the answer."""
         begin, until = self.window
-        usual = next(minutes for upto, minutes in _WIDTHS if until - begin <= upto)
-        width = self.question.slot_minutes or usual
+        width = _slot_minutes(self.question, self.window)
         grids = self.grids(counted)
         return LoadView(
             from_at=begin,
@@ -272,18 +297,28 @@ class LoadParts(msgspec.Struct, frozen=True):
         return (self.window[1] - self.window[0]) // MINUTE
 
     def grids(self, counted: CountedSchedules) -> dict[SeriesKey, SeriesCounts]:
-        """Combine stored and scheduled work, series by series."""
-        wanted = self.naming.wanted(self.question)
+        """Combine stored and scheduled work, series by series: the largest, and all others as one.
+
+        They are chosen before any of them has a place for each minute of the window.
+        """
+        wanted, naming = self.naming.wanted(self.question), self.naming
+        scheduled = [
+            (series, counts)
+            for (payments, name), counts in counted.counts.items()
+            if wanted(series := (payments, naming.of_scheduled(name)))
+        ]
+        stored = [
+            (series, each)
+            for each in self.stored.found
+            if wanted(series := (each.payments, naming.of_stored(each.key)))
+        ]
+        shown = largest([*scheduled, *((series, each.counts) for series, each in stored)])
         grids: dict[SeriesKey, SeriesCounts] = defaultdict(lambda: SeriesCounts(self.size))
-        for (payments, name), counts in counted.counts.items():
-            series = payments, self.naming.of_scheduled(name)
-            if wanted(series):
-                grids[series].scheduled = counts
-        for each in self.stored.found:
-            series = (each.payments, self.naming.of_stored(each.key))
-            if wanted(series):
-                grids[series].add_stored(each.minutes, each.counts)
-        return largest(grids, self.size)
+        for series, counts in scheduled:
+            grids[shown[series]].add_scheduled(counts)
+        for series, each in stored:
+            grids[shown[series]].add_stored(each.minutes, each.counts)
+        return dict(grids)
 
     def _series(self, grids: dict[SeriesKey, SeriesCounts], width: int) -> list[LoadSeries]:
         return [
@@ -319,7 +354,7 @@ class LoadParts(msgspec.Struct, frozen=True):
         parts: Sequence[SeriesCounts],
         capacity: LoadCapacity,
     ) -> LoadQueue:
-        counts = added([part.total for part in parts])
+        counts = added(part.total for part in parts)
         backlog = sum(part.backlog for part in parts)
         peaks = hour_peaks(counts)
         most = max(peaks)

@@ -161,7 +161,7 @@ class MoneyViews:
     ) -> tuple[MoneyView, MoneyView, int]:
         """Simulate settlement with and without the changes; return what would be released."""
         found = await self._expected(tenant_id, until, None)
-        would, released = _supposed(found, hypothesis)
+        would, released = await computed(tenant_id, _supposed, found, hypothesis)
         before, after = await self._settled(tenant_id, found), await self._settled(tenant_id, would)
         return before, after, released
 
