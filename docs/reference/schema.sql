@@ -300,16 +300,19 @@ CREATE FUNCTION fact_find(of_tenant integer, of_type text, of_subject uuid, of_e
 CREATE FUNCTION fact_of_subject(of_tenant integer, of_subject uuid) RETURNS TABLE(event_id uuid, type text, "time" timestamp with time zone, actor text, data jsonb)
     LANGUAGE sql STABLE;
 
+CREATE FUNCTION functions_guard() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
 CREATE FUNCTION halt_alone() RETURNS void
-    LANGUAGE sql
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp'
     SET lock_timeout TO '1s';
 
 CREATE FUNCTION halt_client_alone(of_tenant integer) RETURNS void
     LANGUAGE sql
+    SET search_path TO 'postdate', 'pg_temp'
     SET lock_timeout TO '1s';
-
-CREATE FUNCTION halt_client_share(of_tenant integer) RETURNS void
-    LANGUAGE sql;
 
 CREATE FUNCTION halt_refuse_held(tenants integer[]) RETURNS void
     LANGUAGE plpgsql
@@ -324,7 +327,7 @@ CREATE FUNCTION halt_refuse_new(tenants integer[], schedules uuid[]) RETURNS voi
     SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION halt_share() RETURNS void
-    LANGUAGE sql;
+    LANGUAGE plpgsql;
 
 CREATE FUNCTION history_detach(child text, money boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -471,6 +474,18 @@ CREATE FUNCTION lane_purpose(lane_id integer) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text, reported boolean) RETURNS uuid[]
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION lock_named(of_name text, of_number integer) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION lock_named_share(of_name text, of_number integer) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION lock_tables_ensure() RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -1028,6 +1043,9 @@ CREATE TABLE function_file (
     applied_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL
 );
 
+CREATE TABLE halt_lock (
+);
+
 CREATE TABLE history (
     partition text NOT NULL,
     parent text NOT NULL,
@@ -1117,6 +1135,11 @@ CREATE TABLE migration (
     name text NOT NULL,
     checksum text NOT NULL,
     applied_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL
+);
+
+CREATE TABLE named_lock (
+    name text NOT NULL COLLATE pg_catalog."C",
+    number integer NOT NULL
 );
 
 CREATE TABLE node (
@@ -1533,6 +1556,8 @@ ALTER TABLE ONLY lane
     ADD CONSTRAINT lane_tenant_id_name_kind_key UNIQUE (tenant_id, name, kind);
 ALTER TABLE ONLY migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (version);
+ALTER TABLE ONLY named_lock
+    ADD CONSTRAINT named_lock_pkey PRIMARY KEY (name, number);
 ALTER TABLE ONLY node
     ADD CONSTRAINT node_pkey PRIMARY KEY (node_id);
 ALTER TABLE ONLY occurrence
@@ -2017,22 +2042,53 @@ CREATE POLICY writer_all ON timer TO postdate_writer USING (true) WITH CHECK (tr
 GRANT USAGE ON SCHEMA postdate TO postdate_writer;
 GRANT USAGE ON SCHEMA postdate TO postdate_reader;
 GRANT USAGE ON SCHEMA postdate TO postdate_client;
+REVOKE ALL ON FUNCTION pg_catalog.pg_advisory_lock(bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_advisory_lock(integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_advisory_lock_shared(bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_advisory_lock_shared(integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_advisory_xact_lock(bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_advisory_xact_lock(integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_advisory_xact_lock_shared(bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_advisory_xact_lock_shared(integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_try_advisory_lock(bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_try_advisory_lock(integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_try_advisory_lock_shared(bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_try_advisory_lock_shared(integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_try_advisory_xact_lock(bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_try_advisory_xact_lock(integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_try_advisory_xact_lock_shared(bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION pg_catalog.pg_try_advisory_xact_lock_shared(integer, integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION account_add(buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[], versions bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION account_add(buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[], versions bigint[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION account_gather(lock_buckets smallint[], lock_tenants integer[], lock_accounts text[], look_buckets smallint[], look_tenants integer[], look_accounts text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION account_gather(lock_buckets smallint[], lock_tenants integer[], lock_accounts text[], look_buckets smallint[], look_tenants integer[], look_accounts text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION account_hold(buckets smallint[], tenants integer[], accounts text[], amounts bigint[], floors bigint[], limits bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION account_hold(buckets smallint[], tenants integer[], accounts text[], amounts bigint[], floors bigint[], limits bigint[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION clock() FROM PUBLIC;
+GRANT ALL ON FUNCTION clock() TO postdate_writer;
+GRANT ALL ON FUNCTION clock() TO postdate_reader;
 GRANT SELECT ON TABLE account TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE account TO postdate_writer;
 REVOKE ALL ON FUNCTION account_lock(buckets smallint[], tenants integer[], accounts text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION account_lock(buckets smallint[], tenants integer[], accounts text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION account_locked(buckets smallint[], tenants integer[], accounts text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION account_locked(buckets smallint[], tenants integer[], accounts text[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION account_since_proof(tenant integer, buckets smallint[], floor uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION account_since_proof(tenant integer, buckets smallint[], floor uuid) TO postdate_writer;
+GRANT ALL ON FUNCTION account_since_proof(tenant integer, buckets smallint[], floor uuid) TO postdate_reader;
+REVOKE ALL ON FUNCTION array_sum(integer[], integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION array_sum(integer[], integer[]) TO postdate_writer;
+GRANT ALL ON FUNCTION array_sum(integer[], integer[]) TO postdate_reader;
 REVOKE ALL ON FUNCTION birthplace_moved() FROM PUBLIC;
 REVOKE ALL ON FUNCTION birthplace_now() FROM PUBLIC;
+REVOKE ALL ON FUNCTION bucket_of(id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION bucket_of(id uuid) TO postdate_writer;
+GRANT ALL ON FUNCTION bucket_of(id uuid) TO postdate_reader;
 REVOKE ALL ON FUNCTION cancel(id uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION cancel(id uuid) TO postdate_client;
+REVOKE ALL ON FUNCTION claim_token(random_bits integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION claim_token(random_bits integer) TO postdate_writer;
+GRANT ALL ON FUNCTION claim_token(random_bits integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION client_accept() FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_accept_cancels(mine xid8, of_tenant integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_accept_jobs(mine xid8, of_tenant integer) FROM PUBLIC;
@@ -2073,17 +2129,38 @@ REVOKE ALL ON FUNCTION client_refuse_unsafe() FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_setting(of_tenant integer, of_name text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_usable(of_tenant integer, of_account text, field text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_wrong(field text, message text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION current_tenant() FROM PUBLIC;
+GRANT ALL ON FUNCTION current_tenant() TO postdate_writer;
+GRANT ALL ON FUNCTION current_tenant() TO postdate_reader;
 REVOKE ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text) FROM PUBLIC;
 GRANT ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text) TO postdate_client;
+REVOKE ALL ON FUNCTION entry_balanced() FROM PUBLIC;
+GRANT ALL ON FUNCTION entry_balanced() TO postdate_writer;
+GRANT ALL ON FUNCTION entry_balanced() TO postdate_reader;
 GRANT SELECT ON TABLE event TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE event TO postdate_writer;
+REVOKE ALL ON FUNCTION event_digest(e event) FROM PUBLIC;
+GRANT ALL ON FUNCTION event_digest(e event) TO postdate_writer;
+GRANT ALL ON FUNCTION event_digest(e event) TO postdate_reader;
+REVOKE ALL ON FUNCTION event_find(of_subject uuid, of_event uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION event_find(of_subject uuid, of_event uuid) TO postdate_writer;
+GRANT ALL ON FUNCTION event_find(of_subject uuid, of_event uuid) TO postdate_reader;
 REVOKE ALL ON FUNCTION event_insert(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION event_insert(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION event_record(e event) FROM PUBLIC;
+GRANT ALL ON FUNCTION event_record(e event) TO postdate_writer;
+GRANT ALL ON FUNCTION event_record(e event) TO postdate_reader;
+REVOKE ALL ON FUNCTION fact_find(of_tenant integer, of_type text, of_subject uuid, of_event uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION fact_find(of_tenant integer, of_type text, of_subject uuid, of_event uuid) TO postdate_writer;
+GRANT ALL ON FUNCTION fact_find(of_tenant integer, of_type text, of_subject uuid, of_event uuid) TO postdate_reader;
+REVOKE ALL ON FUNCTION fact_of_subject(of_tenant integer, of_subject uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION fact_of_subject(of_tenant integer, of_subject uuid) TO postdate_writer;
+GRANT ALL ON FUNCTION fact_of_subject(of_tenant integer, of_subject uuid) TO postdate_reader;
+REVOKE ALL ON FUNCTION functions_guard() FROM PUBLIC;
 REVOKE ALL ON FUNCTION halt_alone() FROM PUBLIC;
 GRANT ALL ON FUNCTION halt_alone() TO postdate_writer;
 REVOKE ALL ON FUNCTION halt_client_alone(of_tenant integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION halt_client_alone(of_tenant integer) TO postdate_writer;
-REVOKE ALL ON FUNCTION halt_client_share(of_tenant integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION halt_refuse_held(tenants integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION halt_refuse_held(tenants integer[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION halt_refuse_killed(tenant integer) FROM PUBLIC;
@@ -2101,16 +2178,34 @@ GRANT ALL ON FUNCTION history_floor(parents text[]) TO postdate_reader;
 GRANT ALL ON FUNCTION history_floor(parents text[]) TO postdate_writer;
 GRANT SELECT ON TABLE idempotency TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE idempotency TO postdate_writer;
+REVOKE ALL ON FUNCTION idempotency_find(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION idempotency_find(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[]) TO postdate_writer;
+GRANT ALL ON FUNCTION idempotency_find(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[]) TO postdate_reader;
 REVOKE ALL ON FUNCTION idempotency_fits(key uuid, fingerprint uuid, subject uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION idempotency_fits(key uuid, fingerprint uuid, subject uuid) TO postdate_writer;
 REVOKE ALL ON FUNCTION idempotency_insert(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[], fingerprints uuid[], subjects uuid[], instants timestamp with time zone[], kepts bytea[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION idempotency_insert(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[], fingerprints uuid[], subjects uuid[], instants timestamp with time zone[], kepts bytea[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) TO postdate_writer;
+REVOKE ALL ON FUNCTION instant_text(at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION instant_text(at timestamp with time zone) TO postdate_writer;
+GRANT ALL ON FUNCTION instant_text(at timestamp with time zone) TO postdate_reader;
 GRANT SELECT ON TABLE job TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE job TO postdate_writer;
+REVOKE ALL ON FUNCTION job_accepted_data(j job) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_accepted_data(j job) TO postdate_writer;
+GRANT ALL ON FUNCTION job_accepted_data(j job) TO postdate_reader;
+REVOKE ALL ON FUNCTION job_digest(j job) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_digest(j job) TO postdate_writer;
+GRANT ALL ON FUNCTION job_digest(j job) TO postdate_reader;
 GRANT SELECT ON TABLE outcome TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE outcome TO postdate_writer;
+REVOKE ALL ON FUNCTION job_ended_data(o outcome) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_ended_data(o outcome) TO postdate_writer;
+GRANT ALL ON FUNCTION job_ended_data(o outcome) TO postdate_reader;
+REVOKE ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text) TO postdate_writer;
+GRANT ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
@@ -2122,9 +2217,31 @@ GRANT ALL ON FUNCTION job_purge_tell(buckets smallint[], tenants integer[], subj
 REVOKE ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_writer;
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_reader;
+REVOKE ALL ON FUNCTION job_record(j job) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_record(j job) TO postdate_writer;
+GRANT ALL ON FUNCTION job_record(j job) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) TO postdate_writer;
+GRANT ALL ON FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) TO postdate_reader;
+REVOKE ALL ON FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean) TO postdate_writer;
+GRANT ALL ON FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean) TO postdate_reader;
+REVOKE ALL ON FUNCTION lane_purpose(lane_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION lane_purpose(lane_id integer) TO postdate_writer;
+GRANT ALL ON FUNCTION lane_purpose(lane_id integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text, reported boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text, reported boolean) TO postdate_writer;
+REVOKE ALL ON FUNCTION lock_named(of_name text, of_number integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION lock_named(of_name text, of_number integer) TO postdate_writer;
+REVOKE ALL ON FUNCTION lock_named_share(of_name text, of_number integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION lock_tables_ensure() FROM PUBLIC;
+REVOKE ALL ON FUNCTION occurrence_final() FROM PUBLIC;
+GRANT ALL ON FUNCTION occurrence_final() TO postdate_writer;
+GRANT ALL ON FUNCTION occurrence_final() TO postdate_reader;
+REVOKE ALL ON FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], most integer) TO postdate_writer;
+GRANT ALL ON FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], most integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION outbox_head(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) FROM PUBLIC;
@@ -2133,6 +2250,15 @@ REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, event_limit int
 GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, event_limit integer, row_limit integer, without integer[], around boolean) TO postdate_writer;
 REVOKE ALL ON FUNCTION outbox_types(types text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox_types(types text[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION outcome_digest(o outcome) FROM PUBLIC;
+GRANT ALL ON FUNCTION outcome_digest(o outcome) TO postdate_writer;
+GRANT ALL ON FUNCTION outcome_digest(o outcome) TO postdate_reader;
+REVOKE ALL ON FUNCTION outcome_event_id(subject uuid, finished_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION outcome_event_id(subject uuid, finished_at timestamp with time zone) TO postdate_writer;
+GRANT ALL ON FUNCTION outcome_event_id(subject uuid, finished_at timestamp with time zone) TO postdate_reader;
+REVOKE ALL ON FUNCTION outcome_record(o outcome) FROM PUBLIC;
+GRANT ALL ON FUNCTION outcome_record(o outcome) TO postdate_writer;
+GRANT ALL ON FUNCTION outcome_record(o outcome) TO postdate_reader;
 REVOKE ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_ensure(parent regclass, monday timestamp with time zone) FROM PUBLIC;
@@ -2140,34 +2266,82 @@ REVOKE ALL ON FUNCTION partition_list_misplaced() FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_list_misplaced() TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_move_misplaced(parent text, monday timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_move_misplaced(parent text, monday timestamp with time zone) TO postdate_writer;
+REVOKE ALL ON FUNCTION partition_name(parent regclass, monday timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION partition_name(parent regclass, monday timestamp with time zone) TO postdate_writer;
+GRANT ALL ON FUNCTION partition_name(parent regclass, monday timestamp with time zone) TO postdate_reader;
 REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) TO postdate_writer;
 GRANT SELECT ON TABLE payment TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE payment TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_completed_data(p payment, transfer_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_completed_data(p payment, transfer_id uuid) TO postdate_writer;
+GRANT ALL ON FUNCTION payment_completed_data(p payment, transfer_id uuid) TO postdate_reader;
+REVOKE ALL ON FUNCTION payment_digest(p payment) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_digest(p payment) TO postdate_writer;
+GRANT ALL ON FUNCTION payment_digest(p payment) TO postdate_reader;
 REVOKE ALL ON FUNCTION payment_leave(ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_leave(ids uuid[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) TO postdate_reader;
+REVOKE ALL ON FUNCTION payment_record(p payment) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_record(p payment) TO postdate_writer;
+GRANT ALL ON FUNCTION payment_record(p payment) TO postdate_reader;
+REVOKE ALL ON FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[]) TO postdate_writer;
+GRANT ALL ON FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[]) TO postdate_reader;
+REVOKE ALL ON FUNCTION payment_scheduled_data(p payment) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_scheduled_data(p payment) TO postdate_writer;
+GRANT ALL ON FUNCTION payment_scheduled_data(p payment) TO postdate_reader;
 REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_terms(of_tenant integer, buckets smallint[], ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_terms(of_tenant integer, buckets smallint[], ids uuid[]) TO postdate_reader;
 REVOKE ALL ON FUNCTION payment_timers_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_timers_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer) TO postdate_reader;
+REVOKE ALL ON FUNCTION payment_touches(of_tenant integer, of_subject uuid, accounts text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_touches(of_tenant integer, of_subject uuid, accounts text[]) TO postdate_writer;
+GRANT ALL ON FUNCTION payment_touches(of_tenant integer, of_subject uuid, accounts text[]) TO postdate_reader;
 REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) TO postdate_writer;
+REVOKE ALL ON FUNCTION refuse_change() FROM PUBLIC;
+GRANT ALL ON FUNCTION refuse_change() TO postdate_writer;
+GRANT ALL ON FUNCTION refuse_change() TO postdate_reader;
+REVOKE ALL ON FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], most integer) TO postdate_writer;
+GRANT ALL ON FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], most integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) FROM PUBLIC;
 GRANT ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) TO postdate_client;
 GRANT SELECT ON TABLE seal TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE seal TO postdate_writer;
+REVOKE ALL ON FUNCTION seal_after(of_tenant integer, after bigint, most bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION seal_after(of_tenant integer, after bigint, most bigint) TO postdate_writer;
+GRANT ALL ON FUNCTION seal_after(of_tenant integer, after bigint, most bigint) TO postdate_reader;
+REVOKE ALL ON FUNCTION seal_around(of_tenant integer, at_position bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION seal_around(of_tenant integer, at_position bigint) TO postdate_writer;
+GRANT ALL ON FUNCTION seal_around(of_tenant integer, at_position bigint) TO postdate_reader;
+REVOKE ALL ON FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], most bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], most bigint) TO postdate_writer;
+GRANT ALL ON FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], most bigint) TO postdate_reader;
 REVOKE ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_reader;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_writer;
+REVOKE ALL ON FUNCTION seal_since(of_tenant integer, since timestamp with time zone, most bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION seal_since(of_tenant integer, since timestamp with time zone, most bigint) TO postdate_writer;
+GRANT ALL ON FUNCTION seal_since(of_tenant integer, since timestamp with time zone, most bigint) TO postdate_reader;
 REVOKE ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) TO postdate_reader;
 GRANT ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) TO postdate_writer;
+REVOKE ALL ON FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], most bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], most bigint) TO postdate_writer;
+GRANT ALL ON FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], most bigint) TO postdate_reader;
+REVOKE ALL ON FUNCTION server_clock() FROM PUBLIC;
+GRANT ALL ON FUNCTION server_clock() TO postdate_writer;
+GRANT ALL ON FUNCTION server_clock() TO postdate_reader;
 REVOKE ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) TO postdate_writer;
+REVOKE ALL ON FUNCTION settlement_due(buckets smallint[], lows timestamp with time zone[], graces double precision[], lane integer, depth integer, without uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION settlement_due(buckets smallint[], lows timestamp with time zone[], graces double precision[], lane integer, depth integer, without uuid[]) TO postdate_writer;
+GRANT ALL ON FUNCTION settlement_due(buckets smallint[], lows timestamp with time zone[], graces double precision[], lane integer, depth integer, without uuid[]) TO postdate_reader;
 REVOKE ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION state_noun(type text) FROM PUBLIC;
@@ -2179,13 +2353,43 @@ GRANT ALL ON FUNCTION state_text(noun text, of_tenant integer, of_subject uuid, 
 REVOKE ALL ON FUNCTION subscription_release_if_idle(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION subscription_release_if_idle(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) TO postdate_writer;
 REVOKE ALL ON FUNCTION table_guard(target regclass, fact boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION tenant_bucket(tenant_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION tenant_bucket(tenant_id integer) TO postdate_writer;
+GRANT ALL ON FUNCTION tenant_bucket(tenant_id integer) TO postdate_reader;
+REVOKE ALL ON FUNCTION tenant_keeps_mode() FROM PUBLIC;
+GRANT ALL ON FUNCTION tenant_keeps_mode() TO postdate_writer;
+GRANT ALL ON FUNCTION tenant_keeps_mode() TO postdate_reader;
 REVOKE ALL ON FUNCTION tenants_held() FROM PUBLIC;
 GRANT ALL ON FUNCTION tenants_held() TO postdate_writer;
+REVOKE ALL ON FUNCTION test_clock_refuse() FROM PUBLIC;
+GRANT ALL ON FUNCTION test_clock_refuse() TO postdate_writer;
+GRANT ALL ON FUNCTION test_clock_refuse() TO postdate_reader;
+REVOKE ALL ON FUNCTION text_finds(wanted text, id uuid, description text, metadata jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION text_finds(wanted text, id uuid, description text, metadata jsonb) TO postdate_writer;
+GRANT ALL ON FUNCTION text_finds(wanted text, id uuid, description text, metadata jsonb) TO postdate_reader;
+REVOKE ALL ON FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) TO postdate_writer;
+GRANT ALL ON FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) TO postdate_reader;
+REVOKE ALL ON FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) TO postdate_writer;
+GRANT ALL ON FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) TO postdate_reader;
 GRANT ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) TO postdate_writer;
 REVOKE ALL ON FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer) TO postdate_reader;
+REVOKE ALL ON FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) TO postdate_writer;
+GRANT ALL ON FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) TO postdate_reader;
+REVOKE ALL ON FUNCTION transfer_record(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION transfer_record(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) TO postdate_writer;
+GRANT ALL ON FUNCTION transfer_record(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) TO postdate_reader;
+REVOKE ALL ON FUNCTION uuid_floor(at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION uuid_floor(at timestamp with time zone) TO postdate_writer;
+GRANT ALL ON FUNCTION uuid_floor(at timestamp with time zone) TO postdate_reader;
+REVOKE ALL ON FUNCTION uuid_instant(id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION uuid_instant(id uuid) TO postdate_writer;
+GRANT ALL ON FUNCTION uuid_instant(id uuid) TO postdate_reader;
 GRANT SELECT ON TABLE account_proof TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE account_proof TO postdate_writer;
 GRANT SELECT ON TABLE account_repair TO postdate_reader;
@@ -2222,6 +2426,7 @@ GRANT SELECT ON TABLE entry TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE entry TO postdate_writer;
 GRANT SELECT ON TABLE function_file TO postdate_writer;
 GRANT SELECT ON TABLE function_file TO postdate_reader;
+GRANT UPDATE ON TABLE halt_lock TO postdate_writer;
 GRANT SELECT ON TABLE history TO postdate_reader;
 GRANT SELECT ON TABLE history TO postdate_writer;
 GRANT SELECT ON TABLE history_partition TO postdate_writer;
@@ -2233,6 +2438,7 @@ GRANT SELECT ON TABLE lane TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE lane TO postdate_writer;
 GRANT SELECT ON TABLE migration TO postdate_writer;
 GRANT SELECT ON TABLE migration TO postdate_reader;
+GRANT SELECT,INSERT,UPDATE ON TABLE named_lock TO postdate_writer;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE node TO postdate_writer;
 GRANT SELECT(roles) ON TABLE node TO postdate_reader;
 GRANT SELECT(secret_keys) ON TABLE node TO postdate_reader;

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from conftest import Api
+from conftest import Api, admin
 from postdate.client import Client
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
@@ -44,8 +44,13 @@ async def test_the_guide_does_what_it_says(
     monkeypatch.setenv("POSTDATE_URL", api.url)
     monkeypatch.setenv("POSTDATE_API_KEY", api.key)
     monkeypatch.chdir(tmp_path)
-    blocks = [found for found in BLOCK.findall(GUIDE.read_text()) if "CREATE ROLE" not in found[1]]
+    (_, set_up), *blocks = BLOCK.findall(GUIDE.read_text())
+    await admin(server, f"REVOKE ALL ON DATABASE {database_name} FROM PUBLIC", database_name)
     async with own_role(server, database_name, database, api.tenant) as role:
+        grants = set_up[set_up.index("GRANT") :].replace(
+            "DATABASE postdate", "DATABASE " + database_name
+        )
+        await admin(server, grants.replace("shop", role.name), database_name)
         async with role.connect() as connection:
             await connection.execute(blocks[0][1])
         assert await ledger.held() == 2500
@@ -56,12 +61,10 @@ async def test_the_guide_does_what_it_says(
             "Client": Client,
         }
         dsn = psycopg.conninfo.make_conninfo(role.dsn, user=role.name, password=PASSWORD)
-        known["dsn"] = psycopg.conninfo.make_conninfo(dsn, options="-csearch_path=pg_temp,public")
-        insert = 'connection.execute("INSERT'
-        create = 'connection.execute("CREATE TEMP TABLE orders (id text)")\n    '
-        first = blocks[1][1].replace(insert, create + insert)
-        told = await asyncio.to_thread(run, first, known)
+        known["dsn"] = dsn
+        told = await asyncio.to_thread(run, blocks[1][1], known)
         assert told == "insufficient_funds amount 7500\n"
         await asyncio.to_thread(run, blocks[2][1] + "shop.close()\n", known)
+        await admin(server, f"DROP OWNED BY {role.name} CASCADE", database_name)
     jobs = (await api.call("GET", "/jobs?lane=mail")).body["jobs"]
     assert len(jobs) == 3

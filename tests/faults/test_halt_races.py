@@ -36,9 +36,9 @@ CLI = "cli"
 ANSWER_SECONDS = 1.0
 TRIES = 20
 TENANT = "SELECT tenant_id FROM tenant WHERE name = $1"
-SHARES = """SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
-             AND mode = 'ShareLock'"""
-WAITS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+SHARES = """SELECT count(*) FROM pg_locks WHERE relation = 'halt_lock'::regclass AND granted
+             AND mode = 'RowShareLock'"""
+WAITS = "SELECT count(*) FROM pg_locks WHERE relation = 'halt_lock'::regclass AND NOT granted"
 
 
 @pytest.fixture(autouse=True)

@@ -100,7 +100,8 @@ async def test_the_switch_waits_for_a_settlement_that_has_begun(
 
 async def waits(database: Database) -> bool:
     found: bool = await database.writer.fetchval(
-        "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)"
+        "SELECT EXISTS (SELECT FROM pg_locks "
+        "WHERE relation = 'halt_lock'::regclass AND NOT granted)"
     )
     return found
 

@@ -18,6 +18,8 @@ SHARED = {
     "proof_round",
     "history",
     "outbox_lock",
+    "halt_lock",
+    "named_lock",
     "birthplace",
     "migration",
     "function_file",

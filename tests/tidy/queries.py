@@ -31,6 +31,7 @@ _NOUN_VERB: Final = re.compile(r"[a-z]+(_[a-z0-9]+)+")
 _ROW_LOCK: Final = re.compile(r"\bFOR\s+((NO\s+KEY\s+)?UPDATE|(KEY\s+)?SHARE)\b", re.IGNORECASE)
 _ONE_BUCKET: Final = re.compile(r"\bbucket\s*=\s*\$\d", re.IGNORECASE)
 _NOTIFY: Final = re.compile(r"\b(pg_)?notify\b", re.IGNORECASE)
+_ADVISORY: Final = re.compile(r"advisory_", re.IGNORECASE)
 _STATEMENT: Final = re.compile(
     r"\s*(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\S+\s+SET|DELETE\s+FROM|WITH\s+\w+\s+AS)\s",
     re.IGNORECASE | re.DOTALL,
@@ -115,6 +116,22 @@ def notifications(tree: Tree) -> Iterator[Finding]:
             yield Finding(path, line, f"NOTIFY may stand only in {WAKEUP}")
 
 
+TAKEN_AWAY: Final = {
+    f"{STORE}functions/client.sql": "says which functions an administrator must take away",
+    f"{STORE}embedded/roles.py": "takes them away from every login",
+}
+"""Files that name advisory locks, and why."""
+
+
+def advisory_locks(tree: Tree) -> Iterator[Finding]:
+    """Find advisory locks: every login may take the same one, and hold up all tenants."""
+    for path, text in (*select(tree, SPEAKS_SQL, ".sql"), *select(tree, SPEAKS_SQL, ".py")):
+        found = _ADVISORY.search(without_comments(text) if path.endswith(".sql") else text)
+        if found and path not in TAKEN_AWAY:
+            line = line_of(text, found.start())
+            yield Finding(path, line, "lock a table or a row that clients cannot reach instead")
+
+
 ELSEWHERE: Final = {
     "src/postdate/client/once.py": "runs in the user's database, on a table of the user's own",
     "src/postdate/client/relay.py": "runs in the user's database, on a table of the user's own",
@@ -189,6 +206,19 @@ RULES: Final = (
         good=(
             _sql("-- no NOTIFY here"),
             {WAKEUP: "-- name: wakeup_send\nSELECT pg_notify($1, '');"},
+        ),
+    ),
+    Rule(
+        "advisory_locks",
+        advisory_locks,
+        bad=(
+            _sql("-- name: timer_claim\nSELECT pg_advisory_xact_lock(1);"),
+            {f"{STORE}functions/halt.sql": "SELECT pg_try_advisory_lock_shared(1);"},
+            {f"{STORE}migrate.py": 'LOCK = "SELECT pg_advisory_lock($1)"'},
+        ),
+        good=(
+            _sql("-- no pg_advisory_lock here\n" + _CLAIM),
+            {f"{STORE}embedded/roles.py": "proname ~ '^pg_advisory_lock'"},
         ),
     ),
     Rule(

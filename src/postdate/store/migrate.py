@@ -28,13 +28,21 @@ from postdate.store.connection.database import (
     WRITER,
     Connection,
 )
-from postdate.store.connection.error import PermissionDeniedError
+from postdate.store.connection.error import DatabaseError, PermissionDeniedError
 from postdate.store.connection.session import DatabaseSession, connect_alone
 from postdate.store.shard import shard
 
 log = Log()
 
-LOCK: Final = 0x706F7374  # "post": one migrator at a time in this database
+LOCK: Final = f"LOCK TABLE {SCHEMA}.migration IN SHARE ROW EXCLUSIVE MODE"
+"""One migrator at a time: a lock that only the owner can take, and that no reader waits for."""
+
+MEETINGS: Final = 20
+"""How often a migrator begins again because another one made the same role or schema just then."""
+
+MET: Final = frozenset({"23505", "42710", "42P06", "42P07", "XX000"})
+"""What the server says to that: it is there already, or its row was changed meanwhile."""
+
 PARTITION_WEEKS: Final = 8
 """How many weeks of partitions are made ahead."""
 
@@ -200,22 +208,41 @@ async def _migrate(
         todo = pending(await _applied(connection), known())
         changed = changed_functions(await _remembered(connection), known_functions(), release())
         return [*(m.name for m in todo), *(f.name for f in changed)]
-    await connection.execute("SELECT pg_advisory_lock($1)", LOCK)
-    await _become_owner(connection, citus=citus)
-    await connection.execute(
-        f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}; SET search_path = {SCHEMA}, pg_temp;"
-        f"GRANT USAGE ON SCHEMA {SCHEMA} TO {WRITER}, {READER};"
-        "CREATE TABLE IF NOT EXISTS migration (version integer PRIMARY KEY, name text NOT NULL, "
-        "checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT statement_timestamp());"
-        "CREATE TABLE IF NOT EXISTS function_file (noun text PRIMARY KEY, checksum text NOT NULL, "
-        "release text NOT NULL, applied_at timestamptz NOT NULL DEFAULT statement_timestamp());"
-        f"GRANT SELECT ON migration, function_file TO {WRITER}, {READER}"
-    )
+    await _prepare(connection, citus=citus)
     done = await _upgrade(connection)
     for name in done:
         step(name)
     if citus:
         done += await shard.spread(connection, step)
+        await shard.ensure_locks(connection)
+    async with connection.transaction():
+        await connection.execute(LOCK)
+        await _finish(connection)
+    return done
+
+
+async def _prepare(connection: DatabaseSession, *, citus: bool) -> None:
+    """Create roles, schema and the table that migrators lock; begin again when two of them meet."""
+    for _ in range(MEETINGS):
+        try:
+            await connection.execute("RESET ROLE")
+            await _become_owner(connection, citus=citus)
+            await connection.execute(
+                f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}; SET search_path = {SCHEMA}, pg_temp;"
+                "CREATE TABLE IF NOT EXISTS migration (version integer PRIMARY KEY, "
+                "name text NOT NULL, checksum text NOT NULL, "
+                "applied_at timestamptz NOT NULL DEFAULT statement_timestamp());"
+            )
+        except DatabaseError as error:
+            if error.sqlstate not in MET:
+                raise
+        else:
+            return
+    raise StartError("other processes are setting up this database: start this one again")
+
+
+async def _finish(connection: DatabaseSession) -> None:
+    """Make the partitions of the coming weeks, and notice a database restored from a dump."""
     await connection.execute("SELECT partition_create_ahead($1)", PARTITION_WEEKS)
     if await connection.fetchval("SELECT birthplace_moved()"):
         log.warning("restore.quarantine", reason="the database was restored from a dump")
@@ -225,13 +252,19 @@ async def _migrate(
             "VALUES (0, $1, to_jsonb(clock()), true, 'system') ON CONFLICT DO NOTHING",
             QUARANTINE,
         )
-    return done
 
 
 async def _upgrade(connection: DatabaseSession) -> list[str]:
     # One transaction for everything and its record: a kill half way leaves nothing behind, and no
     # server sees a table without the function that fits it.
     async with connection.transaction():
+        await connection.execute(
+            f"{LOCK}; GRANT USAGE ON SCHEMA {SCHEMA} TO {WRITER}, {READER};"
+            "CREATE TABLE IF NOT EXISTS function_file (noun text PRIMARY KEY, "
+            "checksum text NOT NULL, release text NOT NULL, "
+            "applied_at timestamptz NOT NULL DEFAULT statement_timestamp());"
+            f"GRANT SELECT ON migration, function_file TO {WRITER}, {READER}"
+        )
         todo = pending(await _applied(connection), known())
         changed = changed_functions(await _remembered(connection), known_functions(), release())
         # Functions name each other and tables that come after them; a test checks the bodies.
@@ -242,6 +275,8 @@ async def _upgrade(connection: DatabaseSession) -> list[str]:
             await _apply(connection, migration)
         for function in (f for f in changed if f.noun not in FOUNDATION):
             await _apply_functions(connection, function)
+        if changed:
+            await connection.execute("SELECT functions_guard()")
     names = [*(m.name for m in todo), *(f.name for f in changed)]
     if names:
         log.info("migration.applied", names=names)

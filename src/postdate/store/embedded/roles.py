@@ -13,6 +13,21 @@ READER: Final = "postdate_reader"
 CLIENT: Final = "postdate_client"
 
 
+_NO_ADVISORY_LOCKS: Final = """
+DO $$
+DECLARE
+    taking regprocedure;
+BEGIN
+    FOR taking IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
+                     AND proname ~ '^pg_(try_)?advisory_(xact_)?lock' LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', taking);
+    END LOOP;
+END $$"""
+"""All logins share the memory for locks: one that fills it with advisory locks stops the server."""
+
+_TEMPLATE: Final = "template1"
+
+
 async def ensure(credentials: Credentials) -> None:
     """Bring roles, passwords and database to the state the credentials describe."""
     login = credentials.login
@@ -28,7 +43,18 @@ async def ensure(credentials: Credentials) -> None:
         await connection.execute(f"GRANT {WRITER}, {READER} TO {login.app}")
         # Metrics name the session that pins the oldest snapshot, whoever's it is.
         await connection.execute(f"GRANT pg_read_all_stats TO {WRITER}")
+        await _close_template(credentials)
+        await connection.execute(f"REVOKE CONNECT ON DATABASE postgres, {_TEMPLATE} FROM PUBLIC")
         await _database(connection, login.database, login.owner, login.app)
+    finally:
+        await connection.close()
+
+
+async def _close_template(credentials: Credentials) -> None:
+    """Take advisory locks away from clients, in every database that is made from now on."""
+    connection = await asyncpg.connect(credentials.superuser_dsn(_TEMPLATE), timeout=5)
+    try:
+        await connection.execute(_NO_ADVISORY_LOCKS)
     finally:
         await connection.close()
 

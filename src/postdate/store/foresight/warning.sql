@@ -16,7 +16,7 @@ SELECT DISTINCT found.tenant_id
 
 -- name: warning_lock
 -- Two nodes that look at once must not both tell.
-SELECT pg_advisory_xact_lock(hashtext('postdate.will_fail'), $1)
+SELECT lock_named('will_fail', $1)
 
 -- name: warning_list_warned
 SELECT e.subject

@@ -147,12 +147,9 @@ BEGIN
     END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION halt_client_share(of_tenant integer) RETURNS void LANGUAGE sql AS
-    $$SELECT pg_advisory_xact_lock_shared(hashtext('tenant_halt_client'), of_tenant)$$;
-
 CREATE OR REPLACE FUNCTION halt_client_alone(of_tenant integer) RETURNS void
-    LANGUAGE sql SET lock_timeout = '1s' AS
-    $$SELECT pg_advisory_xact_lock(hashtext('tenant_halt_client'), of_tenant)$$;
+    LANGUAGE sql SET search_path FROM CURRENT SET lock_timeout = '1s' AS
+    $$SELECT lock_named('halt_client', of_tenant)$$;
 
 -- Hold a tenant to its quota: what was counted last, and what clients have added since.
 CREATE OR REPLACE FUNCTION client_count(of_tenant integer, of_kind text, more bigint) RETURNS void
@@ -213,7 +210,7 @@ BEGIN
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
-    PERFORM halt_client_share(of_tenant);
+    PERFORM lock_named_share('halt_client', of_tenant);
     PERFORM client_refuse_halted(of_tenant, new_work);
     PERFORM client_accept_jobs(mine, of_tenant);
     PERFORM client_accept_cancels(mine, of_tenant);
@@ -363,6 +360,9 @@ CREATE OR REPLACE FUNCTION client_bind(
     of_role text, of_tenant integer, of_scopes text[], of_accounts text[], of_max bigint,
     by_actor text) RETURNS text LANGUAGE plpgsql
     SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    admit text := format('GRANT postdate_client TO %I', of_role);
+    advisory text;
 BEGIN
     INSERT INTO client_role (role_name, tenant_id, scopes, accounts, max_amount, bound_by,
                              bound_at)
@@ -370,21 +370,27 @@ BEGIN
     ON CONFLICT (role_name) DO UPDATE SET tenant_id = excluded.tenant_id,
         scopes = excluded.scopes, accounts = excluded.accounts, max_amount = excluded.max_amount,
         bound_at = excluded.bound_at, bound_by = excluded.bound_by;
-    EXECUTE format('GRANT postdate_client TO %I', of_role);
-    RETURN NULL;
-EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation THEN
-    INSERT INTO client_role (role_name, tenant_id, scopes, accounts, max_amount, bound_by,
-                             bound_at)
-    VALUES (of_role, of_tenant, of_scopes, of_accounts, of_max, by_actor, clock())
-    ON CONFLICT (role_name) DO UPDATE SET tenant_id = excluded.tenant_id,
-        scopes = excluded.scopes, accounts = excluded.accounts, max_amount = excluded.max_amount,
-        bound_at = excluded.bound_at, bound_by = excluded.bound_by;
-    RETURN format('GRANT postdate_client TO %I', of_role);
+    -- The lock that its transactions share.
+    INSERT INTO named_lock VALUES ('halt_client', of_tenant) ON CONFLICT DO NOTHING;
+    BEGIN
+        EXECUTE admit;
+        admit := NULL;
+    EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation THEN
+        NULL;
+    END;
+    -- All logins share the memory for locks: whoever fills it with advisory ones stops the server.
+    SELECT format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC',
+                  string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.oid)) INTO advisory
+      FROM pg_proc p
+     WHERE p.pronamespace = 'pg_catalog'::regnamespace
+       AND p.proname ~ '^pg_(try_)?advisory_(xact_)?lock'
+       AND has_function_privilege('public', p.oid, 'EXECUTE') HAVING count(*) > 0;
+    RETURN nullif(concat_ws('; ', admit, advisory), '');
 END $$;
 
 REVOKE EXECUTE ON FUNCTION client_refuse, client_wrong, client_identity, client_setting,
     client_new_id, client_key, client_check_key, client_differs, client_refuse_reused,
-    client_refuse_halted, halt_client_share, halt_client_alone, client_count, client_event,
+    client_refuse_halted, halt_client_alone, client_count, client_event,
     client_accept, cancel, client_open, client_accept_cancels, client_bind FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION halt_client_alone, client_bind TO postdate_writer;
 GRANT EXECUTE ON FUNCTION cancel TO postdate_client;

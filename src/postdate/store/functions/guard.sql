@@ -95,4 +95,35 @@ BEGIN
     END IF;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION table_guard FROM PUBLIC;
+-- The locks between transactions of ours. An advisory lock is anybody's who can log in; these are
+-- tables, which only the roles of nodes may lock. A sharded PostgreSQL has its own at each node.
+-- halt_lock is empty and locked as a whole, which costs what an advisory lock costs: whoever moves
+-- money shares it. A row of named_lock is for what happens seldom.
+CREATE OR REPLACE FUNCTION lock_tables_ensure() RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    CREATE TABLE IF NOT EXISTS halt_lock ();
+    CREATE TABLE IF NOT EXISTS named_lock (
+        name text COLLATE "C" NOT NULL, number integer NOT NULL, PRIMARY KEY (name, number));
+    INSERT INTO named_lock SELECT 'job_prune', generate_series(0, 63) ON CONFLICT DO NOTHING;
+    GRANT UPDATE ON halt_lock TO postdate_writer;
+    GRANT SELECT, INSERT, UPDATE ON named_lock TO postdate_writer;
+END $$;
+
+-- What a file of functions leaves to everybody is for the roles of nodes: a client's role may call
+-- what it was given by name, and nothing else.
+CREATE OR REPLACE FUNCTION functions_guard() RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    open_to_all regprocedure;
+BEGIN
+    FOR open_to_all IN SELECT p.oid FROM pg_proc p
+                        WHERE p.pronamespace = current_schema()::regnamespace
+                          AND has_function_privilege('public', p.oid, 'EXECUTE') LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO postdate_writer, postdate_reader',
+                       open_to_all);
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', open_to_all);
+    END LOOP;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION table_guard, lock_tables_ensure, functions_guard FROM PUBLIC;

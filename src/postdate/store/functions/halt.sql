@@ -14,13 +14,19 @@ CREATE OR REPLACE FUNCTION tenants_held() RETURNS integer[]
 -- ended by then. It waits for a second, for meanwhile nobody else gets a share, and asks again.
 -- Whoever has a share waits for no other lock for long, or a row that a stranger holds would delay
 -- the switches of all tenants.
-CREATE OR REPLACE FUNCTION halt_share() RETURNS void LANGUAGE sql AS $$
-    SELECT pg_advisory_xact_lock_shared(hashtext('tenant_halt'));
-    SELECT set_config('lock_timeout', '500ms', true)
-     WHERE current_setting('lock_timeout')::interval NOT BETWEEN '1 ms' AND '500 ms' $$;
+CREATE OR REPLACE FUNCTION halt_share() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    LOCK TABLE halt_lock IN ROW SHARE MODE;
+    IF current_setting('lock_timeout')::interval NOT BETWEEN '1 ms' AND '500 ms' THEN
+        PERFORM set_config('lock_timeout', '500ms', true);
+    END IF;
+END $$;
 
-CREATE OR REPLACE FUNCTION halt_alone() RETURNS void LANGUAGE sql SET lock_timeout = '1s' AS
-    $$SELECT pg_advisory_xact_lock(hashtext('tenant_halt'))$$;
+CREATE OR REPLACE FUNCTION halt_alone() RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '1s' AS $$
+BEGIN
+    LOCK TABLE halt_lock IN EXCLUSIVE MODE;
+END $$;
 
 -- Move money by hand only where nothing stands still.
 CREATE OR REPLACE FUNCTION halt_refuse_held(tenants integer[]) RETURNS void

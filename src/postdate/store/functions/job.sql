@@ -123,7 +123,9 @@ DECLARE
     walked uuid[];
 BEGIN
     removed := 0;
-    IF NOT pg_try_advisory_xact_lock(hashtext('job_prune'), in_bucket) THEN
+    PERFORM FROM named_lock l WHERE l.name = 'job_prune' AND l.number = in_bucket
+       FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
         RETURN;
     END IF;
     walked := ARRAY(

@@ -2,7 +2,7 @@
 
 -- name: secret_lock
 -- Two nodes that start together with keys of their own must not both be the first.
-SELECT pg_advisory_xact_lock(hashtext('postdate.secret_key'))
+SELECT lock_named('secret_key', 0)
 
 -- name: secret_keys
 SELECT key_id FROM secret_key

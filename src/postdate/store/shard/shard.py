@@ -13,8 +13,15 @@ from postdate.store.connection.error import PermissionDeniedError
 from postdate.store.connection.query import query
 from postdate.store.connection.session import DatabaseSession
 
-LOCAL_TABLES: Final = ("birthplace", "client_request", "function_file", "migration")
-"""What only the coordinator asks for."""
+LOCAL_TABLES: Final = (
+    "birthplace",
+    "client_request",
+    "function_file",
+    "halt_lock",
+    "migration",
+    "named_lock",
+)
+"""What only the coordinator asks for, and the locks, of which each node has its own."""
 
 _DATABASE_SETTINGS: Final = {
     # Tenant and test clock are said with SET LOCAL, and every node must hear it.
@@ -105,6 +112,7 @@ async def spread(connection: DatabaseSession, step: Callable[[str], None]) -> li
     All in one transaction: a kill half way leaves nothing behind.
     """
     async with connection.transaction():
+        await connection.execute(query("shard_alone"))
         # Citus would take what refers to a reference table for its own at once, and by another name
         # than the functions know.
         references = await connection.fetch(query("shard_references"))
@@ -125,6 +133,13 @@ async def spread(connection: DatabaseSession, step: Callable[[str], None]) -> li
         for row in await connection.fetch(query("shard_functions"), LOCAL_TABLES):
             await connection.execute(f"SELECT create_distributed_function('{row['signature']}')")
     return tables
+
+
+async def ensure_locks(connection: DatabaseSession) -> None:
+    """Make the tables for locks at every other node, which by now knows the function for it."""
+    for row in await connection.fetch(query("shard_locks")):
+        if not row["success"]:
+            raise StartError(f"a database node has no tables for locks: {row['result']}")
 
 
 async def _spread_tables(connection: DatabaseSession, step: Callable[[str], None]) -> list[str]:

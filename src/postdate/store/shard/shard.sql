@@ -67,6 +67,14 @@ SELECT p.proname::text AS name, pg_get_functiondef(p.oid) AS definition, p.prosr
  WHERE p.pronamespace = 'postdate'::regnamespace AND l.lanname = 'sql' AND p.prosqlbody IS NULL
  ORDER BY p.proname
 
+-- name: shard_alone
+-- One migrator at a time.
+LOCK TABLE postdate.migration IN SHARE ROW EXCLUSIVE MODE
+
+-- name: shard_locks
+-- Each node has its own tables to lock; by now it knows the function that makes them.
+SELECT success, result FROM run_command_on_workers('SELECT postdate.lock_tables_ensure()')
+
 -- name: shard_known_tables
 SELECT c.relname::text FROM pg_dist_partition d JOIN pg_class c ON c.oid = d.logicalrelid
  WHERE c.relnamespace = 'postdate'::regnamespace AND NOT c.relispartition

@@ -19,7 +19,7 @@ SELECT halt_client_alone($1)
 
 -- name: halt_change
 -- Whoever changes a tenant's halts does so alone; nothing else waits for this.
-SELECT pg_advisory_xact_lock(hashtext('tenant_halt_change'), $1)
+SELECT lock_named('halt_change', $1)
 
 -- name: halt_share
 SELECT halt_share()

@@ -8,7 +8,7 @@ SELECT tenant_id, name, value, operator, changed_at, changed_by FROM setting
  WHERE tenant_id = $1 ORDER BY name, operator
 
 -- name: setting_change
-SELECT pg_advisory_xact_lock(hashtext('setting_change'), $1)
+SELECT lock_named('setting_change', $1)
 
 -- name: setting_put
 INSERT INTO setting (tenant_id, name, value, operator, changed_by, changed_at)

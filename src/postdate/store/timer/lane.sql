@@ -27,7 +27,7 @@ SELECT l.lane_id, l.tenant_id, l.name, l.kind, l.weight, l.width, l.max_running,
   JOIN lane l USING (tenant_id, name)
 
 -- name: lane_alone
-SELECT pg_advisory_xact_lock(hashtext('lane_change'), $1)
+SELECT lock_named('lane_change', $1)
 
 -- name: lane_list
 SELECT lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,

@@ -110,6 +110,8 @@ CREATE TABLE tenant_halt (
     CHECK (until_at > from_at)
 );
 
+SELECT lock_tables_ensure();
+
 SELECT table_guard('tenant', fact => false);
 SELECT table_guard('test_clock', fact => false);
 SELECT table_guard('test_clock_entry', fact => true);
