@@ -73,6 +73,7 @@ async def test_an_id_is_assigned_to_an_account_without_one(api: Api) -> None:
         ({"floor": None}, 422, "invalid_field"),
         ({"floor": -(2**63)}, 422, "invalid_field"),
         ({"max_amount": 0}, 422, "invalid_field"),
+        ({"max_amount": 1_000_001}, 422, "invalid_field"),
         ({"balance": 100}, 422, "unknown_field"),
     ],
 )
@@ -169,6 +170,8 @@ async def test_limits_can_be_changed(ledger: Ledger) -> None:
     refused = await ledger.order(amount=51)
     assert (refused.body["code"], refused.body["available"]) == ("insufficient_funds", 50)
     assert (await patch({"floor": 451})).body["code"] == "insufficient_funds"
+    high = await patch({"max_amount": 2_000_000})
+    assert (high.status, high.body["field"]) == (422, "max_amount")
     kept = await patch({"max_amount": None})
     assert (kept.body["floor"], kept.body["max_amount"], kept.body["note"]) == (400, None, "vip")
     writer = await ledger.api.new_key("payments:write")

@@ -185,8 +185,18 @@ async def test_an_execution_of_what_cannot_succeed_is_refused(ledger: Ledger, cl
     await cancel(ledger, cancelled)
     short = (await ledger.order(amount=5000, funding="at_execution")).body["payment_id"]
     await clock.advance(61)
-    for payment, status in ((cancelled, "CANCELLED"), (short, "FAILED"), (short, "FAILED")):
-        answer = await execute(ledger, payment, "x")
+    failed = await execute(ledger, short, "x")
+    assert failed.status == 200
+    assert failed.body == {
+        "success": False,
+        "execution_id": "x",
+        "status": "FAILED",
+        "settled_by_execution_id": "x",
+        "error_message": "Account alice has 1000 available and must keep 0.",
+    }
+    assert (await execute(ledger, short, "x")).body == failed.body, "its answer may have been lost"
+    for payment, status in ((cancelled, "CANCELLED"), (short, "FAILED")):
+        answer = await execute(ledger, payment, "another")
         assert (answer.status, answer.body["code"]) == (409, "payment_not_pending"), answer
         assert answer.body["payment_status"] == status
     assert (await execute(ledger, str(uuid4()), "x")).status == 404

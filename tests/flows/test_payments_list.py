@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -105,3 +106,18 @@ async def test_a_payment_keeps_what_it_wishes_when_it_breaks(ledger: Ledger) -> 
     assert "on_broken" not in found[silent]
     assert await listed(ledger, "&broken=true") == []
     assert (await ledger.order(amount=5, on_broken="forget")).status == 422
+
+
+async def test_payments_are_listed_by_the_time_of_their_acceptance(ledger: Ledger) -> None:
+    ids = [(await ledger.order(amount=10)).body["payment_id"] for _ in range(4)]
+    accepted = [int(each[:8] + each[9:13], 16) for each in ids]
+    last = datetime.fromtimestamp(accepted[-1] / 1000, UTC).isoformat(timespec="milliseconds")
+    boundary = last.replace("+00:00", "Z")
+    after = [each["payment_id"] for each in await listed(ledger, f"&from_time={boundary}")]
+    before = [each["payment_id"] for each in await listed(ledger, f"&to_time={boundary}")]
+    assert [*after, *before] == ids[::-1]
+    assert ids[-1] in after
+    assert ids[0] in before
+    for wrong in ("from_time=yesterday", "to_time=2031-01-01T00:00", "from_time=1066-01-01T00:00Z"):
+        answer = await ledger.api.call("GET", f"/payments?{wrong}")
+        assert (answer.status, answer.body["field"]) == (422, wrong.partition("=")[0])

@@ -36,7 +36,7 @@ MaxAmount = Annotated[
     Annotated[int, Meta(ge=1, le=MAX_AMOUNT)] | None,
     Meta(
         description="The most for one payment from this account; null: the tenant's limit. "
-        "It counts above that only as far as the setting `payment.account_max_amount` allows."
+        "It may exceed that limit as far as the setting `payment.account_max_amount` allows."
     ),
 ]
 Currency = Annotated[

@@ -11,11 +11,13 @@ from postdate.api.http.endpoint import Body, Call, Reply, existing
 from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
 from postdate.api.http.routes import Routes
 from postdate.api.idempotency import reply
+from postdate.api.routes.foresight import check_instant
 from postdate.api.services import Services
 from postdate.intake.payment.accept import MAX_BATCH
 from postdate.intake.payment.request import PaymentRequest, Scheduled
 from postdate.model.error import Code, Refusal, refuse
 from postdate.model.ids import MAX_ID
+from postdate.model.job.job import When
 from postdate.model.payment.payment import AccountId, KeyedOrder, PaymentOrder
 from postdate.model.problem import Problem
 from postdate.model.status import PaymentStatus
@@ -86,6 +88,20 @@ class PaymentQuery(PageQuery, kw_only=True):
         Meta(
             description="Only payments with this status. A page may then have fewer than "
             "`limit` and still a `next_cursor`."
+        ),
+    ] = None
+    from_time: Annotated[
+        When | None,
+        Meta(
+            description="Only payments that were accepted at this time or later.",
+            examples=["2031-01-01T00:00:00Z"],
+        ),
+    ] = None
+    to_time: Annotated[
+        When | None,
+        Meta(
+            description="Only payments that were accepted before this time.",
+            examples=["2031-02-01T00:00:00Z"],
         ),
     ] = None
     broken: Annotated[
@@ -178,11 +194,19 @@ async def get_payment(call: Call[Services, None, None]) -> PaymentView:
 async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList:
     """List payments, the newest first.
 
-    Filter by account or status; `broken` finds those that wait for a person.
+    Filter by account, status or time of acceptance; `broken` finds those that wait for a person.
     """
     query = call.query
+    for name in ("from_time", "to_time"):
+        check_instant(name, getattr(query, name))
     before = query.start(UUID, MAX_ID)
-    wanted = PaymentFilter(query.account_id, query.status, broken=query.broken)
+    wanted = PaymentFilter(
+        query.account_id,
+        query.status,
+        since=query.from_time,
+        until=query.to_time,
+        broken=query.broken,
+    )
     found, following = await call.services.payment.read.page(
         call.actor, wanted, before, query.limit
     )

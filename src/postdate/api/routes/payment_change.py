@@ -95,6 +95,8 @@ async def execute_payment(call: Call[Services, ExecuteBody, None]) -> Executed:
     """Settle a due payment now.
 
     A payment moves money once, no matter how often and with which `execution_id` this is called.
+    `success` is false where this execution failed the payment, for example for lack of money; a
+    payment that ended in another way before is refused.
     """
     executions = call.services.payment.execution
     return await executions.execute(call.uuid("payment_id"), call.body.execution_id)

@@ -30,8 +30,8 @@ class Accounts(Group[K]):
         It starts empty; `POST /accounts/{account_id}/adjustments` adds money.
         `account_id`: Your own id; if absent, one is assigned.
         `floor`: The minimum that must stay available; below 0 needs the scope ledger:adjust.
-        `max_amount`: The most for one payment from this account; null: the tenant's limit. It
-        counts above that only as far as the setting `payment.account_max_amount` allows.
+        `max_amount`: The most for one payment from this account; null: the tenant's limit. It may
+        exceed that limit as far as the setting `payment.account_max_amount` allows.
         `note`: Yours.
         `currency`: What its amounts are counted in, in minor units: three capital letters, as in
         ISO 4217. It never changes, and payments are made only between accounts of one currency.
@@ -76,8 +76,8 @@ class Accounts(Group[K]):
 
         What is absent stays as it is; payments that were accepted keep their terms.
         `floor`: The minimum that must stay available; below 0 needs the scope ledger:adjust.
-        `max_amount`: The most for one payment from this account; null: the tenant's limit. It
-        counts above that only as far as the setting `payment.account_max_amount` allows.
+        `max_amount`: The most for one payment from this account; null: the tenant's limit. It may
+        exceed that limit as far as the setting `payment.account_max_amount` allows.
         `note`: Yours.
         """
 

@@ -87,16 +87,21 @@ class Payments(Group[K]):
         cursor: str | None = None,
         account_id: str | None = None,
         status: PaymentStatusName | None = None,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
         broken: bool | None = None,
     ) -> PaymentList:
         """List payments, the newest first.
 
-        Filter by account or status; `broken` finds those that wait for a person.
+        Filter by account, status or time of acceptance; `broken` finds those that wait for a
+        person.
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
         `account_id`: Only payments from or to this account.
         `status`: Only payments with this status. A page may then have fewer than `limit` and
         still a `next_cursor`.
+        `from_time`: Only payments that were accepted at this time or later.
+        `to_time`: Only payments that were accepted before this time.
         `broken`: True: only payments whose settlement failed and that wait for a person.
         """
 
@@ -106,15 +111,20 @@ class Payments(Group[K]):
         *,
         account_id: str | None = None,
         status: PaymentStatusName | None = None,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
         broken: bool | None = None,
         page_size: int = 100,
     ) -> Iterator[Payment]:
         """List payments, the newest first, page by page until the end.
 
-        Filter by account or status; `broken` finds those that wait for a person.
+        Filter by account, status or time of acceptance; `broken` finds those that wait for a
+        person.
         `account_id`: Only payments from or to this account.
         `status`: Only payments with this status. A page may then have fewer than `limit` and
         still a `next_cursor`.
+        `from_time`: Only payments that were accepted at this time or later.
+        `to_time`: Only payments that were accepted before this time.
         `broken`: True: only payments whose settlement failed and that wait for a person.
         """
 
@@ -174,7 +184,8 @@ class Payments(Group[K]):
         """Settle a due payment now.
 
         A payment moves money once, no matter how often and with which `execution_id` this is
-        called.
+        called. `success` is false where this execution failed the payment, for example for lack
+        of money; a payment that ended in another way before is refused.
         `execution_id`: Printable characters without spaces.
         """
 

@@ -130,13 +130,14 @@ class CancelledPayment(Struct, frozen=True, kw_only=True):
 
 
 class ExecutedPayment(Struct, frozen=True, kw_only=True):
-    """A payment that is settled: by this execution, or by the one that came first."""
+    """How an execution ended: the payment is settled, by it or before it, or it failed here."""
 
     success: bool
     execution_id: str
     status: PaymentStatus
     settled_by_execution_id: str
     transfer_id: str | None = None
+    error_message: str | None = None
 
 
 class ApprovalList(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,8 @@ from postdate.intake.tenant.quota import check_accounts
 from postdate.ledger import account as ledger
 from postdate.model.error import Code, RefusedError, not_found, refuse
 from postdate.model.ids import new_id
-from postdate.model.payment.money import ISSUER
+from postdate.model.payment.money import ISSUER, MAX_AMOUNT
+from postdate.model.payment.payment import amount_limits
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.account import account as account_store
@@ -56,6 +57,7 @@ class Accounts:
         given = account_id or ASSIGNED + new_id(0, self._database.unix_ms()).hex
         allow(actor, given)
         _allow_floor(actor, limits)
+        self._check_max_amount(actor, limits)
         terms = limits.amend(AccountTerms())
         if actor.accounts is not None:
             _refuse_lifting(AccountTerms(), terms, self._tenant_max(actor))
@@ -78,6 +80,7 @@ class Accounts:
     async def change(self, actor: Identity, account_id: str, wanted: AccountChange) -> AccountRow:
         """Set limits and the note."""
         _allow_floor(actor, wanted)
+        self._check_max_amount(actor, wanted)
         return await self._change(actor, account_id, "account.changed", wanted.amend)
 
     async def freeze(self, actor: Identity, account_id: str) -> AccountRow:
@@ -127,6 +130,15 @@ class Accounts:
             row = await account_store.change(connection, key, after)
             await self._record(connection, key, event, actor, row)
         return row
+
+    def _check_max_amount(self, actor: Identity, wanted: AccountChange) -> None:
+        """Refuse a limit above what the tenant's own limits let any account pay."""
+        if wanted.max_amount is UNSET or wanted.max_amount is None:
+            return
+        most = amount_limits(self._settings, actor.tenant_id).for_account(MAX_AMOUNT)
+        if wanted.max_amount > most:
+            detail = f"An account of this tenant may pay at most {most} at a time."
+            raise refuse(Code.INVALID_FIELD, detail, "max_amount")
 
     def _tenant_max(self, actor: Identity) -> int:
         return self._settings.integer("payment.max_amount", actor.tenant_id)

@@ -27,13 +27,14 @@ ACTOR: Final = "internal"
 
 
 class Executed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A payment that is settled: by this execution, or by the one that came first."""
+    """How an execution ended: the payment is settled, by it or before it, or it failed here."""
 
     success: bool
     execution_id: str
     status: PaymentStatus
     settled_by_execution_id: str
     transfer_id: UUID | None = None
+    error_message: str | None = None
 
 
 class PaymentExecutions:
@@ -44,7 +45,7 @@ class PaymentExecutions:
         self._settings = settings
 
     async def execute(self, payment_id: UUID, execution_id: str) -> Executed:
-        """Settle the payment, or return who did; refuse if it is not due or did not succeed."""
+        """Settle the payment, or return who did; refuse if it is not due or ended otherwise."""
         refused: RefusedError | None = None
         async with self._database.write("payment.execute") as connection:
             # Before any row: the code that ends a halt holds this lock and then waits for timers.
@@ -114,12 +115,16 @@ async def _settled(connection: Connection, payment_id: UUID, execution_id: str) 
         await settlement_store.terms(connection, ended.tenant_id, payment_id) is None
     ):
         raise not_found("payment", payment_id)
-    if ended.status != PaymentStatus.COMPLETED:
+    by = ended.execution_id or execution_name(payment_id, ended.attempt)
+    completed = ended.status == PaymentStatus.COMPLETED
+    failed_here = ended.status == PaymentStatus.FAILED and by == execution_id
+    if not completed and not failed_here:
         raise await not_pending(connection, payment_id)
     return Executed(
-        success=True,
+        success=completed,
         execution_id=execution_id,
-        status=PaymentStatus.COMPLETED,
-        settled_by_execution_id=ended.execution_id or execution_name(payment_id, ended.attempt),
+        status=PaymentStatus(ended.status),
+        settled_by_execution_id=by,
         transfer_id=ended.transfer_id,
+        error_message=ended.error,
     )
