@@ -127,7 +127,7 @@ async def test_the_page_of_a_job_names_the_key_that_no_node_has(api: Api, lackin
     wanted = {"api": {"destination": WORKER, "payload": PAYLOAD}, "worker": {"destination": hook}}
     await api.node.database.writer.execute("DELETE FROM node")
     worker = Node(settings=OTHER, database=api.node.database, roles=["worker"])
-    await asyncio.gather(worker.beat(), lacking.node.beat())
+    await asyncio.gather(worker.heartbeat.run_once(), lacking.node.heartbeat.run_once())
     try:
         async with Browser(lacking) as browser:
             await browser.sign_in()
@@ -207,7 +207,7 @@ async def test_webhooks_go_to_the_worker_that_has_the_key(api: Api, receiver: Re
     ]
     for node in nodes:
         await node.refresh_settings()
-        await node.beat()
+        await node.heartbeat.run_once()
     loops = [loop for node in nodes for loop in [*worker_stage.loops(node), *node.housekeeping()]]
     running = [asyncio.create_task(loop.run()) for loop in loops]
     jobs = [

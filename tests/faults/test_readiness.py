@@ -1,11 +1,9 @@
 """A node stays in rotation for what it can do, and says what it cannot."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from uuid import uuid4
 
-import asyncpg
 import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
@@ -16,19 +14,23 @@ from postdate.model.tenant.login_throttle import LoginThrottle
 from postdate.node import http as edge
 from postdate.node import settlement
 from postdate.node.node import Node
+from postdate.runtime.heartbeat import READ_ONLY
 from postdate.runtime.loop import Loop
-from postdate.store.connection.database import Database
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import StorageFullError
 from postdate.store.embedded import Embedded
+from postdate.store.operate import obstacle
 from postdate.store.secret.secret import KEY_BYTES, Keyring
 from postdate.views.authentication.identity import Identities
-from postdate.views.monitor import health
+from postdate.views.monitor.health import HealthCheck
 from support.api_ledger import open_ledger
 
 
 @pytest.fixture
 async def read_only(api: Api, server: Embedded, database_name: str) -> AsyncIterator[Api]:
     """An API whose database can be read, not written."""
-    pools = (api.node.database.writer, api.node.database.reader)
+    database = api.node.database
+    pools = [each for each in (database.writer, database.reader, *database.asides) if each]
     await admin(server, f"ALTER DATABASE {database_name} SET default_transaction_read_only = on")
     for pool in pools:
         await pool.expire_connections()
@@ -48,46 +50,12 @@ async def test_a_node_that_can_read_but_not_write_stays_in_rotation(
 ) -> None:
     status, body = await text(read_only, "/readyz")
     assert status == 200
-    assert health.READ_ONLY in body
+    assert READ_ONLY in body
     _, metrics = await text(read_only, "/metrics")
     assert 'postdate_degraded{part="database"} 1.0' in metrics
     assert (await read_only.call("GET", "/accounts")).status == 200
     job = {"destination": {"type": "worker"}}
     assert (await api.call("POST", "/jobs", job)).status == 503
-
-
-@asynccontextmanager
-async def locked(server: Embedded, database_name: str, table: str) -> AsyncIterator[None]:
-    """Lock a table as whoever alters it does."""
-    connection = await asyncpg.connect(server.credentials.superuser_dsn(database_name))
-    try:
-        async with connection.transaction():
-            await connection.execute(f"LOCK TABLE postdate.{table} IN ACCESS EXCLUSIVE MODE")
-            yield
-    finally:
-        await connection.close()
-
-
-@pytest.mark.parametrize(
-    ("table", "ready", "part"),
-    [("api_key", False, "keys"), ("tenant", False, "keys"), ("tenant_halt", True, "halts")],
-)
-async def test_a_lock_on_what_every_request_needs_is_told(
-    api: Api,
-    server: Embedded,
-    database_name: str,
-    monkeypatch: pytest.MonkeyPatch,
-    table: str,
-    ready: bool,  # noqa: FBT001 - a parameter of the test
-    part: str,
-) -> None:
-    monkeypatch.setattr(health, "PROBE_SECONDS", 0.3)
-    async with locked(server, database_name, table):
-        status, body = await text(api, "/readyz")
-    found = msgspec.json.decode(body)
-    assert (status, found["ready"]) == (200 if ready else 503, ready)
-    assert [each["name"] for each in found["degraded" if ready else "reasons"]] == [part]
-    assert (await text(api, "/readyz"))[0] == 200
 
 
 async def test_a_node_with_another_secret_key_than_the_others_says_so(
@@ -159,8 +127,14 @@ async def test_no_database_at_all_takes_the_node_out(database: Database) -> None
         def acquire(self, *, timeout: float) -> None:
             raise ConnectionRefusedError(timeout)
 
-    [amiss] = await health.readiness(Database(Gone(), database.reader))  # type: ignore[arg-type]
-    assert (amiss.name, amiss.reads) == ("database", False)
+    gone = Database(Gone(), database.reader)  # type: ignore[arg-type]
+    [amiss] = await HealthCheck(gone).faults()
+    assert (amiss.name, amiss.reads, amiss.writes, amiss.serves) == (
+        "database",
+        False,
+        False,
+        False,
+    )
 
 
 def test_what_is_degraded_is_forgotten_when_it_is_well_again() -> None:
@@ -173,3 +147,45 @@ def test_what_is_degraded_is_forgotten_when_it_is_well_again() -> None:
     meter.answered(judge([NotReady("server", "draining")], []))
     assert registry.get_sample_value("postdate_degraded", part) is None
     assert registry.get_sample_value("postdate_ready") == 0
+
+
+async def test_a_disk_that_a_write_found_full_counts_as_full_until_a_table_can_grow(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = api.node
+
+    async def no_room(_: Connection) -> bool:
+        return False
+
+    with pytest.raises(StorageFullError):
+        async with node.database.write():
+            raise StorageFullError
+    for _ in range(2):
+        answer = msgspec.json.decode((await text(api, "/readyz"))[1])
+        assert [each["name"] for each in answer["degraded"]] == ["disk"]
+        assert (answer["reads"], answer["writes"]) == (True, False)
+        assert (await text(api, "/readyz?for=writes"))[0] == 503
+        with monkeypatch.context() as full:
+            full.setattr(obstacle, "has_room", no_room)
+            await node.heartbeat.run_once()
+    await node.heartbeat.run_once()
+    assert (await text(api, "/readyz?for=writes"))[0] == 200
+
+
+async def test_the_rights_that_are_watched_are_those_that_the_schema_grants(
+    database: Database,
+) -> None:
+    granted = await database.writer.fetch(
+        """SELECT c.relname, array_agg(a.privilege_type) AS rights
+             FROM pg_class c, aclexplode(c.relacl) a
+            WHERE a.grantee = 'postdate_writer'::regrole AND c.relname = ANY ($1)
+            GROUP BY c.relname""",
+        list(obstacle.WRITTEN),
+    )
+    found = {row["relname"]: set(row["rights"]) for row in granted}
+    assert found == {table: set(rights) for table, rights in obstacle.WRITTEN.items()}
+
+
+async def test_an_unknown_question_is_refused(api: Api) -> None:
+    status, body = await text(api, "/readyz?for=money")
+    assert (status, msgspec.json.decode(body)["code"]) == (422, "invalid_field")

@@ -48,8 +48,9 @@ async def test_a_failing_page_is_a_problem_too(running: Running) -> None:
 
 async def test_readiness_says_what_is_not_ready(running: Running) -> None:
     nothing: dict[str, Any] = {"reasons": [], "degraded": [], "overdue": []}
-    assert (await running.ask("GET", "/readyz")).json == {"ready": True, **nothing}
-    NOT_READY.append(NotReady("database", "starting"))
+    well = {"ready": True, "reads": True, "writes": True}
+    assert (await running.ask("GET", "/readyz")).json == {**well, **nothing}
+    NOT_READY.append(NotReady("database", "starting", ["writes"]))
     try:
         answer = await running.ask("GET", "/readyz")
     finally:
@@ -57,7 +58,9 @@ async def test_readiness_says_what_is_not_ready(running: Running) -> None:
     assert answer.status == 503
     assert answer.json == nothing | {
         "ready": False,
-        "reasons": [{"name": "database", "reason": "starting"}],
+        "reads": True,
+        "writes": False,
+        "reasons": [{"name": "database", "reason": "starting", "stops": ["writes"]}],
     }
 
 

@@ -210,7 +210,7 @@ async def test_nodes_are_shown_to_operators_alone(browser: Browser, tenant_id: i
     api = browser.api
     assert (await browser.get("/nodes")).status == 403
     assert 'href="/nodes"' not in (await browser.get("/jobs")).text
-    await api.node.beat()
+    await api.node.heartbeat.run_once()
     call(api, tenant_id, "shop", 0.2, Health.UP, "ok")
     await report(api)
     await browser.sign_in(await operator_key(api))

@@ -28,7 +28,7 @@ async def at_work(api: Api, settings: ProcessSettings) -> AsyncIterator[None]:
     """Run a worker node of the same database until the end, then sign it off."""
     node = Node(settings=settings, database=api.node.database, roles=["worker"])
     await node.refresh_settings()
-    await node.beat()
+    await node.heartbeat.run_once()
     loops = [*worker_stage.loops(node), *node.housekeeping()]
     running = [asyncio.create_task(loop.run()) for loop in loops]
     try:

@@ -43,7 +43,7 @@ async def test_a_reading_tells_backlog_nodes_tables_and_audits(api: Api) -> None
     for _ in range(3):
         body = {"destination": {"type": "worker"}, "lane": "slow", "delay_seconds": 0}
         assert (await api.call("POST", "/jobs", body)).status == 201
-    await api.node.beat()
+    await api.node.heartbeat.run_once()
     await api.node.lanes.refresh()
     await api.node.vitals.run_once()
     samples = await scrape(api)

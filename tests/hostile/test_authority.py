@@ -361,7 +361,7 @@ async def test_a_tighter_limit_of_the_operator_beats_a_looser_one_set_before(api
 
 
 async def test_a_tenant_s_admin_sees_no_nodes(api: Api) -> None:
-    await api.node.beat()
+    await api.node.heartbeat.run_once()
     for path in ("/nodes", "/api/v1/nodes"):
         headers = {"Authorization": f"Bearer {api.key}"}
         async with api.session.get(api.url + path, headers=headers) as response:

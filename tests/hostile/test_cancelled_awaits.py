@@ -21,7 +21,7 @@ from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.views.authentication.identity import Identities
 from postdate.views.event import EventViews
-from postdate.views.monitor.health import readiness
+from postdate.views.monitor.health import HealthCheck
 from support.cancellation import cancelled_at_each_await
 
 NAME = "cancelled-awaits"
@@ -118,7 +118,7 @@ async def authenticate(database: Database, _: int) -> None:
 
 
 async def look_whether_ready(database: Database, _: int) -> None:
-    await readiness(database)
+    await HealthCheck(database).faults()
 
 
 async def count_a_request(database: Database, tenant_id: int) -> None:

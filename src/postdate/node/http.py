@@ -7,7 +7,7 @@ from postdate.api.http.limit import RequestLimits
 from postdate.api.http.open_request import OpenLimits
 from postdate.api.http.shell import Shell
 from postdate.api.http.trusted_proxy import TrustedProxies, networks
-from postdate.api.routes.health import Degraded, NotReady
+from postdate.api.routes.health import BOTH, Degraded, NotReady
 from postdate.api.services import (
     AccountServices,
     DestinationServices,
@@ -257,22 +257,28 @@ async def not_ready(node: Node) -> list[NotReady]:
     but settling while settlement is stopped, everything but payments while commits are not durable,
     everything else while it looks ahead for longer than expected.
     """
-    amiss = await health.readiness(node.database)
-    if "api" in node.roles and not amiss:
-        amiss = await health.entry(node.database)
-    if not amiss and not KEY_ROLES.isdisjoint(node.roles):
-        amiss = await health.secrets(node.database, node.outgoing.keyring.ids)
-    found = [_shortcoming(name, reason, stays=reads) for name, reason, reads in amiss]
+    amiss = await node.health.faults()
+    if not amiss:
+        opens = not KEY_ROLES.isdisjoint(node.roles)
+        key_ids = node.outgoing.keyring.ids if opens else None
+        amiss = await health.neglected(node.database, key_ids)
+    if (fault := node.heartbeat.fault) and fault.name not in {each.name for each in amiss}:
+        amiss = [*amiss, health.write_fault(fault)]
+    found = [_shortcoming(each) for each in amiss]
     if "api" in node.roles and (weakness := node.safety.weakness()):
         found.append(Degraded("payments", weakness))
-    unwritten = any(each.name in {"database", health.HALTS} for each in amiss)
     # Stages that write stop while nothing can be written.
+    unwritten = not all(each.writes for each in amiss)
     return found + [
-        _shortcoming(loop.name, why, stays=bool(loop.blocked) or unwritten or not loop.vital)
+        Degraded(loop.name, why)
+        if loop.blocked or unwritten or not loop.vital
+        else NotReady(loop.name, why)
         for loop in node.loops
         if (why := loop.stalled())
     ]
 
 
-def _shortcoming(name: str, reason: str, *, stays: bool) -> NotReady:
-    return Degraded(name, reason) if stays else NotReady(name, reason)
+def _shortcoming(fault: health.DatabaseFault) -> NotReady:
+    goes_on = {"reads": fault.reads, "writes": fault.writes}
+    kind = Degraded if fault.serves else NotReady
+    return kind(fault.name, fault.reason, [each for each in BOTH if not goes_on[each]])

@@ -31,19 +31,21 @@ from postdate.node.event_loop import LoopWatch
 from postdate.node.outgoing import Outgoing
 from postdate.node.settings import ProcessSettings
 from postdate.node.trace import Tracing
+from postdate.runtime.heartbeat import ANSWER_SECONDS, Heartbeat
 from postdate.runtime.loop import Loop, Signal
 from postdate.runtime.share import nearest
 from postdate.runtime.shared_read import SharedReads
 from postdate.runtime.wakeup import Wakeup
 from postdate.store import migrate
 from postdate.store.connection import durability
-from postdate.store.connection.database import Database
+from postdate.store.connection.database import Connection, Database
 from postdate.store.destination import trouble
 from postdate.store.operate import activity, node, partition
 from postdate.store.shard import attachment
 from postdate.store.tenant import halt, setting
 from postdate.store.timer.lane import REFRESH_SECONDS as LANE_SECONDS
 from postdate.store.timer.lane import LaneDirectory
+from postdate.views.monitor.health import HealthCheck
 from postdate.views.monitor.overdue import WATCH_SECONDS, OverdueWatch, Reexamine
 from postdate.views.monitor.vitals import Vitals
 from postdate.worker.call_report import REPORT_SECONDS as CALL_SECONDS
@@ -99,6 +101,8 @@ class Node:
     reads: SharedReads = field(init=False)
     lanes: LaneDirectory = field(init=False)
     wakeup: Wakeup = field(init=False)
+    heartbeat: Heartbeat = field(init=False)
+    health: HealthCheck = field(init=False)
     _outgoing: Outgoing | None = None
 
     def __post_init__(self) -> None:
@@ -108,6 +112,8 @@ class Node:
         self.reads = SharedReads(self.database)
         self.lanes = LaneDirectory(self.database, self.reads)
         self.wakeup = Wakeup(self.database)
+        self.heartbeat = Heartbeat(self.database, self._beat)
+        self.health = HealthCheck(self.database)
         self.on_accept.append(self.wakeup.hint)
         self.tallies = metric.tallies(self.lateness, self.shares)
         self.payment_meter = PaymentMeter(self.registry)
@@ -195,24 +201,20 @@ class Node:
         for breakers in self.breakers:
             breakers.adopt(held, time.monotonic())
 
-    async def beat(self, _: int = 1) -> int:
-        """Record a heartbeat, and how late work began since the last one."""
-        async with self.database.connection() as connection:
-            await node.beat(
-                connection,
-                self.node_id,
-                self.name,
-                self.roles,
-                version("postdate"),
-                () if node.KEY_ROLES.isdisjoint(self.roles) else self.outgoing.keyring.ids,
-            )
-            # What a failed beat has taken is lost: a few counts of ten seconds.
-            await activity.add_lateness(connection, self.lateness.take())
-        if self.database.sharded:
-            await self._attach()
+    async def _beat(self, connection: Connection) -> None:
+        keys = () if node.KEY_ROLES.isdisjoint(self.roles) else self.outgoing.keyring.ids
+        given = self.node_id, self.name, self.roles, version("postdate"), keys
+        await node.beat(connection, *given, seconds=ANSWER_SECONDS)
+
+    async def add_lateness(self, _: int = 1) -> int:
+        """Record how late work began since the last time."""
+        if late := self.lateness.take():
+            async with self.database.connection() as connection:
+                # What a failure has taken is lost: a few counts of ten seconds.
+                await activity.add_lateness(connection, late)
         return 0
 
-    async def _attach(self) -> None:
+    async def attach(self, _: int = 1) -> int:
         """Attach hot statements to the database node assigned to this process."""
         owners, live = await asyncio.gather(
             attachment.owners(self.reads), node.list_live(self.reads)
@@ -221,6 +223,7 @@ class Node:
         near = nearest(live, owners).get(self.node_id)
         if near is not None:
             await attachment.attach(self.database, near)
+        return 0
 
     async def forget(self, _: int = 1) -> int:
         """Delete old heartbeats and figures of activity."""
@@ -248,12 +251,15 @@ class Node:
         """Return the loops that every process runs, whatever its roles."""
         teller = TroubleReporter(self.database, self.node_id, self._reports)
         calls = CallReporter(self.database, self.node_id, self._calls)
+        attach = Loop("attach", self.attach, limit=1, poll_seconds=BEAT_SECONDS)
         return [
+            *([attach] if self.database.sharded else []),
             Loop("settings", self.refresh_settings, limit=1, poll_seconds=REFRESH_SECONDS),
             Loop("troubles", teller.run_once, limit=1, poll_seconds=REPORT_SECONDS),
             Loop("calls", calls.run_once, limit=1, poll_seconds=CALL_SECONDS),
             Loop("lanes", self.lanes.refresh, limit=1, poll_seconds=LANE_SECONDS),
-            Loop("heartbeat", self.beat, limit=1, poll_seconds=BEAT_SECONDS),
+            Loop("heartbeat", self.heartbeat.run_once, limit=1, poll_seconds=BEAT_SECONDS),
+            Loop("lateness", self.add_lateness, limit=1, poll_seconds=BEAT_SECONDS),
             Loop("forget", self.forget, limit=1, poll_seconds=FORGET_SECONDS),
             Loop("overdue", self.overdue.run_once, limit=1, poll_seconds=WATCH_SECONDS),
             Loop("partitions", self.make_partitions, limit=1, poll_seconds=PARTITION_SECONDS),

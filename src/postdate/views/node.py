@@ -42,7 +42,7 @@ class NodeViews:
     async def page(self) -> list[NodeView]:
         """List the nodes of the last week, the silent ones first, then by name."""
         # No tenant's, so not as a reader: the names of nodes are the operator's.
-        async with self._database.connection() as connection:
+        async with self._database.look_up() as connection:
             rows = await node_store.list_live(connection, FORGET_SECONDS)
             given = await node_store.keys_by_id(connection)
             known = await secret_store.list_known(connection)
@@ -58,7 +58,7 @@ class NodeViews:
 
     async def calls(self, node_id: UUID) -> CallSummary | None:
         """Return the results of a node's latest calls, for all tenants together."""
-        async with self._database.connection() as connection:
+        async with self._database.look_up() as connection:
             return summarize(await call_store.of_node(connection, node_id, MAX_ROWS))
 
 

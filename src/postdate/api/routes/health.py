@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
@@ -11,12 +11,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from postdate.model.error import Code, refuse
+
+Served = Literal["reads", "writes"]
+
 
 class NotReady(msgspec.Struct, frozen=True):
-    """A part that keeps this process from serving, and why."""
+    """A part that keeps this process from serving, and why; `stops` says what it keeps it from."""
 
     name: str
     reason: str
+    stops: list[Served] = []
 
 
 class Degraded(NotReady, frozen=True):
@@ -24,9 +29,14 @@ class Degraded(NotReady, frozen=True):
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The answer of `/readyz`: degraded and overdue parts are listed but do not make it unready."""
+    """The answer of `/readyz`: degraded and overdue parts are listed but do not make it unready.
+
+    `reads` and `writes` say whether all of them can be served now.
+    """
 
     ready: bool
+    reads: bool
+    writes: bool
     reasons: list[NotReady]
     degraded: list[NotReady]
     overdue: list[str]
@@ -41,6 +51,12 @@ class ReadinessMeter:
             "1 if the process was ready at the last answer of /readyz.",
             registry=registry,
         )
+        self._serving = Gauge(
+            "postdate_serving",
+            "1 if all reads, or all writes, could be served at the last answer of /readyz.",
+            ["what"],
+            registry=registry,
+        )
         self._degraded = Gauge(
             "postdate_degraded",
             "1 for each part that was degraded at the last answer of /readyz.",
@@ -51,10 +67,15 @@ class ReadinessMeter:
     def answered(self, answer: Ready) -> None:
         """Record an answer."""
         self._ready.set(int(answer.ready))
+        self._serving.labels("reads").set(int(answer.reads))
+        self._serving.labels("writes").set(int(answer.writes))
         self._degraded.clear()
         for each in answer.degraded:
             self._degraded.labels(each.name).set(1)
 
+
+BOTH: Final[tuple[Served, ...]] = ("reads", "writes")
+DRAINING: Final = NotReady("server", "draining", [*BOTH])
 
 READINESS_SECONDS: Final = 5.0
 """How long the checks may take; a slow check makes the process unready."""
@@ -78,11 +99,13 @@ def health_routes(
     async def healthz(_: Request) -> Response:
         return Response(b'{"alive":true}', media_type="application/json")
 
-    async def readyz(_: Request) -> Response:
-        found = [NotReady("server", "draining")] if draining.is_set() else []
+    async def readyz(request: Request) -> Response:
+        wanted = _wanted(request)
+        found = [DRAINING] if draining.is_set() else []
         answer = judge([*found, *await _ask(readiness)], list(overdue()))
         meter.answered(answer)
-        status = 200 if answer.ready else 503
+        served = {"": True, "reads": answer.reads, "writes": answer.writes}[wanted]
+        status = 200 if answer.ready and served else 503
         return Response(msgspec.json.encode(answer), status, media_type="application/json")
 
     async def metrics(_: Request) -> Response:
@@ -95,7 +118,23 @@ def judge(found: Sequence[NotReady], overdue: list[str]) -> Ready:
     """Return whether the process is ready: degraded parts alone do not make it unready."""
     degraded = [each for each in found if isinstance(each, Degraded)]
     reasons = [each for each in found if not isinstance(each, Degraded)]
-    return Ready(ready=not reasons, reasons=reasons, degraded=[*degraded], overdue=overdue)
+    stopped = {what for each in found for what in each.stops}
+    return Ready(
+        ready=not reasons,
+        reads="reads" not in stopped,
+        writes="writes" not in stopped,
+        reasons=reasons,
+        degraded=[*degraded],
+        overdue=overdue,
+    )
+
+
+def _wanted(request: Request) -> str:
+    """Return what is asked about: `?for=reads`, `?for=writes`, or anything at all."""
+    wanted = request.query_params.get("for", "")
+    if wanted not in {"", *BOTH}:
+        raise refuse(Code.INVALID_FIELD, "It is asked for reads or for writes.", "for")
+    return wanted
 
 
 async def _ask(readiness: Readiness) -> list[NotReady]:
@@ -103,7 +142,8 @@ async def _ask(readiness: Readiness) -> list[NotReady]:
         async with asyncio.timeout(READINESS_SECONDS):
             return await readiness()
     except TimeoutError:
-        return [NotReady("readiness", f"no answer within {READINESS_SECONDS:g} s")]
+        reason = f"no answer within {READINESS_SECONDS:g} s"
+        return [NotReady("readiness", reason, [*BOTH])]
 
 
 class MetricsPage:

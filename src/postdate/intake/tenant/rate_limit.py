@@ -88,8 +88,8 @@ class Rates:
         if stock.tokens >= 1 or time.monotonic() < stock.empty_until:
             return
         wanted = max(1, math.ceil((limit.rate_per_second or 0.0) * CHUNK_SECONDS))
-        if self._database.primary_away:
-            # Reads work without the database; each node then limits separately.
+        if self._database.primary_away or not self._database.writable:
+            # Reads work without a commit; each node then limits separately.
             stock.tokens, stock.empty_until = wanted, time.monotonic() + CHUNK_SECONDS
             return
         async with self._database.write() as connection:

@@ -13,7 +13,7 @@ from postdate.model.tenant import test_clock
 from postdate.store.connection import freshness, pool
 from postdate.store.connection.clock import node_clock
 from postdate.store.connection.error import translated
-from postdate.store.connection.pool import Sources, Spares
+from postdate.store.connection.pool import Asides, Sources, Spares
 from postdate.store.connection.query import Reader
 from postdate.store.connection.shard_map import ShardMap
 from postdate.store.connection.tenant_reader import TenantReader
@@ -48,7 +48,11 @@ class Database(Writer):
     """The pools. Every statement of a node goes through one of them."""
 
     def __init__(
-        self, writer: asyncpg.Pool, reader: asyncpg.Pool, spares: Spares | None = None
+        self,
+        writer: asyncpg.Pool,
+        reader: asyncpg.Pool,
+        spares: Spares | None = None,
+        asides: Asides | None = None,
     ) -> None:
         super().__init__(writer)
         self.near: Writer = self
@@ -59,6 +63,9 @@ class Database(Writer):
         self.shard_map = ShardMap()
         self.reader = reader
         self.spares = spares or Spares()
+        self.asides = asides or Asides()
+        self.writable = True
+        """Whether commits succeed, as the heartbeat last found."""
         self.bounds_transactions = False
         """Whether the server ends each of our transactions after TRANSACTION_SECONDS."""
         self.replicated = False
@@ -67,7 +74,8 @@ class Database(Writer):
         """Whether the tables are distributed over the nodes of a Citus cluster."""
         self._reads = Sources(reader, self.spares.reader, ACQUIRE_SECONDS)
         self._primary = Sources(self.spares.reader or reader, None, ACQUIRE_SECONDS)
-        self._look_ups = Sources(writer, self.spares.look_up, ACQUIRE_SECONDS)
+        looker = self.asides.look_up or writer
+        self._look_ups = Sources(looker, self.spares.look_up, ACQUIRE_SECONDS)
         self._committed = 0
 
     async def synchronize(self, reader: Reader | None = None) -> None:
@@ -175,12 +183,35 @@ class Database(Writer):
             finally:
                 await quietly(connection.execute("COMMIT"))
 
+    @asynccontextmanager
+    async def beating(self, seconds: float) -> AsyncIterator[Connection]:
+        """Take the connection of the heartbeat."""
+        async with _taken(self.asides.beat or self.writer, seconds) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def probing(self, seconds: float) -> AsyncIterator[Connection]:
+        """Take the connection that asks what keeps the others from their work."""
+        async with _taken(self.asides.probe or self.writer, seconds) as connection:
+            yield connection
+
     async def close(self) -> None:
         """Close the pools, waiting briefly for running statements."""
         near = None if self.near is self else self.near.writer
-        for each in (near, self.writer, self.reader, self.spares.reader, self.spares.look_up):
+        spares = self.spares.reader, self.spares.look_up
+        for each in (near, self.writer, self.reader, *spares, *self.asides):
             if each is not None:
                 await pool.close(each, CONNECT_SECONDS)
+
+
+@asynccontextmanager
+async def _taken(held_by: asyncpg.Pool, seconds: float) -> AsyncIterator[Connection]:
+    held = await pool.acquire(held_by, seconds)
+    try:
+        with translated:
+            yield held
+    finally:
+        await pool.release(held_by, held)
 
 
 async def _start_reading(connection: Connection, tenant_id: int) -> None:

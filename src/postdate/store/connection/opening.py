@@ -1,8 +1,8 @@
 """Open the pools of a node: with which role, which limits, and which settings of a session."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import asyncpg
 import msgspec
@@ -22,7 +22,7 @@ from postdate.store.connection.database import (
 )
 from postdate.store.connection.driver import look_at_types
 from postdate.store.connection.error import PermissionDeniedError, translated
-from postdate.store.connection.pool import Spares
+from postdate.store.connection.pool import Asides, Spares
 from postdate.store.connection.session import (
     SHARDS_VISIBLE,
     DatabaseSession,
@@ -72,7 +72,10 @@ READER_SETTINGS: Final = _COMMON_SETTINGS | {
 
 _LOOK_UP_SETTINGS: Final = WRITER_SETTINGS | {"default_transaction_read_only": "on"}
 MAX_LOOK_UPS: Final = 2
-"""The most connections that look keys up while the primary is away: each is remembered."""
+"""The most connections that look keys up: each key is remembered for a moment."""
+
+PROBE_SETTINGS: Final = _COMMON_SETTINGS | {"statement_timeout": "2s", "lock_timeout": "1s"}
+"""Without a role: what a session waits for is shown to the login that opened it."""
 
 _TRANSACTION_TIMEOUT_VERSION: Final = (17,)
 """The first server with `transaction_timeout`; an older one bounds each statement, and idling."""
@@ -103,6 +106,7 @@ async def open_pool(
     *,
     seconds: float,
     min_size: int = 1,
+    init: Callable[[asyncpg.Connection], Coroutine[Any, Any, None]] | None = None,
 ) -> asyncpg.Pool:
     """Open a pool of `min_size` to `size` connections with a limit on the time of an answer."""
     look_at_types()
@@ -115,7 +119,7 @@ async def open_pool(
             command_timeout=seconds,
             max_inactive_connection_lifetime=300,
             connection_class=DatabaseSession,
-            init=_prepare if min_size else _prepare_checked,
+            init=init or (_prepare if min_size else _prepare_checked),
             reset=reset,
             server_settings={**settings, "application_name": name},
         )
@@ -151,8 +155,10 @@ async def connect(
         primary = await _reader(address.primary(dsn), readers, name, min_size=0 if read_dsn else 1)
         opened.append(primary)
         spares = await _open_fallbacks(dsn, read_dsn, primary, readers, name)
-        database = Database(writer, spares.replica or primary, spares)
         opened += [each for each in (spares.replica, spares.reader, spares.look_up) if each]
+        asides = await _open_asides(dsn, name)
+        opened += [each for each in asides if each]
+        database = Database(writer, spares.replica or primary, spares, asides)
         with translated:
             for each in (writer, *(() if read_dsn else (primary,))):
                 async with each.acquire(timeout=ACQUIRE_SECONDS) as connection:
@@ -196,6 +202,26 @@ async def _open_fallbacks(
     if read_dsn:
         return Spares(primary, look_up, reader)
     return Spares(reader, look_up)
+
+
+async def _open_asides(dsn: str, name: str) -> Asides:
+    """Create the pools beside those of requests, without connecting yet."""
+    there, seconds = address.primary(dsn), READ_SECONDS + ANSWER_SECONDS
+
+    async def one(settings: Mapping[str, str], size: int) -> asyncpg.Pool:
+        return await open_pool(there, settings, size, name, seconds=seconds, min_size=0)
+
+    return Asides(
+        look_up=await one(_LOOK_UP_SETTINGS, MAX_LOOK_UPS),
+        beat=await one(WRITER_SETTINGS, 1),
+        probe=await open_pool(
+            there, PROBE_SETTINGS, 1, name, seconds=seconds, min_size=0, init=_prepare_nothing
+        ),
+    )
+
+
+async def _prepare_nothing(_: asyncpg.Connection) -> None:
+    """Leave a session as it is: it reads the catalog only."""
 
 
 def _bounds_transactions(

@@ -58,6 +58,18 @@ class Spares(NamedTuple):
         return self.replica is not None
 
 
+class Asides(NamedTuple):
+    """Pools beside those of requests: commits that wait hold up neither keys nor the heartbeat.
+
+    They connect only when needed. `look_up` reads keys, `beat` writes the heartbeat, and `probe`
+    asks, as the login itself, what keeps the others from their work.
+    """
+
+    look_up: asyncpg.Pool | None = None
+    beat: asyncpg.Pool | None = None
+    probe: asyncpg.Pool | None = None
+
+
 class Sources:
     """A pool and an optional spare pool for while it does not answer."""
 

@@ -82,6 +82,11 @@ class PooledConnection:
         with translated:
             return self.lent.get_server_version()
 
+    def get_server_pid(self) -> int:
+        """Return the process of the server that serves this connection."""
+        with translated:
+            return self.lent.get_server_pid()
+
     def terminate(self) -> None:
         """Terminate the connection."""
         with translated:

@@ -14,6 +14,7 @@ from postdate.store.connection.error import (
     CommitUnknownError,
     DatabaseError,
     NoAnswerError,
+    StorageFullError,
     UnavailableError,
     translated,
 )
@@ -39,7 +40,19 @@ class Writer:
         self.writer = writer
         self.on_commit: list[Callable[[], None]] = []
         """Called after each transaction of this process that wrote: hints, never relied upon."""
+        self.storage_full = False
+        """Whether a write found the disk full since a heartbeat last found room."""
         self._writes = Sources(writer, spare, ACQUIRE_SECONDS)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Translate errors of the driver, and remember that the disk is full."""
+        try:
+            with translated:
+                yield
+        except StorageFullError:
+            self.storage_full = True
+            raise
 
     @asynccontextmanager
     async def connection(self, seconds: float = ACQUIRE_SECONDS) -> AsyncIterator[Connection]:
@@ -54,12 +67,12 @@ class Writer:
             return
         if self._writes.spare is not None:
             async with self._writes.begin(_begin_nothing) as (held, _):
-                with translated:
+                with self._noting():
                     yield held
             return
         held = await acquire(self.writer, seconds)
         try:
-            with translated:
+            with self._noting():
                 yield held
         finally:
             await release(self.writer, held)
@@ -78,7 +91,7 @@ class Writer:
 
         async with self._writes.begin(start) as (connection, _):
             try:
-                with translated:
+                with self._noting():
                     yield connection
             except BaseException as error:
                 await self._suspect(error)
@@ -116,7 +129,7 @@ class Writer:
             reach(failpoint, BEFORE)
             with _warnings(connection) as warnings:
                 try:
-                    with translated:
+                    with self._noting():
                         yield connection
                 except UnavailableError as error:
                     await self._suspect(error)

@@ -44,9 +44,12 @@ async def beat(
     roles: list[str],
     version: str,
     secret_keys: Sequence[int] = (),
+    *,
+    seconds: float | None = None,
 ) -> None:
-    """Record that this process is alive."""
-    await connection.execute(query("node_beat"), node_id, name, roles, version, list(secret_keys))
+    """Record that this process is alive; wait at most this long for the answer."""
+    given = node_id, name, roles, version, list(secret_keys)
+    await connection.execute(query("node_beat"), *given, timeout=seconds)
 
 
 async def forget(connection: Connection) -> None:

@@ -36,11 +36,6 @@ async def load(reader: Reader, tenant_id: int | None = None) -> list[Halt]:
     return await fetch_all(reader, Halt, "halt_all", tenant_id)
 
 
-async def check_readable(connection: Connection, seconds: float) -> None:
-    """Raise when halts cannot be read within some seconds, because of a lock for example."""
-    await connection.execute(query("halt_readable"), timeout=seconds)
-
-
 async def list_halted(reader: Reader) -> frozenset[int]:
     """Return the tenants that are halted now."""
     return frozenset(row[0] for row in await reader.fetch(query("halt_list_halted")))

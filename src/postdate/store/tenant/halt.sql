@@ -7,10 +7,6 @@ SELECT h.tenant_id, t.name, h.kind, h.mode, h.from_at, h.until_at, h.note, h.set
    AND ($1::integer IS NULL OR h.tenant_id = $1)
  ORDER BY t.name, h.kind
 
--- name: halt_readable
--- No row, but the lock that whoever accepts something takes.
-SELECT FROM tenant_halt LIMIT 0
-
 -- name: halt_alone
 SELECT halt_alone()
 

@@ -78,11 +78,6 @@ async def find_by_secret(connection: Connection, digest: bytes) -> KeyFound | No
     return await fetch_one(connection, KeyFound, "key_find_by_secret", digest)
 
 
-async def check_readable(connection: Connection, seconds: float) -> None:
-    """Raise when keys cannot be looked up within some seconds, because of a lock for example."""
-    await connection.execute(query("key_readable"), timeout=seconds)
-
-
 async def alive(connection: Connection, key_id: UUID) -> bool:
     """Return whether a key is neither revoked nor expired."""
     found: bool | None = await connection.fetchval(query("key_alive"), key_id)

@@ -16,10 +16,6 @@ SELECT k.key_id, k.tenant_id, t.name AS tenant, k.scopes, k.accounts, k.max_amou
   FROM api_key k JOIN tenant t USING (tenant_id)
  WHERE k.hash = $1
 
--- name: key_readable
--- No row, but the locks that a look-up takes.
-SELECT FROM api_key k JOIN tenant t USING (tenant_id) LIMIT 0
-
 -- name: key_alive
 SELECT k.revoked_at IS NULL AND t.disabled_at IS NULL
        AND coalesce(k.expires_at > server_clock(), true)

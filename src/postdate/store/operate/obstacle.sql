@@ -1,0 +1,29 @@
+-- What keeps statements of ours from a table: locks of others, missing rights, a read-only server.
+-- Only the catalog is read, as the login itself: no lock on a table of ours delays the answer.
+
+-- name: obstacle_list
+-- A lock that is only waited for counts as well: whoever comes later waits behind it.
+SELECT 'read_only' AS kind, '' AS subject, '' AS detail, 0 AS pid
+ WHERE pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean
+UNION ALL
+SELECT 'denied', w.name, w.role || ' ' || w.privilege, 0
+  FROM unnest($1::text[], $2::text[], $3::text[]) AS w (role, name, privilege)
+  JOIN pg_class c ON c.relname = w.name
+  JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $4
+ WHERE NOT (has_table_privilege(w.role::name, c.oid, w.privilege)
+            AND has_schema_privilege(w.role::name, n.oid, 'USAGE'))
+UNION ALL
+SELECT 'lock', c.relname::text, l.mode, coalesce(l.pid, 0)
+  FROM pg_locks l
+  JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
+  JOIN pg_class c ON c.oid = l.relation AND c.relname = ANY ($2)
+  JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $4
+ WHERE l.pid <> pg_backend_pid()
+   AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+
+-- name: obstacle_waits_for
+SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE pid = $1
+
+-- name: obstacle_take_room
+-- About half a megabyte that nothing has held before: the caller rolls back.
+CREATE TEMPORARY TABLE room AS SELECT md5(n::text) FROM generate_series(1, 8192) AS n
