@@ -82,7 +82,8 @@ CREATE FUNCTION cancel(id uuid) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET client_encoding TO 'UTF8'
-    SET standard_conforming_strings TO 'on';
+    SET standard_conforming_strings TO 'on'
+    SET enable_seqscan TO 'off';
 
 CREATE FUNCTION claim_token(random_bits integer) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -146,7 +147,8 @@ CREATE FUNCTION client_commit() RETURNS trigger
     SET client_encoding TO 'UTF8'
     SET standard_conforming_strings TO 'on'
     SET extra_float_digits TO '1'
-    SET lock_timeout TO '500ms';
+    SET lock_timeout TO '500ms'
+    SET enable_seqscan TO 'off';
 
 CREATE FUNCTION client_count(of_tenant integer, of_kind text, more bigint) RETURNS void
     LANGUAGE plpgsql
@@ -261,7 +263,8 @@ CREATE FUNCTION enqueue(destination jsonb, payload jsonb DEFAULT NULL::jsonb, ru
     SET search_path TO 'postdate', 'pg_temp'
     SET client_encoding TO 'UTF8'
     SET standard_conforming_strings TO 'on'
-    SET extra_float_digits TO '1';
+    SET extra_float_digits TO '1'
+    SET enable_seqscan TO 'off';
 
 CREATE FUNCTION entry_balanced() RETURNS trigger
     LANGUAGE plpgsql;
@@ -624,7 +627,8 @@ CREATE FUNCTION schedule_payment(from_account_id text, to_account_id text, amoun
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET client_encoding TO 'UTF8'
-    SET standard_conforming_strings TO 'on';
+    SET standard_conforming_strings TO 'on'
+    SET enable_seqscan TO 'off';
 
 CREATE TABLE seal (
     bucket smallint NOT NULL,
@@ -1521,7 +1525,7 @@ ALTER TABLE ONLY chain_start
 ALTER TABLE ONLY change_set
     ADD CONSTRAINT change_set_pkey PRIMARY KEY (bucket, tenant_id, change_set_id);
 ALTER TABLE ONLY client_request
-    ADD CONSTRAINT client_request_pkey PRIMARY KEY (transaction, number);
+    ADD CONSTRAINT client_request_pkey PRIMARY KEY (transaction, subject, number);
 ALTER TABLE ONLY client_role
     ADD CONSTRAINT client_role_pkey PRIMARY KEY (role_name);
 ALTER TABLE ONLY console_session
@@ -1624,6 +1628,8 @@ CREATE INDEX api_key_tenant ON api_key USING btree (tenant_id, key_id);
 CREATE INDEX change_set_begun ON change_set USING btree (tenant_id) WHERE (status = ANY (ARRAY['APPLYING'::text, 'UNDOING'::text]));
 
 CREATE INDEX change_set_tenant ON change_set USING btree (tenant_id, change_set_id);
+
+CREATE UNIQUE INDEX client_request_key ON client_request USING btree (transaction, key) WHERE (key IS NOT NULL);
 
 CREATE INDEX destination_call_node ON destination_call USING btree (node_id, reported_at);
 

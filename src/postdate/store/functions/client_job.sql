@@ -207,7 +207,7 @@ CREATE OR REPLACE FUNCTION enqueue(
     payload_bytes bytea DEFAULT NULL, content_type text DEFAULT NULL,
     traceparent text DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql VOLATILE
     SECURITY DEFINER SET search_path FROM CURRENT SET client_encoding = 'UTF8'
-    SET standard_conforming_strings = on SET extra_float_digits = 1 AS $$
+    SET standard_conforming_strings = on SET extra_float_digits = 1 SET enable_seqscan = off AS $$
 #variable_conflict use_variable
 DECLARE
     me client_role := client_identity('jobs:write');

@@ -29,9 +29,12 @@ CREATE UNLOGGED TABLE client_request (
     fingerprint  uuid,
     body         jsonb NOT NULL DEFAULT '{}',
     payload      bytea,
-    PRIMARY KEY (transaction, number)
+    PRIMARY KEY (transaction, subject, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_cost_delay = 0);
+
+CREATE UNIQUE INDEX client_request_key ON client_request (transaction, key)
+    WHERE key IS NOT NULL;
 
 -- How much of a tenant with a quota is pending, as counted last and added to since.
 CREATE TABLE tenant_pending (
