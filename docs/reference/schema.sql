@@ -1494,6 +1494,12 @@ CREATE TABLE timer (
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0.2', autovacuum_vacuum_cost_delay='0');
 ALTER TABLE ONLY timer FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE wakeup_channel (
+    one boolean DEFAULT true NOT NULL,
+    name text DEFAULT ('postdate_'::text || replace((gen_random_uuid())::text, '-'::text, ''::text)) NOT NULL,
+    CONSTRAINT wakeup_channel_one_check CHECK (one)
+);
 ALTER TABLE ONLY account
     ADD CONSTRAINT account_pkey PRIMARY KEY (bucket, tenant_id, account_id);
 ALTER TABLE ONLY account_proof
@@ -1618,6 +1624,8 @@ ALTER TABLE ONLY test_clock
     ADD CONSTRAINT test_clock_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE ONLY timer
     ADD CONSTRAINT timer_pkey PRIMARY KEY (bucket, subject);
+ALTER TABLE ONLY wakeup_channel
+    ADD CONSTRAINT wakeup_channel_pkey PRIMARY KEY (one);
 
 CREATE INDEX account_currency ON account USING btree (tenant_id, account_id) WHERE (currency IS NOT NULL);
 
@@ -2491,3 +2499,4 @@ GRANT SELECT ON TABLE test_clock_entry TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE test_clock_entry TO postdate_writer;
 GRANT SELECT ON TABLE timer TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE timer TO postdate_writer;
+GRANT SELECT ON TABLE wakeup_channel TO postdate_writer;

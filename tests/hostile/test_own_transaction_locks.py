@@ -7,12 +7,13 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from conftest import Api, admin
+from conftest import Api, admin, eventually
 from postdate.intake.tenant.client_role import ClientRoles
 from postdate.intake.tenant.halt import Halting
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.error import Code, RefusedError
 from postdate.model.tenant.halt import Halts
+from postdate.store.connection import wakeup
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from support.api_ledger import Ledger, open_ledger
@@ -37,6 +38,7 @@ TABLES = """SELECT 'postdate.' || relname FROM pg_class
 CALLABLE = """SELECT proname FROM pg_proc WHERE pronamespace = 'postdate'::regnamespace
                AND has_function_privilege(oid, 'EXECUTE') ORDER BY 1"""
 TENANT = "SELECT name FROM tenant JOIN client_role USING (tenant_id) WHERE role_name = $1"
+LISTENERS = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
 OF_ROLE = "SELECT tenant_id FROM client_role WHERE role_name = $1"
 MODES = ("ACCESS SHARE", "ROW SHARE", "SHARE", "ACCESS EXCLUSIVE")
 
@@ -136,3 +138,28 @@ async def test_an_open_transaction_of_a_client_holds_up_its_own_switch_only(
             await halting.kill(tenant_id, "stolen", "cli")
         assert refused.value.refusal.code is Code.OVERLOADED
     await halting.kill(tenant_id, "stolen", "cli")
+
+
+async def test_a_client_does_not_learn_the_channel_of_the_nodes(
+    stranger: OwnRole, database: Database
+) -> None:
+    """Every login may send on a channel that it knows by name; nodes hear theirs alone."""
+    async with database.connection() as node:
+        heard: list[str] = []
+        listening = asyncio.create_task(wakeup.listen(node, lambda: heard.append(""), heard.append))
+        await eventually(lambda: _has(heard, ""))
+        async with stranger.connect() as theirs:
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await theirs.execute("SELECT name FROM postdate.wakeup_channel")
+            assert await theirs.fetchval(LISTENERS) == 0
+            await theirs.execute("SELECT pg_notify('postdate_due', '1')")
+        async with database.connection() as other:
+            await wakeup.send(other, "2")
+        await eventually(lambda: _has(heard, "2"))
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+    assert heard == ["", "2"]
+
+
+async def _has(heard: list[str], text: str) -> bool:
+    return text in heard

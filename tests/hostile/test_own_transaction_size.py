@@ -1,5 +1,6 @@
 """A client's transaction costs what it asks for: the thousandth request as much as the first."""
 
+import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -59,7 +60,7 @@ async def test_a_large_transaction_costs_as_much_per_request_as_a_small_one(
 
     await run(0, 1)
     await run(PART, PARTS)
-    took = [after - before for before, after in zip(spent, spent[1:], strict=False)]
+    took = [after - before for before, after in itertools.pairwise(spent)]
     small_commit, calls, large_commit = took[1], took[2:-1], took[-1]
     half = PARTS // 2
     assert sum(calls[half:]) <= sum(calls[:half]) * MAX_RATIO

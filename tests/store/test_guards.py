@@ -20,6 +20,7 @@ SHARED = {
     "outbox_lock",
     "halt_lock",
     "named_lock",
+    "wakeup_channel",
     "birthplace",
     "migration",
     "function_file",

@@ -2,16 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from postdate.store.connection.query import Connection, query
-
-CHANNEL: Final = "postdate_due"
 
 
 async def send(connection: Connection, text: str) -> None:
     """Notify every process that listens, in a statement of its own."""
-    await connection.execute(query("wakeup_send"), CHANNEL, text)
+    await connection.execute(query("wakeup_send"), text)
 
 
 async def listen(
@@ -27,13 +25,16 @@ async def listen(
         heard(str(text))
 
     connection.add_termination_listener(on_end)
+    channel = ""
     try:
-        await connection.add_listener(CHANNEL, on_text)
+        channel = await connection.fetchval(query("wakeup_channel"))
+        await connection.add_listener(channel, on_text)
         begun()
         await ended.wait()
     finally:
         if not connection.is_closed():
             connection.remove_termination_listener(on_end)
-            await connection.remove_listener(CHANNEL, on_text)
+            if channel:
+                await connection.remove_listener(channel, on_text)
             # The driver does not know that it listens when we were cancelled meanwhile.
             await connection.execute("UNLISTEN *")

@@ -20,6 +20,7 @@ LOCAL_TABLES: Final = (
     "halt_lock",
     "migration",
     "named_lock",
+    "wakeup_channel",
 )
 """What only the coordinator asks for, and the locks, of which each node has its own."""
 

@@ -98,3 +98,12 @@ CREATE TABLE proof_round (
 );
 INSERT INTO proof_round DEFAULT VALUES;
 GRANT SELECT, UPDATE ON proof_round TO postdate_writer;
+
+-- The channel on which nodes send each other hints. Every login may send on any channel that it
+-- knows by name, so nobody but the nodes can read the name of this one.
+CREATE TABLE wakeup_channel (
+    one  boolean PRIMARY KEY DEFAULT true CHECK (one),
+    name text NOT NULL DEFAULT 'postdate_' || replace(gen_random_uuid()::text, '-', '')
+);
+INSERT INTO wakeup_channel DEFAULT VALUES;
+GRANT SELECT ON wakeup_channel TO postdate_writer;
