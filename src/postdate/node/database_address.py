@@ -1,8 +1,9 @@
 """Where the database is: our own in the data directory, or one given by its address."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from postdate.model.error import StartError
 from postdate.node.settings import ProcessSettings
@@ -10,8 +11,11 @@ from postdate.store.connection import opening
 from postdate.store.connection.address import writable
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
-from postdate.store.embedded import Embedded, find
+from postdate.store.embedded import Embedded, Login, find
 from postdate.store.migrate import require_current
+
+Start: TypeAlias = Callable[[Embedded], Awaitable[Login]]
+"""How our own database is started."""
 
 
 class Address(NamedTuple):
@@ -20,7 +24,6 @@ class Address(NamedTuple):
     app: str
     owner: str
     read: str | None
-    server: Embedded | None = None
 
 
 def external(settings: ProcessSettings) -> Address | None:
@@ -42,19 +45,22 @@ async def running(settings: ProcessSettings) -> Address | None:
 
 
 @asynccontextmanager
-async def serving(settings: ProcessSettings, *, attach: bool) -> AsyncIterator[Address]:
+async def serving(
+    settings: ProcessSettings, *, attach: bool, start: Start = Embedded.start
+) -> AsyncIterator[Address]:
     """Return the address for a server, starting our own database where none is given."""
     address = external(settings) or (await running(settings) if attach else None)
     if address:
         yield address
         return
     server = Embedded(settings.data_dir)
-    login = await server.start()
+    login = await start(server)
+    watching = asyncio.create_task(server.watch())
     try:
-        yield Address(
-            login.app_dsn(), login.owner_dsn(), settings.read_database_url or None, server
-        )
+        yield Address(login.app_dsn(), login.owner_dsn(), settings.read_database_url or None)
     finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
         await server.stop()
 
 

@@ -18,7 +18,6 @@ from postdate.node.node import BackgroundTasks, Node
 from postdate.node.settings import ProcessSettings
 from postdate.runtime.loop import Loop
 from postdate.store.connection.error import DatabaseError
-from postdate.store.embedded import Embedded
 from postdate.views.authentication.identity import USED_SECONDS, Identities
 from postdate.views.monitor.vitals import POLL_SECONDS as VITAL_SECONDS
 
@@ -29,7 +28,6 @@ STOP_SECONDS: Final = 5.0
 
 async def run(
     node: Node,
-    server: Embedded | None,
     listeners: Sequence[socket.socket],
     stop: asyncio.Event,
     parent: int | None = None,
@@ -38,8 +36,6 @@ async def run(
     group = BackgroundTasks()
     if parent is not None:
         group.start("parent", end_with(parent, stop), endless=True)
-    if server:
-        group.start("watchdog", server.watch(), endless=True)
     try:
         await _run(node, group, listeners, stop)
     finally:

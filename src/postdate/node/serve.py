@@ -3,17 +3,20 @@
 import asyncio
 import signal
 import socket
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from postdate.api.http.listener import bind, bind_beside
 from postdate.node import api_process, database_address
 from postdate.node.settings import ProcessSettings
+from postdate.node.starting import Starting, StoppedError
 from postdate.store import migrate
 from postdate.store.connection.error import DatabaseError
 
 if TYPE_CHECKING:
     from postdate.node.trace import Tracing
+    from postdate.store.connection.database import Database
 
 ROLES: Final = ("api", "worker", "settlement", "publisher")
 
@@ -25,29 +28,41 @@ async def serve(
     parent: int | None = None,
 ) -> None:
     """Run the given role, or all of them, until a signal ends it, or `parent` is gone."""
+    with suppress(StoppedError):
+        await _serve(settings, role, tracing, parent)
+
+
+async def _serve(
+    settings: ProcessSettings, role: str | None, tracing: "Tracing | None", parent: int | None
+) -> None:
     roles = [role] if role else list(ROLES)
     stop = _stop_on_signal()
     # Before anything else: if the port is taken, no database must be left running.
     listeners = _listeners(settings, roles, beside_parent=parent is not None)
     # Loading the program takes as long as the database needs to start: both at once.
     loading = asyncio.create_task(asyncio.to_thread(import_module, "postdate.node.process"))
-    async with database_address.serving(settings, attach=role is not None) as address:
-        await _migrate(address)
-        own = api_process.share(settings) if "api" in roles else settings
-        database = await database_address.open_database(
-            address, own, writers=own.writers, readers=own.readers
-        )
-        try:
-            await loading
-            from postdate.node.node import Node
-            from postdate.node.process import run
+    starting = Starting(listeners, loading, stop)
+    attach = role is not None
+    try:
+        async with database_address.serving(
+            settings, attach=attach, start=starting.start
+        ) as address:
+            own = api_process.share(settings) if "api" in roles else settings
+            database = await starting.reach(lambda: _open(address, own))
+            try:
+                await loading
+                from postdate.node.node import Node
+                from postdate.node.process import run
 
-            node = Node(settings=own, database=database, roles=roles, tracing=tracing)
-            await run(node, address.server, listeners, stop, parent)
-        finally:
-            await database.close()
-            if tracing:
-                tracing.close()
+                node = Node(settings=own, database=database, roles=roles, tracing=tracing)
+                await starting.end()
+                await run(node, listeners, stop, parent)
+            finally:
+                await database.close()
+                if tracing:
+                    tracing.close()
+    finally:
+        await starting.end()
 
 
 def _listeners(
@@ -67,11 +82,14 @@ def _listeners(
     return [bind(settings.host, port, shared=True), *own]
 
 
-async def _migrate(address: database_address.Address) -> None:
+async def _open(address: database_address.Address, own: ProcessSettings) -> "Database":
     try:
         await migrate.migrate(address.owner)
     except DatabaseError as error:
         raise database_address.unreachable(error) from error
+    return await database_address.open_database(
+        address, own, writers=own.writers, readers=own.readers
+    )
 
 
 def _stop_on_signal() -> asyncio.Event:

@@ -1,14 +1,11 @@
 """The parts of the embedded server that decide without a server."""
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from postdate.store.embedded import credentials, data_paths, process, progress, runas, tuning
+from postdate.store.embedded import credentials, data_paths, process, runas, tuning
 
 GB = 1024**3
 
@@ -75,71 +72,3 @@ def test_socket_path_is_never_too_long(length: int, tmp_path: Path) -> None:
         assert len(os.fsencode(made / ".s.PGSQL.5432")) < 107
     finally:
         made.rmdir()
-
-
-class Recovery:
-    """Processes whose work and clock a test sets."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 0.0
-        self.work: dict[int, progress.StartWork] = {}
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(process, "postmaster", lambda _: None)
-        monkeypatch.setattr(
-            process, "members", lambda _: [SimpleNamespace(pid=pid) for pid in self.work]
-        )
-        monkeypatch.setattr(progress, "_work_of", lambda member: self.work[member.pid])
-        self.progress = progress.StartProgress(Path("/c"))
-
-    def idle_after(self, seconds: int, step: Callable[[int], None]) -> float:
-        for second in range(1, seconds + 1):
-            self.now = second
-            step(second)
-            idle = self.progress.idle_seconds()
-        return idle
-
-
-def test_recovery_that_reads_is_not_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
-    recovery = Recovery(monkeypatch)
-
-    def read(second: int) -> None:
-        recovery.work[7] = progress.StartWork(0.0, second * 1000)
-
-    assert recovery.idle_after(60, read) == 0
-
-
-def test_recovery_that_waits_for_a_busy_disk_is_not_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it replays, a recovery has some thousand files written, which is hardly any work."""
-    recovery = Recovery(monkeypatch)
-
-    def flush(second: int) -> None:
-        recovery.work[7] = progress.StartWork(0.001 * second, 1000, waits=20 * second)
-
-    assert recovery.idle_after(60, flush) == 0
-
-
-def test_recovery_that_only_wakes_now_and_then_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
-    recovery = Recovery(monkeypatch)
-
-    def wake(second: int) -> None:
-        recovery.work[7] = progress.StartWork(0.001 * second, 1000, waits=5 * second)
-
-    assert recovery.idle_after(30, wake) == 30
-
-
-def test_recovery_that_does_nothing_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
-    recovery = Recovery(monkeypatch)
-
-    def wait(second: int) -> None:
-        recovery.work[7] = progress.StartWork(0.001 * second, 1000)
-
-    assert recovery.idle_after(30, wait) == 30
-
-
-def test_recovery_that_begins_again_and_again_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
-    recovery = Recovery(monkeypatch)
-
-    def crash(second: int) -> None:
-        recovery.work = {second // 3: progress.StartWork(second, second * 1000)}
-
-    assert recovery.idle_after(30, crash) > 25

@@ -7,14 +7,15 @@ No signal handler is installed here: whoever runs `HttpServer.run` owns SIGTERM 
 import asyncio
 import socket
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
+from starlette.types import Receive, Scope, Send
 
+from postdate.api.http.active_request import ActiveRequests
 from postdate.api.http.connection import Connection
 from postdate.api.http.connection_registry import ConnectionLimits, Connections, make_room
 from postdate.api.http.listener import BACKLOG
-from postdate.api.http.shell import Shell
 from postdate.model.log import Log
 
 CUT_OFF_SECONDS: Final = 1.0
@@ -43,11 +44,21 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How many may be open at once."""
 
 
+class ServedApp(Protocol):
+    """An ASGI app that can be drained."""
+
+    draining: asyncio.Event
+    active: ActiveRequests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+
+
 class HttpServer:
     """Serves an app on a bound socket until it is stopped, then lets active requests finish."""
 
     def __init__(
-        self, app: Shell, listener: socket.socket, limits: ServerLimits | None = None
+        self, app: ServedApp, listener: socket.socket, limits: ServerLimits | None = None
     ) -> None:
         self._app = app
         self._listener = listener

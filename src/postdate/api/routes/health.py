@@ -76,6 +76,7 @@ class ReadinessMeter:
 
 BOTH: Final[tuple[Served, ...]] = ("reads", "writes")
 DRAINING: Final = NotReady("server", "draining", [*BOTH])
+ALIVE: Final = b'{"alive":true}'
 
 READINESS_SECONDS: Final = 5.0
 """How long the checks may take; a slow check makes the process unready."""
@@ -97,7 +98,7 @@ def health_routes(
     page, meter = MetricsPage(registry), ReadinessMeter(registry)
 
     async def healthz(_: Request) -> Response:
-        return Response(b'{"alive":true}', media_type="application/json")
+        return Response(ALIVE, media_type="application/json")
 
     async def readyz(request: Request) -> Response:
         wanted = _wanted(request)

@@ -1,8 +1,6 @@
 """Ask a server for its data directory: the only proof that it serves and is ours."""
 
-import asyncio
 import os
-from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
@@ -10,48 +8,50 @@ import asyncpg
 
 from postdate.model.error import StartError
 from postdate.store.embedded.credentials import FILE, Credentials
+from postdate.store.embedded.judge import ProbeAnswer
 
-PROBE_SECONDS: Final = 2.0
-UNANSWERED: Final = (
+PATIENCE_SECONDS: Final = 60.0
+"""How long one question waits for its answer before it is asked again: on a busy machine, asking
+often means that no login ever ends. What a missing answer means is not decided here."""
+
+CUT_OFF: Final = (
     OSError,
-    asyncpg.PostgresError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
     asyncpg.InterfaceError,
     # What asyncpg raises when the server dies in the middle of a login; no subclass of the others.
     asyncpg.InternalClientError,
 )
+"""The server died or shuts down; one that answers otherwise has an objection."""
 
-
-class ProbeAnswer(Enum):
-    """What a server says."""
-
-    READY = auto()
-    STARTING = auto()
-    SILENT = auto()
-    CLOSED = auto()
+UNANSWERED: Final = (*CUT_OFF, asyncpg.PostgresError)
 
 
 async def ask(known: Credentials, cluster: Path) -> ProbeAnswer:
     """Connect and compare."""
     try:
-        async with asyncio.timeout(PROBE_SECONDS):
-            found, recovering = await _state(known)
+        found, recovering = await _state(known)
     except asyncpg.CannotConnectNowError:
         return ProbeAnswer.STARTING
     except asyncpg.InvalidPasswordError:
         raise StartError(
             f"the passwords in {FILE} do not fit {cluster}; restore that file from a backup."
         ) from None
-    except (ConnectionError, FileNotFoundError):
+    except asyncpg.PostgresConnectionError:
         return ProbeAnswer.CLOSED
+    except asyncpg.PostgresError:
+        return ProbeAnswer.REFUSING
     except UNANSWERED:
-        return ProbeAnswer.SILENT
+        return ProbeAnswer.CLOSED
     if not _is_ours(found, cluster):
         raise StartError(f"the server of {found} uses the socket in {known.login.host}; stop it.")
     return ProbeAnswer.STARTING if recovering else ProbeAnswer.READY
 
 
 async def _state(known: Credentials) -> tuple[str, bool]:
-    connection = await asyncpg.connect(known.superuser_dsn(), timeout=PROBE_SECONDS)
+    connection = await asyncpg.connect(
+        known.superuser_dsn(), timeout=PATIENCE_SECONDS, command_timeout=PATIENCE_SECONDS
+    )
     try:
         # One that recovers from an archive answers reads long before it can be written.
         row = await connection.fetchrow(

@@ -5,6 +5,7 @@ from typing import Final
 import asyncpg
 
 from postdate.store.embedded.credentials import Credentials
+from postdate.store.embedded.probe import PATIENCE_SECONDS
 
 _LOGIN: Final = "LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION"
 _GROUP: Final = "NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION"
@@ -28,10 +29,10 @@ END $$"""
 _TEMPLATE: Final = "template1"
 
 
-async def ensure(credentials: Credentials) -> None:
+async def ensure(credentials: Credentials) -> bool:
     """Bring roles, passwords and database to the state the credentials describe."""
     login = credentials.login
-    connection = await asyncpg.connect(credentials.superuser_dsn(), timeout=5)
+    connection = await asyncpg.connect(credentials.superuser_dsn(), timeout=PATIENCE_SECONDS)
     try:
         await _role(connection, login.owner, f"{_LOGIN} PASSWORD '{login.owner_password}'")
         await _role(connection, WRITER, _GROUP)
@@ -48,11 +49,14 @@ async def ensure(credentials: Credentials) -> None:
         await _database(connection, login.database, login.owner, login.app)
     finally:
         await connection.close()
+    return True
 
 
 async def _close_template(credentials: Credentials) -> None:
     """Take advisory locks away from clients, in every database that is made from now on."""
-    connection = await asyncpg.connect(credentials.superuser_dsn(_TEMPLATE), timeout=5)
+    connection = await asyncpg.connect(
+        credentials.superuser_dsn(_TEMPLATE), timeout=PATIENCE_SECONDS
+    )
     try:
         await connection.execute(_NO_ADVISORY_LOCKS)
     finally:

@@ -17,23 +17,23 @@ from postdate.model.log import Log
 from postdate.store.embedded import data_paths, process
 from postdate.store.embedded.binaries import Binaries
 from postdate.store.embedded.credentials import PORT, Credentials
-from postdate.store.embedded.probe import ProbeAnswer, ask
-from postdate.store.embedded.progress import StartProgress
+from postdate.store.embedded.judge import ProbeAnswer
+from postdate.store.embedded.movement import Observer
+from postdate.store.embedded.probe import ask
 from postdate.store.embedded.runas import RunAs
 
-START_SECONDS: Final = 15.0
-"""How long a start is tried again while the remains of a killed server go away."""
-STUCK_SECONDS: Final = 8.0
-"""How long a server may be starting or recovering without any progress."""
-SILENT_SECONDS: Final = 30.0
-"""How long a server may give no answer at all; longer, because a busy machine is slow too."""
+MAX_FAILED_STARTS: Final = 20
+"""How often a start is tried again while the remains of a killed server go away."""
 FAST_SECONDS: Final = 10.0
 IMMEDIATE_SECONDS: Final = 2.0
 LOG_BYTES_MAX: Final = 8 * 1024 * 1024
 _TICK_SECONDS: Final = 0.03
 _TICK_SECONDS_MAX: Final = 0.2
+_PAUSE_SECONDS_MAX: Final = 2.0
 _TO_CLIENTS: Final = ("the database system is", "terminating connection")
 _RETRIED: Final = ("lock file", "shared memory block", "Address already in use")
+_SENT: Final = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT})
+"""Who dies of one of these was ended by somebody, and is started again however often."""
 
 T = TypeVar("T")
 
@@ -52,6 +52,9 @@ class PostgresServer:
         self._child: subprocess.Popen[bytes] | None = None
         self._process: psutil.Process | None = None
         self._log_start = 0
+        self._replaced = 0
+        self._observer = Observer(self._cluster)
+        self._trouble = ""
 
     @property
     def pid(self) -> int | None:
@@ -64,52 +67,61 @@ class PostgresServer:
             return self._child.poll() is None
         return self._process is not None and process.is_live(self._process)
 
+    def doing(self) -> str:
+        """Return what the server is doing while it gets ready, as it says itself."""
+        doing = self._observer.doing or "starting"
+        return f"{doing}; before that it {self._trouble}" if self._trouble else doing
+
     async def up(self) -> None:
-        """Bring the server up: adopt what runs and answers, or start it; raise if it cannot be."""
-        deadline = time.monotonic() + START_SECONDS
-        tick = _TICK_SECONDS
-        spawned = halted = False
-        progress = StartProgress(self._cluster)
-        while True:
-            answer = await self._ask() if self._find_postmaster() else None
-            if answer is ProbeAnswer.READY:
-                return
-            if answer is None:
-                if spawned:
-                    self._explain_exit(retry=time.monotonic() < deadline)
-                await self._spawn()
-                spawned, progress, tick = True, StartProgress(self._cluster), _TICK_SECONDS
-            elif progress.idle_seconds() > _max_silence_seconds(answer):
-                await self._abandon(answer, again=halted)
-                spawned, halted = False, True
-            await asyncio.sleep(tick)
-            tick = min(tick * 1.1, _TICK_SECONDS_MAX)
+        """Bring the server up: adopt what runs and answers, or start it; raise if it cannot be.
 
-    async def unless_dead(self, question: Coroutine[Any, Any, T]) -> T | None:
-        """Await an answer, or None as soon as the postmaster is dead.
-
-        A login that was under way when it died is answered by nobody, and would wait for its
-        whole time limit.
+        A server that recovers is waited for, however long that takes; one that is stuck is
+        replaced.
         """
+        self._forget_dead()
+        failed, pause, tick = 0, _TICK_SECONDS, _TICK_SECONDS
+        self._observer, answer = Observer(self._cluster, self._replaced), ProbeAnswer.NONE_YET
+        while answer is not ProbeAnswer.READY:
+            if not self._find_postmaster():
+                if self._child is not None:
+                    failed += self._explain_exit(retry=failed < MAX_FAILED_STARTS)
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 2, _PAUSE_SECONDS_MAX)
+                await self._spawn()
+                self._observer, tick = Observer(self._cluster, self._replaced), _TICK_SECONDS
+            question = ask(self._known, self._cluster)
+            answer = await self._answer(question) or ProbeAnswer.NONE_YET
+            if answer is not ProbeAnswer.READY:
+                await self._replace_if_stuck(answer)
+                await asyncio.sleep(tick)
+                tick = min(tick * 1.1, _TICK_SECONDS_MAX)
+        self._replaced, self._trouble = 0, ""
+
+    async def answered(self, question: Coroutine[Any, Any, T]) -> T | None:
+        """Await an answer; None as soon as the postmaster is dead, or was stuck and is ended.
+
+        How long the answer takes is not measured: we may be the slow ones.
+        """
+        self._observer = Observer(self._cluster, self._replaced)
+        return await self._answer(question)
+
+    async def _answer(self, question: Coroutine[Any, Any, T]) -> T | None:
         asking = asyncio.create_task(question)
         try:
             while not asking.done():
                 await asyncio.wait({asking}, timeout=_TICK_SECONDS_MAX)
                 if not self.is_live():
                     return None
+                if not asking.done() and await self._replace_if_stuck(ProbeAnswer.NONE_YET):
+                    return None
             return await asking
         finally:
             if not asking.cancel() and not asking.cancelled():
                 asking.exception()  # seen, so that asyncio does not report it as forgotten
 
-    async def _ask(self) -> ProbeAnswer | None:
-        return await self.unless_dead(ask(self._known, self._cluster))
-
     async def down(self) -> None:
         """Stop it in fast mode, and in immediate mode if that takes too long."""
-        if self._process is None:
-            return
-        if self.is_live():
+        if self._process is not None and self.is_live():
             process.send(self._process, signal.SIGINT)
             if not await self._ended(FAST_SECONDS):
                 log.warning("postgres_stop_slow")
@@ -135,14 +147,20 @@ class PostgresServer:
         shutil.copy(self._log, older)
         os.truncate(self._log, 0)
 
-    async def _abandon(self, answer: ProbeAnswer, *, again: bool) -> None:
-        """Stop a server that makes no progress immediately; the second time, raise an error."""
-        log.warning("postgres_stuck", answer=answer.name.lower())
+    async def _replace_if_stuck(self, answer: ProbeAnswer) -> bool:
+        """End a server that shows no sign of life, immediately; return whether it was ended."""
+        if (pid := self.pid) is None or not self._observer.stuck(pid, answer):
+            return False
+        log.warning("postgres_stuck", answer=answer.name.lower(), pid=pid)
+        self._replaced += 1
+        self._trouble = "showed no sign of life and was ended"
         await self.halt()
-        if again:
-            raise StartError(
-                f"PostgreSQL in {self._cluster} does not get ready; its log {self._log} says more."
-            )
+        self._forget_dead()
+        return True
+
+    def _forget_dead(self) -> None:
+        if not self.is_live():
+            self._child = self._process = None
 
     def _find_postmaster(self) -> bool:
         """Know the live postmaster: the one we started, or the one the lock file truly names."""
@@ -190,24 +208,35 @@ class PostgresServer:
             await asyncio.sleep(_TICK_SECONDS)
         return not self.is_live()
 
-    def _explain_exit(self, *, retry: bool) -> None:
-        """Raise with the reason in the log, unless it is one that passes by itself."""
-        with self._log.open(errors="replace") as file:
-            file.seek(self._log_start)
-            lines = [line for line in file if _is_reason(line)]
+    def _explain_exit(self, *, retry: bool) -> int:
+        """Raise with the reason in the log, unless it is one that passes; return 1 for a failure.
+
+        A server that somebody ended has not failed.
+        """
+        code = self._child.returncode if self._child else 0
+        if -code in _SENT:
+            log.warning("postgres_start_ended", signal=-code)
+            self._trouble = f"was ended by signal {-code}"
+            return 0
+        lines = self._reasons()
         reason = lines[-1].split(":  ", 1)[-1].strip() if lines else "its log gives no reason"
-        killed = self._child is not None and (self._child.returncode or 0) < 0
-        if retry and (killed or any(word in reason for word in _RETRIED)):
-            return
+        if retry and (code < 0 or any(word in reason for word in _RETRIED)):
+            log.warning("postgres_start_failed", reason=reason, code=code)
+            self._trouble = f"did not start: {reason}"
+            return 1
         if any("No space left on device" in line for line in lines):
             reason = "the disk is full; free some space and start again"
         raise StartError(f"PostgreSQL in {self._cluster} does not start: {reason}.")
+
+    def _reasons(self) -> list[str]:
+        try:
+            with self._log.open(errors="replace") as file:
+                file.seek(self._log_start)
+                return [line for line in file if _is_reason(line)]
+        except OSError:
+            return []
 
 
 def _is_reason(line: str) -> bool:
     ours = "FATAL:" in line or "PANIC:" in line
     return ours and not any(words in line for words in _TO_CLIENTS)
-
-
-def _max_silence_seconds(answer: ProbeAnswer) -> float:
-    return SILENT_SECONDS if answer is ProbeAnswer.SILENT else STUCK_SECONDS

@@ -16,20 +16,28 @@ from postdate.model.error import StartError
 from postdate.model.log import Log
 from postdate.store.embedded import binaries, cluster, credentials, data_paths, roles, runas
 from postdate.store.embedded.credentials import Credentials, Login
-from postdate.store.embedded.probe import UNANSWERED, ProbeAnswer, ask
+from postdate.store.embedded.judge import ProbeAnswer
+from postdate.store.embedded.probe import CUT_OFF, UNANSWERED, ask
 from postdate.store.embedded.pulse import Pulse
 from postdate.store.embedded.server import PostgresServer
+from postdate.store.embedded.thread import LoopThread
 
 EXIT_CHECK_SECONDS: Final = 0.1
 PULSE_SECONDS: Final = 3.0
 LOG_CHECK_SECONDS: Final = 60.0
 REVIVE_PAUSE_SECONDS_MAX: Final = 2.0
+FIND_SECONDS: Final = 15.0
+"""How long a command waits for a server that may be there; one that is not is known at once."""
 
 log = Log()
 
 
 class Embedded:
-    """A PostgreSQL server of our own in one data directory, held by one process at a time."""
+    """A PostgreSQL server of our own in one data directory, held by one process at a time.
+
+    Everything that waits for the server does so in a thread with a loop of its own: whatever holds
+    the loop of the process is not taken for a server that does not answer.
+    """
 
     def __init__(self, data_dir: Path, *, settings: Mapping[str, str] | None = None) -> None:
         self._data_dir = data_dir.absolute()
@@ -37,6 +45,7 @@ class Embedded:
         self._locks: list[int] = []
         self._server: PostgresServer | None = None
         self._known: Credentials | None = None
+        self._thread: LoopThread | None = None
         self._changing = asyncio.Lock()
 
     @property
@@ -53,11 +62,41 @@ class Embedded:
 
     async def start(self) -> Login:
         """Make the cluster if there is none, start or adopt its server, and ensure the roles."""
+        if self._thread is None:
+            # The lock is for the loop of that thread.
+            self._thread, self._changing = LoopThread("postgres"), asyncio.Lock()
+        try:
+            return await self._thread.run(self._start())
+        except BaseException:
+            self._end_thread()
+            raise
+
+    async def stop(self) -> None:
+        """Stop the server, in immediate mode if necessary, and unlock the directory."""
+        if self._thread is not None:
+            await self._thread.run(self._stop())
+            self._end_thread()
+
+    async def watch(self) -> None:
+        """Keep the server serving until cancelled or stopped."""
+        if self._thread is not None:
+            await self._thread.run(self._watch())
+
+    def doing(self) -> str:
+        """Return what the server says it is doing, in a few words, while it gets ready."""
+        server = self._server
+        return server.doing() if server else "its directory is prepared"
+
+    def _end_thread(self) -> None:
+        if self._thread is not None:
+            self._thread.close()
+            self._thread = None
+
+    async def _start(self) -> Login:
         async with self._changing:
             try:
                 self._server = await asyncio.to_thread(self._prepare)
-                await self._server.up()
-                await roles.ensure(self.credentials)
+                await self._set_up(self._server)
             except UNANSWERED as error:
                 await self._give_up()
                 raise StartError(_explain(error, self._data_dir)) from error
@@ -67,20 +106,29 @@ class Embedded:
         log.info("postgres_ready", pid=self.pid, data_dir=str(self._data_dir))
         return self.credentials.login
 
-    async def stop(self) -> None:
-        """Stop the server, in immediate mode if necessary, and unlock the directory."""
+    async def _set_up(self, server: PostgresServer) -> None:
+        """Bring the server up and ensure its roles; begin again if it dies meanwhile."""
+        done = None
+        while done is None:
+            await server.up()
+            try:
+                done = await server.answered(roles.ensure(self.credentials))
+            except CUT_OFF as error:
+                log.warning("postgres_cut_off", error=repr(error))
+                await asyncio.sleep(EXIT_CHECK_SECONDS)
+
+    async def _stop(self) -> None:
         async with self._changing:
             await self._give_up()
 
-    async def watch(self) -> None:
-        """Keep the server serving until cancelled or stopped."""
+    async def _watch(self) -> None:
         with contextlib.closing(Pulse(self.credentials)) as pulse:
             beat, trim = Every(PULSE_SECONDS), Every(LOG_CHECK_SECONDS)
             while (server := self._server) is not None:
                 await asyncio.sleep(EXIT_CHECK_SECONDS)
                 try:
                     if not server.is_live() or (
-                        beat.due() and not await server.unless_dead(pulse.beat())
+                        beat.due() and not await server.answered(pulse.beat())
                     ):
                         pulse.close()
                         await self._revive(server)
@@ -166,7 +214,12 @@ async def find(data_dir: Path) -> Login | None:
         ) from error
     if known is None:
         return None
-    answer = await ask(known, data_paths.home_of(data_dir, known) / data_paths.CLUSTER)
+    cluster = data_paths.home_of(data_dir, known) / data_paths.CLUSTER
+    try:
+        async with asyncio.timeout(FIND_SECONDS):
+            answer = await ask(known, cluster)
+    except TimeoutError:
+        return None
     return known.login if answer is ProbeAnswer.READY else None
 
 

@@ -1,0 +1,47 @@
+"""What a server answers while its database is not there yet: that it lives, and why it waits."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from postdate.api.http import head
+from postdate.api.http.active_request import ActiveRequests
+from postdate.api.http.answer import JSON, OutgoingAnswer, from_refusal, send_answer
+from postdate.api.routes.health import ALIVE, BOTH, NotReady, judge
+from postdate.model.error import Code, Refusal
+
+RETRY_SECONDS: Final = 2
+_REFUSAL: Final = Refusal(
+    Code.UNAVAILABLE,
+    "The server starts: its database is not ready yet.",
+    extra={"retry_after_seconds": RETRY_SECONDS},
+)
+
+
+class WaitingApp:
+    """Answers `/healthz` and `/readyz`, and refuses every other request with 503."""
+
+    def __init__(self, reason: Callable[[], str]) -> None:
+        self._reason = reason
+        self.draining = asyncio.Event()
+        self.active = ActiveRequests()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        serving = self.active.enter()
+        request_id = head.request_id(dict(scope["headers"]))
+        try:
+            await send_answer(send, receive, self._answer(scope["path"], request_id), request_id)
+        finally:
+            self.active.leave(serving)
+
+    def _answer(self, path: str, request_id: str) -> OutgoingAnswer:
+        if path == "/healthz":
+            return OutgoingAnswer(200, [JSON], ALIVE)
+        if path == "/readyz":
+            answer = judge([NotReady("database", self._reason(), [*BOTH])], [])
+            return OutgoingAnswer(503, [JSON], msgspec.json.encode(answer))
+        return from_refusal(_REFUSAL, request_id)
