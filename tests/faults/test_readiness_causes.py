@@ -91,7 +91,7 @@ async def started(dsn: str) -> AsyncIterator[Api]:
     node = Node(settings=settings, database=database, roles=ROLES)
     listener, stop = bind("127.0.0.1", 0), asyncio.Event()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    serving = asyncio.create_task(run(node, None, [listener], stop))
+    serving = asyncio.create_task(run(node, [listener], stop))
     try:
         async with aiohttp.ClientSession() as session:
             yield Api(url, session, node, settings.admin_key, "default")
