@@ -63,16 +63,20 @@ INSERT INTO public.clock_shift VALUES ('0');
 GRANT SELECT, UPDATE ON public.clock_shift TO postdate_writer;
 GRANT SELECT ON public.clock_shift TO postdate_reader, postdate_owner;
 """
+
+
+def shifted_functions() -> str:
+    """The functions that tell the time, as they are shipped, by a clock that tests can move."""
+    [shipped] = [each.sql for each in migrate.known_functions() if each.noun == "clock"]
+    moved = "(SELECT statement_timestamp() + shift FROM public.clock_shift)"
+    shifted = shipped.replace("statement_timestamp()", moved)
+    return shifted.replace("CREATE OR REPLACE FUNCTION ", "CREATE OR REPLACE FUNCTION postdate.")
+
+
 SHIFTED_CLOCK = """
 INSERT INTO postdate.setting (tenant_id, name, value, operator, changed_by)
     VALUES (0, 'payment.unsafe_commits', '"accept"', true, 'tests');
-CREATE OR REPLACE FUNCTION postdate.server_clock() RETURNS timestamptz LANGUAGE sql STABLE AS
-    'SELECT statement_timestamp() + shift FROM public.clock_shift';
-CREATE OR REPLACE FUNCTION postdate.clock() RETURNS timestamptz LANGUAGE sql STABLE AS
-    $$SELECT CASE WHEN current_setting('postdate.clock', true) <> ''
-                  THEN nullif(current_setting('postdate.clock', true), '')::timestamptz
-                  ELSE postdate.server_clock() END$$;
-"""
+""" + shifted_functions()
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

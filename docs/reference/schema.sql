@@ -141,6 +141,10 @@ CREATE FUNCTION client_check_retry(retry jsonb) RETURNS void
 CREATE FUNCTION client_check_text(name text, given text, low integer, high integer) RETURNS void
     LANGUAGE plpgsql;
 
+CREATE FUNCTION client_clock() RETURNS void
+    LANGUAGE sql
+    SET search_path TO 'postdate', 'pg_temp';
+
 CREATE FUNCTION client_commit() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
@@ -254,6 +258,10 @@ CREATE FUNCTION client_usable(of_tenant integer, of_account text, field text) RE
 
 CREATE FUNCTION client_wrong(field text, message text) RETURNS void
     LANGUAGE sql;
+
+CREATE FUNCTION clock_watch_record(believed timestamp with time zone, since timestamp with time zone, seen bigint, why text) RETURNS void
+    LANGUAGE sql
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION current_tenant() RETURNS integer
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -492,6 +500,9 @@ CREATE FUNCTION lock_tables_ensure() RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
+CREATE FUNCTION machine_clock() RETURNS timestamp with time zone
+    LANGUAGE sql STABLE PARALLEL SAFE;
+
 CREATE FUNCTION occurrence_final() RETURNS trigger
     LANGUAGE plpgsql;
 
@@ -680,10 +691,6 @@ CREATE FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, pattern
 
 CREATE FUNCTION server_clock() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE;
-
-CREATE FUNCTION settlement_clock_record(trusted timestamp with time zone) RETURNS void
-    LANGUAGE sql
-    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION settlement_due(buckets smallint[], lows timestamp with time zone[], graces double precision[], lane integer, depth integer, without uuid[]) RETURNS TABLE(due_at timestamp with time zone, subject uuid, bucket smallint)
     LANGUAGE sql STABLE;
@@ -942,6 +949,15 @@ ALTER TABLE client_request ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY 
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+
+CREATE TABLE clock_watch (
+    one boolean DEFAULT true NOT NULL,
+    at timestamp with time zone DEFAULT machine_clock() NOT NULL,
+    watched_since timestamp with time zone DEFAULT machine_clock() NOT NULL,
+    confirmations bigint DEFAULT 0 NOT NULL,
+    doubt text,
+    CONSTRAINT clock_watch_one_check CHECK (one)
 );
 
 CREATE TABLE console_session (
@@ -1356,13 +1372,6 @@ CREATE TABLE setting (
 );
 ALTER TABLE ONLY setting FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE settlement_clock (
-    one boolean DEFAULT true NOT NULL,
-    at timestamp with time zone DEFAULT clock() NOT NULL,
-    confirmations bigint DEFAULT 0 NOT NULL,
-    CONSTRAINT settlement_clock_one_check CHECK (one)
-);
-
 CREATE TABLE signing_secret (
     tenant_id integer NOT NULL,
     secret bytea NOT NULL,
@@ -1534,6 +1543,8 @@ ALTER TABLE ONLY client_request
     ADD CONSTRAINT client_request_pkey PRIMARY KEY (transaction, subject, number);
 ALTER TABLE ONLY client_role
     ADD CONSTRAINT client_role_pkey PRIMARY KEY (role_name);
+ALTER TABLE ONLY clock_watch
+    ADD CONSTRAINT clock_watch_pkey PRIMARY KEY (one);
 ALTER TABLE ONLY console_session
     ADD CONSTRAINT console_session_pkey PRIMARY KEY (digest);
 ALTER TABLE ONLY destination_call
@@ -1604,8 +1615,6 @@ ALTER TABLE ONLY secret_key
     ADD CONSTRAINT secret_key_pkey PRIMARY KEY (key_id);
 ALTER TABLE ONLY setting
     ADD CONSTRAINT setting_pkey PRIMARY KEY (tenant_id, name, operator);
-ALTER TABLE ONLY settlement_clock
-    ADD CONSTRAINT settlement_clock_pkey PRIMARY KEY (one);
 ALTER TABLE ONLY signing_secret
     ADD CONSTRAINT signing_secret_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE ONLY subscription
@@ -2119,6 +2128,9 @@ REVOKE ALL ON FUNCTION client_check_members(name text, given jsonb, known text[]
 REVOKE ALL ON FUNCTION client_check_number(name text, given jsonb, low numeric, high numeric, whole boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_check_retry(retry jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_check_text(name text, given text, low integer, high integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_clock() FROM PUBLIC;
+GRANT ALL ON FUNCTION client_clock() TO postdate_writer;
+GRANT ALL ON FUNCTION client_clock() TO postdate_reader;
 REVOKE ALL ON FUNCTION client_commit() FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_count(of_tenant integer, of_kind text, more bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_differs(before jsonb, after jsonb) FROM PUBLIC;
@@ -2143,6 +2155,8 @@ REVOKE ALL ON FUNCTION client_refuse_unsafe() FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_setting(of_tenant integer, of_name text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_usable(of_tenant integer, of_account text, field text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_wrong(field text, message text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION clock_watch_record(believed timestamp with time zone, since timestamp with time zone, seen bigint, why text) FROM PUBLIC;
+GRANT ALL ON FUNCTION clock_watch_record(believed timestamp with time zone, since timestamp with time zone, seen bigint, why text) TO postdate_writer;
 REVOKE ALL ON FUNCTION current_tenant() FROM PUBLIC;
 GRANT ALL ON FUNCTION current_tenant() TO postdate_writer;
 GRANT ALL ON FUNCTION current_tenant() TO postdate_reader;
@@ -2250,6 +2264,9 @@ REVOKE ALL ON FUNCTION lock_named(of_name text, of_number integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION lock_named(of_name text, of_number integer) TO postdate_writer;
 REVOKE ALL ON FUNCTION lock_named_share(of_name text, of_number integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION lock_tables_ensure() FROM PUBLIC;
+REVOKE ALL ON FUNCTION machine_clock() FROM PUBLIC;
+GRANT ALL ON FUNCTION machine_clock() TO postdate_writer;
+GRANT ALL ON FUNCTION machine_clock() TO postdate_reader;
 REVOKE ALL ON FUNCTION occurrence_final() FROM PUBLIC;
 GRANT ALL ON FUNCTION occurrence_final() TO postdate_writer;
 GRANT ALL ON FUNCTION occurrence_final() TO postdate_reader;
@@ -2351,8 +2368,6 @@ GRANT ALL ON FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, p
 REVOKE ALL ON FUNCTION server_clock() FROM PUBLIC;
 GRANT ALL ON FUNCTION server_clock() TO postdate_writer;
 GRANT ALL ON FUNCTION server_clock() TO postdate_reader;
-REVOKE ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION settlement_due(buckets smallint[], lows timestamp with time zone[], graces double precision[], lane integer, depth integer, without uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION settlement_due(buckets smallint[], lows timestamp with time zone[], graces double precision[], lane integer, depth integer, without uuid[]) TO postdate_writer;
 GRANT ALL ON FUNCTION settlement_due(buckets smallint[], lows timestamp with time zone[], graces double precision[], lane integer, depth integer, without uuid[]) TO postdate_reader;
@@ -2428,6 +2443,8 @@ GRANT SELECT ON TABLE chain_start TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE chain_start TO postdate_writer;
 GRANT SELECT ON TABLE change_set TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE change_set TO postdate_writer;
+GRANT SELECT ON TABLE clock_watch TO postdate_reader;
+GRANT SELECT,UPDATE ON TABLE clock_watch TO postdate_writer;
 GRANT SELECT ON TABLE console_session TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE console_session TO postdate_writer;
 GRANT SELECT ON TABLE destination TO postdate_reader;
@@ -2481,8 +2498,6 @@ GRANT SELECT,INSERT ON TABLE schedule_version TO postdate_writer;
 GRANT SELECT,INSERT,DELETE ON TABLE secret_key TO postdate_writer;
 GRANT SELECT ON TABLE setting TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE setting TO postdate_writer;
-GRANT SELECT ON TABLE settlement_clock TO postdate_reader;
-GRANT SELECT,UPDATE ON TABLE settlement_clock TO postdate_writer;
 GRANT SELECT ON TABLE signing_secret TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE signing_secret TO postdate_writer;
 GRANT SELECT ON TABLE subscription TO postdate_reader;

@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager
-from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,9 +12,7 @@ import pytest
 from postdate.delivery.breaker import Breaker, Health
 from postdate.publisher import sealer
 from postdate.runtime.low_water import LowWaterMark
-from postdate.settlement.clock_guard import ClockGuard
-from postdate.settlement.stop import STOPPED, SettlementStop
-from postdate.store.tenant import setting as setting_store
+from postdate.store.connection.clock_belief import ClockBelief
 from sim.breaker import BreakerHistory, simulated_calls
 from sim.expand import ExpandHistory, simulated_expansion
 from sim.loop import simulate
@@ -131,20 +128,6 @@ def test_a_killed_node_leaves_no_lock_behind() -> None:
     assert broken(STAGES["worker"], 1_002_020, 1, set()) == []
 
 
-async def _stop_is_gone(stop: SettlementStop, connection: Any, at: datetime) -> bool:
-    """Take a stop that is gone for a person's word: it was lost, or another node took it back."""
-    if not stop._leapt or await setting_store.find(connection, STOPPED):
-        return False
-    stop._guard.accept_time(at)
-    return True
-
-
-def test_it_sees_a_leap_that_nobody_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert broken(STAGES["settle"], 33, 1, set()) == []
-    monkeypatch.setattr(SettlementStop, "_confirmed", _stop_is_gone)
-    assert any("early" in each for each in broken(STAGES["settle"], 33, 1, set()))
-
-
 def test_one_seed_gives_one_history() -> None:
     with simulated_store():
         first, second = (simulate(7, _work(7)) for _ in range(2))
@@ -160,7 +143,7 @@ def test_one_seed_gives_one_history() -> None:
 
 
 def test_it_sees_money_that_leaves_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ClockGuard, "leap", lambda *_: None)
+    monkeypatch.setattr(ClockBelief, "shown", lambda _, machine: machine)
     assert any("early" in each for each in broken(STAGES["settle"], 0, 30, set()))
 
 

@@ -334,7 +334,7 @@ async def test_what_the_operator_sets_the_operator_lifts(
     ("name", "value"),
     [
         ("settlement.stopped", "no"),
-        ("settlement.clock_step_seconds", 1e6),
+        ("clock.step_seconds", 1e6),
         ("restore.quarantine", "2999-01-01T00:00:00Z"),
         ("history.retention_days", 1),
         ("worker.lease_seconds", 1.0),

@@ -19,7 +19,7 @@ MUTANTS = (
     ),
     mutant(
         "own_transaction_chooses_its_clock", CLIENT,
-        "PERFORM set_config('postdate.clock', '', true);\n    SELECT r.* INTO found",
+        "PERFORM client_clock();\n    SELECT r.* INTO found",
         "SELECT r.* INTO found",
         f"{ROLES}::test_a_client_sets_no_clock",
     ),

@@ -4,7 +4,8 @@ from mutants.mutant import mutant
 
 DECIDE = "ledger/settle.py"
 SETTLE = "stations/test_settle.py"
-CLOCK = "stations/test_settle_clock.py"
+CLOCK = "stations/test_clock_guard.py"
+GUARD = "runtime/clock_guard.py"
 HALTS = "stations/test_halts.py"
 WRITER = "store/connection/writer.py"
 GROUP = "runtime/test_coalescer.py"
@@ -53,44 +54,47 @@ MUTANTS = (
         f"{SETTLE}::test_it_waits_for_money_until_the_instant_it_was_given",
     ),
     mutant(
-        "first_clock_believed", "settlement/stop.py",
-        "if not self._guard.has_reference:", "if False:",
-        f"{CLOCK}::test_a_node_that_starts_under_a_wrong_clock_pays_nothing_early",
+        "first_clock_believed", GUARD,
+        "if (ahead := _ahead(seen.machine, self._node_clock())) > step:",
+        "if (ahead := 0.0) > step:",
+        f"{CLOCK}::test_a_node_that_starts_under_a_wrong_clock_doubts_it",
     ),
     mutant(
-        "return_of_the_clock_taken_for_a_leap", "settlement/stop.py",
-        "self._trust(max(at, recorded.at), recorded)", "self._trust(at, recorded)",
+        "return_of_the_clock_taken_for_a_leap", GUARD,
+        "self._believe(seen, max(seen.machine, seen.at), step)",
+        "self._believe(seen, seen.machine, step)",
         f"{CLOCK}::test_a_clock_that_was_behind_at_the_start_may_return",
     ),
     mutant(
-        "stop_that_is_gone_taken_for_confirmed", "settlement/stop.py",
-        "if not near or recorded.confirmations <= self._confirmations:", "if not self._leapt:",
-        f"{CLOCK}::test_a_stop_that_another_node_took_back_confirms_no_second_leap",
+        "doubt_of_another_node_ignored", GUARD,
+        "if seen.doubt is not None and not self._abandoned(seen):", "if False:",
+        f"{CLOCK}::test_a_node_that_starts_while_another_doubts_the_clock_doubts_it_too",
     ),
     mutant(
-        "any_confirmation_counts", "settlement/stop.py",
-        "if not near or recorded.confirmations", "if recorded.confirmations",
-        f"{CLOCK}::test_a_leap_beyond_what_a_person_confirmed_stops_again",
+        "any_confirmation_counts", GUARD,
+        "if _ahead(seen.machine, seen.at) <= step and self._attested(seen, last):",
+        "if self._attested(seen, last) or seen.confirmations:",
+        f"{CLOCK}::test_a_leap_is_believed_when_a_person_confirms_it",
     ),
     mutant(
-        "recorded_time_taken_for_confirmed", "settlement/stop.py",
-        "if not near or recorded.confirmations <= self._confirmations:", "if not near:",
-        f"{CLOCK}::test_a_time_that_another_node_recorded_confirms_nothing",
+        "recorded_time_taken_for_confirmed", GUARD,
+        "seen.doubt is None and seen.watched_since <= last and", "seen.doubt is None and",
+        f"{CLOCK}::test_a_time_that_a_newer_node_recorded_confirms_nothing",
     ),
     mutant(
-        "stop_of_a_person_overwritten", "store/tenant/setting.sql",
-        "\n WHERE setting.value = '\"\"'", "",
-        f"{CLOCK}::test_the_clock_never_touches_what_a_person_has_stopped",
-    ),
-    mutant(
-        "leap_of_the_clock_believed", "settlement/clock_guard.py",
-        "if ahead > max_seconds:", "if False:",
+        "leap_of_the_clock_believed", "store/connection/clock_belief.py",
+        "if offset - self._reference > step_seconds:", "if False:",
         f"{CLOCK}::test_only_a_leap_beyond_what_was_believed_counts",
     ),
     mutant(
-        "step_back_and_return_taken_for_a_leap", "settlement/clock_guard.py",
-        "self._believed = max(offset, self._believed)", "self._believed = offset",
+        "step_back_and_return_taken_for_a_leap", "store/connection/clock_belief.py",
+        "self._reference += max(0.0, gained)", "self._reference += gained",
         f"{CLOCK}::test_only_a_leap_beyond_what_was_believed_counts",
+    ),
+    mutant(
+        "sessions_are_not_informed", "store/connection/pool.py",
+        "            await connection.inform(self._belief)\n", "",
+        f"{CLOCK}::test_a_leap_moves_nothing_from_its_first_instant_on",
     ),
     mutant(
         "halt_not_seen_by_settlers", "store/functions/settlement.sql",

@@ -1,7 +1,7 @@
 """Histories of settlers: payments, cancels, a kill switch, a clock that leaps, kills; from a seed.
 
 Real: the settler with its marks, batches and their order, the decisions of the ledger, the retry
-ladder, the stop by the clock. Stand-ins: the statements of `settlement.sql` and `account.sql`.
+ladder, the guard of the clock. Stand-ins: the statements of `settlement.sql` and `account.sql`.
 """
 
 import asyncio
@@ -16,13 +16,12 @@ from uuid import UUID
 
 from postdate.model.ids import new_id
 from postdate.model.setting.setting import Settings, Stored
+from postdate.runtime.clock_guard import LOOK_SECONDS, ClockGuard
 from postdate.runtime.loop import Loop
-from postdate.settlement.clock_guard import ClockGuard
-from postdate.settlement.settler import Settler
-from postdate.settlement.stop import STOPPED, SettlementStop
+from postdate.settlement.settler import STOPPED, Settler
 from postdate.store.account.account import Account, key_of
 from postdate.store.connection.error import DatabaseError
-from postdate.store.payment.settlement_clock import TrustedClock
+from postdate.store.operate.clock_watch import WatchedClock
 from sim.loop import wait
 from sim.settle_rows import (
     STATEMENTS,
@@ -56,10 +55,17 @@ class SettlerNode:
         self.tables = tables
         node_id = UUID(int=random.getrandbits(128))
         self.settler = Settler(self.database, self.settings, node_id, max_batch=2)
-        guard = ClockGuard(asyncio.get_running_loop().time)
-        self.settler._stop = SettlementStop(self.settings, node_id, guard, tables.true_now)
-        loop = Loop("settle", self._step, limit=6, next_due=self.settler.next_due)
-        self.running = asyncio.create_task(loop.run())
+        self._guard = ClockGuard(self.database, self.settings, node_clock=tables.true_now)
+        self.running = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        """Compare the clocks before anything else, as every node does."""
+        while self._guard._since is None and self._guard.doubt() is None:
+            with suppress(DatabaseError):
+                await self._guard.run_once()
+        settling = Loop("settle", self._step, limit=6, next_due=self.settler.next_due)
+        watching = Loop("clock", self._guard.run_once, limit=2, poll_seconds=LOOK_SECONDS)
+        await asyncio.gather(settling.run(), watching.run())
 
     async def _step(self, limit: int) -> int:
         """Load the settings, as every node does each second, and settle."""
@@ -87,7 +93,8 @@ class SettleHistory:
 
     async def run(self) -> "SettleHistory":
         tables = self.tables
-        tables.rows[("clock",)] = TrustedClock(tables.now(), 0)
+        now = tables.now()
+        tables.rows[("clock",)] = WatchedClock(now, now, now, 0, None)
         for name in ACCOUNTS:
             key = key_of(TENANT, name)
             tables.rows["account", key] = Account(*key, 100, 0, 0, 0, None, None, None)
@@ -216,22 +223,14 @@ class SettleHistory:
         return sum(1 for _, row in open_payments(self.tables) if row.due_at < now)
 
     async def _all_ended(self) -> bool:
-        """Wait for the end; who set the clock must confirm it where settlement stands still."""
+        """Wait for the end, whatever the clock shows."""
         clock = asyncio.get_running_loop().time
         until = clock() + CALM_SECONDS
         while clock() < until:
             if not self._overdue():
                 return True
             await wait(0.25)
-            if self.leapt and clock() > until - CALM_SECONDS / 2:
-                self._confirm()
         return False
-
-    def _confirm(self) -> None:
-        """Confirm the clock and end the stop, as `postdate settlement resume` does."""
-        if self.tables.rows.pop(("setting", STOPPED), None) is not None:
-            confirmations = self.tables.rows["clock",].confirmations + 1
-            self.tables.rows["clock",] = TrustedClock(self.tables.now(), confirmations)
 
     def _look(self) -> None:
         tables = self.tables
@@ -272,7 +271,7 @@ def simulated_settlement() -> Iterator[None]:
         for module, functions in STATEMENTS.items():
             for name, function in functions.items():
                 stack.enter_context(mock.patch.object(module, name, function))
-        for where in ("settlement.settler", "settlement.stop", "ledger.locked", "runtime.loop",
+        for where in ("settlement.settler", "runtime.clock_guard", "ledger.locked", "runtime.loop",
                       "runtime.retry"):  # fmt: skip
             with suppress(AttributeError):
                 stack.enter_context(mock.patch(f"postdate.{where}.log", quiet))

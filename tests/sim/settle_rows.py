@@ -5,22 +5,21 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
-from unittest import mock
 from uuid import UUID
 
 import msgspec
 
 from postdate.model.ids import bucket_of
-from postdate.settlement.stop import STOPPED
 from postdate.store.account import account as account_store
 from postdate.store.account.account import Account, AccountKey, BalanceChange
 from postdate.store.connection import clock
 from postdate.store.event import event as event_store
+from postdate.store.operate import clock_watch
 from postdate.store.operate import node as node_store
-from postdate.store.payment import settlement, settlement_clock
+from postdate.store.operate.clock_watch import WatchedClock
+from postdate.store.payment import settlement
 from postdate.store.payment.settlement import Candidate, LockedPayment, Order
-from postdate.store.payment.settlement_clock import TrustedClock
-from postdate.store.tenant import halt, setting
+from postdate.store.tenant import halt
 from postdate.store.timer import timer
 from postdate.store.timer.timer import Head
 from sim.table import Tables, TableTransaction, database_of
@@ -61,7 +60,7 @@ async def peek(
 ) -> tuple[datetime, list[Candidate]]:  # fmt: skip
     """Stand for settlement_peek."""
     await transaction.database.step("peek")
-    now = transaction.tables.now()
+    now = transaction.database.now()
     by_bucket = {look.bucket: look for look in looks}
     found: dict[int, list[Candidate]] = defaultdict(list)
     for payment_id, row in open_payments(transaction.tables):
@@ -80,7 +79,7 @@ async def lock(
     await transaction.database.step("lock")
     tables = transaction.tables
     tables.sharers.add(transaction)
-    now, halted = tables.now(), tables.rows.get(("halt", TENANT)) is not None
+    now, halted = transaction.database.now(), tables.rows.get(("halt", TENANT)) is not None
     free, held = list[LockedPayment](), list[LockedPayment]()
     for bucket, payment_id in keys:
         key = ("payment", payment_id)
@@ -231,7 +230,7 @@ async def now(reader: Any) -> datetime:
     """Stand for clock_now."""
     database = database_of(reader)
     await database.step("now")
-    return database.tables.now()
+    return database.now()
 
 
 async def heads(reader: Any, places: Sequence[tuple[int, int, datetime]]) -> list[Head]:
@@ -245,50 +244,30 @@ async def heads(reader: Any, places: Sequence[tuple[int, int, datetime]]) -> lis
         lane, low = lows[bucket]
         if row.aside or row.due_at < low:
             continue
-        seconds = (row.due_at - database.tables.now()).total_seconds()
+        seconds = (row.due_at - database.now()).total_seconds()
         if bucket not in found or row.due_at < found[bucket].due_at:
             found[bucket] = Head(bucket, lane, row.due_at, seconds)
     return list(found.values())
 
 
-async def clock_read(transaction: TableTransaction) -> TrustedClock:
-    """Stand for settlement_clock_read."""
+async def clock_read(reader: Any) -> WatchedClock:
+    """Stand for clock_watch_read."""
+    database = database_of(reader)
+    await database.step("clock")
+    found: WatchedClock = database.tables.rows["clock",]
+    return found._replace(machine=database.tables.now())
+
+
+async def clock_record(
+    transaction: TableTransaction, at: datetime, since: datetime, confirmations: int,
+    doubt: str | None,
+) -> None:  # fmt: skip
+    """Stand for clock_watch_record."""
     await transaction.database.step("clock")
-    found: TrustedClock = transaction.get(("clock",))
-    return found
-
-
-async def clock_record(transaction: TableTransaction, trusted: datetime) -> None:
-    """Stand for settlement_clock_record."""
-    await transaction.database.step("clock")
-    await transaction.put(("clock",), transaction.get(("clock",))._replace(at=trusted))
-
-
-async def setting_find(transaction: TableTransaction, name: str) -> Any:
-    """Stand for setting_find."""
-    await transaction.database.step("setting")
-    row = transaction.get(("setting", name))
-    return None if row is None else row[0]
-
-
-async def setting_put_unset(transaction: TableTransaction, name: str, value: str, by: str) -> None:
-    """Stand for setting_put_unset."""
-    await transaction.database.step("setting")
-    if not transaction.get(("setting", name)):
-        await transaction.put(("setting", name), (value, by))
-
-
-async def setting_withdraw(transaction: TableTransaction, name: str, value: str) -> None:
-    """Stand for setting_withdraw."""
-    await transaction.database.step("setting")
-    if (transaction.get(("setting", name)) or ("", ""))[0] == value:
-        await transaction.put(("setting", name), None)
-
-
-async def setting_page(transaction: TableTransaction, _: int) -> list[Any]:
-    """Stand for setting_page."""
-    row = transaction.get(("setting", STOPPED))
-    return [] if row is None else [mock.Mock(changed_by=row[1])]
+    known: WatchedClock = transaction.get(("clock",))
+    if known.confirmations == confirmations:
+        new = known._replace(at=at, watched_since=since, doubt=doubt)
+        await transaction.put(("clock",), new)
 
 
 STATEMENTS: dict[Any, dict[str, Any]] = {
@@ -298,9 +277,7 @@ STATEMENTS: dict[Any, dict[str, Any]] = {
                  "delete": delete},
     account_store: {"lock": account_lock, "add": account_add, "write": account_write,
                     "locked": account_locked},
-    settlement_clock: {"read": clock_read, "record": clock_record},
-    setting: {"find": setting_find, "put_unset": setting_put_unset,
-              "withdraw": setting_withdraw, "page": setting_page},
+    clock_watch: {"read": clock_read, "record": clock_record},
     halt: {"set_aside": set_aside}, event_store: {"insert": nothing}, timer: {"heads": heads},
     node_store: {"list_live": nobody}, clock: {"now": now},
 }  # fmt: skip

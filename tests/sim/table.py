@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from postdate.store.connection.clock_belief import ClockBelief
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import (
     CommitUnknownError,
@@ -109,9 +110,14 @@ class TableDatabase(Database):
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self.near = self
+        self.belief = ClockBelief(asyncio.get_running_loop().time)
         self.shard_map = ShardMap()
         self.dead = False
         self.bounds_transactions = True
+
+    def now(self) -> datetime:
+        """The time as `clock()` shows it to this node."""
+        return self.belief.shown(self.tables.now())
 
     def unix_ms(self) -> int:
         return int(self.tables.now().timestamp() * 1000)

@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry
 from conftest import Clock, eventually
 from postdate.settlement.meter import SettlementMeter
 from postdate.settlement.settler import Settler
-from postdate.settlement.stop import SettlementStop
 from postdate.store.connection.database import Connection, Database
 from postdate.store.payment import settlement as settlement_store
 from support.bank import Bank, DuePayment, drain, settings, settler
@@ -59,12 +58,8 @@ async def test_nothing_is_settled_before_its_instant(bank: Bank, clock: Clock) -
 
 
 async def test_an_instant_of_the_next_century_keeps_its_microseconds(
-    bank: Bank, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    bank: Bank, clock: Clock
 ) -> None:
-    async def never(*_: Any) -> bool:
-        return False
-
-    monkeypatch.setattr(SettlementStop, "holds", never)  # it trusts no clock that runs ahead
     await bank.open({"a": 100, "b": 0})
     any_of = random.Random(2106).randrange
     begin = datetime(2107, 3, 1, tzinfo=UTC)

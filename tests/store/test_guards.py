@@ -14,7 +14,7 @@ from postdate.store.tenant import tenant
 
 SHARED = {
     "audit_run",
-    "settlement_clock",
+    "clock_watch",
     "proof_round",
     "history",
     "outbox_lock",

@@ -19,13 +19,11 @@ from postdate.store.payment import payment as payment_store
 from postdate.store.payment.payment import NewPayment
 
 ISSUER = "issuer"
-TEN_YEARS = 10 * 365 * 86400.0
 
 
 def settings(**values: Any) -> Settings:
-    """Settings for tests: the clock may leap, unless a test says otherwise."""
-    named = {"settlement.clock_step_seconds": TEN_YEARS} | values
-    return Settings({(0, name): Stored(0, name, value) for name, value in named.items()})
+    """Settings for tests."""
+    return Settings({(0, name): Stored(0, name, value) for name, value in values.items()})
 
 
 def settler(database: Database, max_batch: int = MAX_BATCH, /, **values: Any) -> Settler:

@@ -28,7 +28,7 @@ WALL_CLOCK_ALLOWED: Final = {
     f"{SOURCE}client/": "runs on the user's machine, which has no database to ask",
     f"{SOURCE}delivery/": "`webhook-timestamp` must be the receiver's time; nothing is due by it",
     f"{SOURCE}node/trace.py": "a span has the times of this machine; nothing is due by it",
-    f"{SOURCE}settlement/clock_guard.py": "a witness of the database's clock; nothing is due by it",
+    f"{SOURCE}runtime/clock_guard.py": "a witness of the database's clock; nothing is due by it",
 }
 """Where Python may read the node's wall clock, and why. Durations (`monotonic`) are free."""
 
@@ -48,7 +48,7 @@ _SQL_CLOCK: Final = re.compile(
     re.IGNORECASE,
 )
 _CLOCK_FUNCTION: Final = re.compile(
-    r"\bCREATE\s+(OR\s+REPLACE\s+)?FUNCTION\s+(\w+\.)?(?:server_)?clock\s*\("
+    r"\bCREATE\s+(OR\s+REPLACE\s+)?FUNCTION\s+(\w+\.)?(?:server_|machine_)?clock\s*\("
     r".*?(?:(\$\w*\$).*?\3|;)",
     re.IGNORECASE | re.DOTALL,
 )

@@ -311,7 +311,7 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
     Code.SETTLEMENT_STOPPED: Explanation(
         503,
         "Settlement is stopped",
-        "An operator or the clock guard has stopped settlement: `postdate settlement status` "
+        "An operator has stopped settlement: `postdate settlement status` "
         "says why. Nothing was changed; repeat after `Retry-After`.",
     ),
     Code.OUTCOME_UNKNOWN: Explanation(

@@ -31,6 +31,8 @@ from postdate.node.event_loop import LoopWatch
 from postdate.node.outgoing import Outgoing
 from postdate.node.settings import ProcessSettings
 from postdate.node.trace import Tracing
+from postdate.runtime.clock_guard import LOOK_SECONDS as CLOCK_SECONDS
+from postdate.runtime.clock_guard import ClockGuard
 from postdate.runtime.heartbeat import ANSWER_SECONDS, Heartbeat
 from postdate.runtime.loop import Loop, Signal
 from postdate.runtime.share import nearest
@@ -103,6 +105,7 @@ class Node:
     wakeup: Wakeup = field(init=False)
     heartbeat: Heartbeat = field(init=False)
     health: HealthCheck = field(init=False)
+    clock_guard: ClockGuard = field(init=False)
     _outgoing: Outgoing | None = None
 
     def __post_init__(self) -> None:
@@ -110,6 +113,7 @@ class Node:
         self.quotas = Quotas(self.runtime)
         self.safety = CommitSafety(self.runtime)
         self.reads = SharedReads(self.database)
+        self.clock_guard = ClockGuard(self.database, self.runtime, self.reads)
         self.lanes = LaneDirectory(self.database, self.reads)
         self.wakeup = Wakeup(self.database)
         self.heartbeat = Heartbeat(self.database, self._beat)
@@ -252,8 +256,16 @@ class Node:
         teller = TroubleReporter(self.database, self.node_id, self._reports)
         calls = CallReporter(self.database, self.node_id, self._calls)
         attach = Loop("attach", self.attach, limit=1, poll_seconds=BEAT_SECONDS)
+        guard = self.clock_guard
         return [
             *([attach] if self.database.sharded else []),
+            Loop(
+                "clock",
+                guard.run_once,
+                limit=2,
+                poll_seconds=CLOCK_SECONDS,
+                blocked=guard.doubt,
+            ),
             Loop("settings", self.refresh_settings, limit=1, poll_seconds=REFRESH_SECONDS),
             Loop("troubles", teller.run_once, limit=1, poll_seconds=REPORT_SECONDS),
             Loop("calls", calls.run_once, limit=1, poll_seconds=CALL_SECONDS),

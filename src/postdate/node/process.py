@@ -48,6 +48,7 @@ async def _run(
 ) -> None:
     new_key = await initial_key.ensure_key(Tenants(node.database), node.settings)
     await node.refresh_settings()
+    await node.clock_guard.run_once()
     await node.lanes.refresh()
     node.loops += [*node.housekeeping(), *role.loops(node)]
     servers = _http(node, group, listeners) if listeners else []

@@ -10,8 +10,8 @@ from postdate.store.shard import shard
 
 CHECK: Final = "function_is_as_shipped"
 
-NOT_COMPARED: Final = frozenset({"clock", "server_clock"})
-"""Replaced where time is travelled; settlement compares the time with that of its own machine."""
+NOT_COMPARED: Final = frozenset({"clock", "machine_clock", "server_clock"})
+"""Replaced where time is travelled; every node compares the time with that of its own machine."""
 
 BUCKET: Final = 0
 """The bucket with which a round looks at them."""

@@ -7,6 +7,7 @@ A stage looks, decides and writes. Everything around that is here:
 - `wakeup` passes hints between processes, so that loops may sleep longer.
 - `share` says which buckets a node prefers.
 - `low_water` remembers below which instant a bucket holds nothing but dead rows.
+- `clock_guard` decides how far the database's clock is believed.
 - `coalescer` lets concurrent requests share one transaction.
 - `under_way` owns what is under way until it ends, cancelled or not.
 - `retry` tries a batch again, then in halves, until what breaks it is alone.

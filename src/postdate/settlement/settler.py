@@ -30,7 +30,6 @@ from postdate.settlement import poison_payment
 from postdate.settlement.blocked_payment import BlockedPayments
 from postdate.settlement.bucket_marks import BucketMarks
 from postdate.settlement.meter import SettlementMeter
-from postdate.settlement.stop import STOPPED, SettlementStop
 from postdate.store.account.account import AccountKey
 from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
@@ -47,6 +46,7 @@ from postdate.store.timer import timer as timer_store
 log = Log()
 
 ROLE: Final = "settlement"
+STOPPED: Final = "settlement.stopped"
 MAX_BATCH: Final = 1000
 """Payments of one commit: few enough that the accounts are locked for well under 100 ms."""
 
@@ -117,7 +117,7 @@ class Settler:
         self._max_batch = max_batch
         self._marks = BucketMarks()
         self._blocked = BlockedPayments(database)
-        self._stop = SettlementStop(settings, node_id)
+        self._stopped: str | None = None
         self._depth = 0
         self._beyond: datetime | None = None
         self._busy = False
@@ -129,7 +129,7 @@ class Settler:
 
     def blocked(self) -> str | None:
         """Return why nothing is settled, or None."""
-        return self._stop.reason
+        return self._stopped
 
     def look_everywhere(self) -> None:
         """Reset the marks, because long overdue payments have come back."""
@@ -161,7 +161,7 @@ class Settler:
         was set, and occasionally.
         """
         stopped = str(self._settings.get(STOPPED)) or None
-        if time.monotonic() >= self._look_at or stopped != self._stop.reason:
+        if time.monotonic() >= self._look_at or stopped != self._stopped:
             return False
         self._ahead = ahead = await self._look_ahead()
         due = ahead.seconds is not None and ahead.seconds <= 0
@@ -184,7 +184,7 @@ class Settler:
 
     async def next_due(self) -> float | None:
         """Return the seconds until the next payment is due, by the database's clock."""
-        if self._stop.reason:
+        if self._stopped:
             return None
         seconds = (self._ahead or await self._look_ahead()).seconds
         if seconds is None:
@@ -194,6 +194,9 @@ class Settler:
         return max(seconds, BUSY_SECONDS) if self._busy else seconds
 
     async def _look(self, limit: int) -> Sequence[Candidate]:
+        self._stopped = str(self._settings.get(STOPPED)) or None
+        if self._stopped:
+            return []
         self._marks.raise_to(self._settings.floor)
         base = min(limit, limit // BUCKETS + _MIN_LOOK)
         depth = min(limit, max(base, self._depth))
@@ -208,8 +211,6 @@ class Settler:
             if self._beyond is None and not self._marks.learn_seen(at, found, left_out, cut=cut):
                 looks = self._marks.looks()
                 at, found = await store.peek(connection, looks, depth, limit, aside)
-            if await self._stop.holds(connection, at):
-                return []
         first = _complete(found, depth)
         # A hot payer has all its payments in one bucket: look deeper next time.
         short = len(first) < len(found)

@@ -6,9 +6,9 @@ from postdate.cli.database import read_database, with_database
 from postdate.cli.output import show
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.model.error import Code, RefusedError, refuse
-from postdate.settlement.stop import LEAP, STOPPED
-from postdate.store.connection.database import Database
-from postdate.store.payment import settlement_clock as clock_store
+from postdate.settlement.settler import STOPPED
+from postdate.store.connection.database import Connection, Database
+from postdate.store.operate import clock_watch
 from postdate.store.tenant import setting as setting_store
 
 settlement_app = cyclopts.App(name="settlement", help="Stop and resume settlement on every node.")
@@ -16,9 +16,14 @@ settlement_app = cyclopts.App(name="settlement", help="Stop and resume settlemen
 
 @settlement_app.command(name="status")
 def status() -> None:
-    """Say whether payments are being settled."""
-    reason = read_database(lambda connection: setting_store.find(connection, STOPPED))
-    show({"running": not reason, "reason": reason or None})
+    """Say whether payments are being settled, and why nodes doubt the database's clock, if so."""
+
+    async def read(connection: Connection) -> dict[str, object]:
+        reason = await setting_store.find(connection, STOPPED)
+        seen = await clock_watch.read(connection)
+        return {"running": not reason, "reason": reason or None, "clock": seen.doubt}
+
+    show(read_database(read))
 
 
 @settlement_app.command(name="stop")
@@ -34,19 +39,25 @@ def stop(reason: str) -> None:
 
 @settlement_app.command(name="resume")
 def resume() -> None:
-    """Resume settlement; if the clock guard stopped it, this confirms the database's time."""
+    """Resume settlement; if nobody stopped it, confirm a database clock that nodes doubt."""
 
-    async def run(database: Database) -> bool:
-        async with database.connection() as connection:
-            reason = str(await setting_store.find(connection, STOPPED) or "")
-            if reason.startswith(LEAP):
-                await clock_store.confirm(connection)
-        try:
-            await SettingChanges(database).clear(0, STOPPED)
-        except RefusedError as error:
-            if error.refusal.code is not Code.NOT_FOUND:
-                raise
-            return False
-        return True
+    async def run(database: Database) -> dict[str, bool]:
+        was_stopped = await _clear(database)
+        confirmed = False
+        if not was_stopped:
+            async with database.connection() as connection:
+                confirmed = await clock_watch.confirm(connection)
+        return {"running": True, "was_stopped": was_stopped, "clock_confirmed": confirmed}
 
-    show({"running": True, "was_stopped": with_database(run)})
+    show(with_database(run))
+
+
+async def _clear(database: Database) -> bool:
+    """End the stop of a person; return whether there was one."""
+    try:
+        await SettingChanges(database).clear(0, STOPPED)
+    except RefusedError as error:
+        if error.refusal.code is not Code.NOT_FOUND:
+            raise
+        return False
+    return True

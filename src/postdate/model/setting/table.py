@@ -180,11 +180,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         SECONDS_A_YEAR,
         per_tenant=False,
     ),
-    "settlement.clock_step_seconds": Setting(
+    "clock.step_seconds": Setting(
         60.0,
         "How far the database's clock may run ahead of a node's monotonic clock, or, when the node "
-        "starts, of both its clock and the last recorded time, before settlement stops until the "
-        "time is right again or somebody confirms it.",
+        "starts, of both its clock and the last recorded time. Beyond that nodes go by the time "
+        "they believed before, until the clock is right again or somebody confirms it.",
         1,
         10 * SECONDS_A_YEAR,
         per_tenant=False,

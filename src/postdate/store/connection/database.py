@@ -72,10 +72,10 @@ class Database(Writer):
         """Whether commits wait for a standby, as this node last learned."""
         self.sharded = False
         """Whether the tables are distributed over the nodes of a Citus cluster."""
-        self._reads = Sources(reader, self.spares.reader, ACQUIRE_SECONDS)
-        self._primary = Sources(self.spares.reader or reader, None, ACQUIRE_SECONDS)
+        self._reads = Sources(reader, self.spares.reader, ACQUIRE_SECONDS, self.belief)
+        self._primary = Sources(self.spares.reader or reader, None, ACQUIRE_SECONDS, self.belief)
         looker = self.asides.look_up or writer
-        self._look_ups = Sources(looker, self.spares.look_up, ACQUIRE_SECONDS)
+        self._look_ups = Sources(looker, self.spares.look_up, ACQUIRE_SECONDS, self.belief)
         self._committed = 0
 
     async def synchronize(self, reader: Reader | None = None) -> None:
@@ -187,6 +187,7 @@ class Database(Writer):
     async def beating(self, seconds: float) -> AsyncIterator[Connection]:
         """Take the connection of the heartbeat."""
         async with _taken(self.asides.beat or self.writer, seconds) as connection:
+            await connection.inform(self.belief)
             yield connection
 
     @asynccontextmanager

@@ -30,6 +30,7 @@ from postdate.store.connection.session import (
     reset,
 )
 from postdate.store.connection.writer import ACQUIRE_SECONDS
+from postdate.store.operate import clock_watch
 from postdate.store.shard import shard
 
 # A node that is gone without a word (a lost network, a stopped machine) must not keep its locks:
@@ -163,6 +164,7 @@ async def connect(
             for each in (writer, *(() if read_dsn else (primary,))):
                 async with each.acquire(timeout=ACQUIRE_SECONDS) as connection:
                     await refuse_strong_role(connection)
+            await _follow_doubt(database)
             await database.synchronize()
             async with writer.acquire(timeout=ACQUIRE_SECONDS) as connection:
                 database.bounds_transactions = _bounds_transactions(connection)
@@ -173,6 +175,15 @@ async def connect(
             each.terminate()
         raise
     return database
+
+
+async def _follow_doubt(database: Database) -> None:
+    """Go by the time that the nodes believe, if they doubt the database's clock."""
+    async with database.connection() as connection:
+        seen = await clock_watch.read(connection)
+    if seen.doubt is not None:
+        database.belief.trust(seen.at, seen.at, 0.0)
+        database.belief.doubt = seen.doubt
 
 
 async def _open_near(dsn: str, writers: int, name: str, node: DatabaseNode) -> asyncpg.Pool:

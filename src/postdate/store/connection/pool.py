@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import asyncpg
 
 from postdate.model.log import Log
+from postdate.store.connection.clock_belief import ClockBelief
 from postdate.store.connection.error import (
     DRIVER_ERRORS,
     DatabaseError,
@@ -73,8 +74,11 @@ class Asides(NamedTuple):
 class Sources:
     """A pool and an optional spare pool for while it does not answer."""
 
-    def __init__(self, first: asyncpg.Pool, spare: asyncpg.Pool | None, seconds: float) -> None:
+    def __init__(
+        self, first: asyncpg.Pool, spare: asyncpg.Pool | None, seconds: float, belief: ClockBelief
+    ) -> None:
         self._seconds = seconds
+        self._belief = belief
         self.first = first
         self.spare = spare
         self._failed = False
@@ -89,6 +93,7 @@ class Sources:
     async def begin(self, begin: Callable[[Connection], Awaitable[object]]) -> AsyncIterator[Begun]:
         """Begin on the first pool, or on the spare pool if it does not answer or is behind."""
         pool, spare = self.first, self.spare
+        begin = self._informed(begin)
         held = None if spare is None else await self._try_first(begin)
         if held is None:
             pool = self.first if spare is None else spare
@@ -97,6 +102,17 @@ class Sources:
             yield Begun(held, first=pool is self.first)
         finally:
             await release(pool, held)
+
+    def _informed(
+        self, begin: Callable[[Connection], Awaitable[object]]
+    ) -> Callable[[Connection], Awaitable[object]]:
+        """Inform a connection how far the clock is believed before anything begins on it."""
+
+        async def informed(connection: Connection) -> None:
+            await connection.inform(self._belief)
+            await begin(connection)
+
+        return informed
 
     async def _try_first(
         self, begin: Callable[[Connection], Awaitable[object]]

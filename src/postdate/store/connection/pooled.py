@@ -5,6 +5,7 @@ from typing import Any
 
 import asyncpg
 
+from postdate.store.connection.clock_belief import ClockBelief
 from postdate.store.connection.error import translated
 
 Transaction = asyncpg.transaction.Transaction
@@ -24,6 +25,12 @@ class PooledConnection:
         self.lent = lent
 
     # These are no coroutines: they pass the driver's on, so that they cost one call each.
+
+    def inform(self, belief: ClockBelief) -> Coroutine[Any, Any, None]:
+        """Inform the server how far its clock is believed."""
+        with translated:
+            # The stand-in passes on what it does not know: our session has it.
+            return self.lent.inform(belief)  # type: ignore[attr-defined]
 
     def execute(
         self, query: str, *args: object, timeout: float | None = None

@@ -9,6 +9,7 @@ from typing import Any, Final
 import asyncpg
 
 from postdate.model.error import StartError
+from postdate.store.connection.clock_belief import ClockBelief
 from postdate.store.connection.error import translated, translating
 
 _KEEPALIVES: Final = (
@@ -43,6 +44,7 @@ class DatabaseSession(asyncpg.Connection):
     """
 
     broken_off = False
+    _informed_at: float | None = None
 
     execute = translating(asyncpg.Connection.execute)
     executemany = translating(asyncpg.Connection.executemany)
@@ -56,6 +58,12 @@ class DatabaseSession(asyncpg.Connection):
         """Enable TCP keep-alive, so that a server that no longer answers is noticed."""
         super().__init__(protocol, transport, *given)
         keep_alive(transport)
+
+    async def inform(self, belief: ClockBelief) -> None:
+        """Inform the server how far its clock is believed, unless it knows that already."""
+        if (message := belief.message(self._informed_at)) is not None:
+            await self.execute(message[0])
+            self._informed_at = message[1]
 
     async def _get_statement(self, *given: Any, **named: Any) -> Any:
         try:

@@ -10,6 +10,7 @@ import asyncpg
 from postdate.model.failpoint import reach
 from postdate.model.log import Log
 from postdate.model.tenant import test_clock
+from postdate.store.connection.clock_belief import ClockBelief
 from postdate.store.connection.error import (
     CommitUnknownError,
     DatabaseError,
@@ -36,13 +37,20 @@ AFTER: Final = "after_commit"
 class Writer:
     """A pool that writes for all tenants, and a spare pool for while it does not answer."""
 
-    def __init__(self, writer: asyncpg.Pool, spare: asyncpg.Pool | None = None) -> None:
+    def __init__(
+        self,
+        writer: asyncpg.Pool,
+        spare: asyncpg.Pool | None = None,
+        belief: ClockBelief | None = None,
+    ) -> None:
         self.writer = writer
+        self.belief = belief or ClockBelief()
+        """How far this process believes the database's clock; every session is informed."""
         self.on_commit: list[Callable[[], None]] = []
         """Called after each transaction of this process that wrote: hints, never relied upon."""
         self.storage_full = False
         """Whether a write found the disk full since a heartbeat last found room."""
-        self._writes = Sources(writer, spare, ACQUIRE_SECONDS)
+        self._writes = Sources(writer, spare, ACQUIRE_SECONDS, self.belief)
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
@@ -73,6 +81,7 @@ class Writer:
         held = await acquire(self.writer, seconds)
         try:
             with self._noting():
+                await held.inform(self.belief)
                 yield held
         finally:
             await release(self.writer, held)

@@ -25,8 +25,7 @@ CREATE OR REPLACE FUNCTION client_identity(scope text) RETURNS client_role
 DECLARE
     found client_role;
 BEGIN
-    -- The clock of a tenant in test mode is a setting of the session: no client chooses it.
-    PERFORM set_config('postdate.clock', '', true);
+    PERFORM client_clock();
     SELECT r.* INTO found FROM client_role r JOIN tenant t USING (tenant_id)
      WHERE r.role_name = session_user AND t.disabled_at IS NULL;
     IF (SELECT t.test FROM tenant t WHERE t.tenant_id = found.tenant_id) THEN
@@ -206,7 +205,7 @@ BEGIN
     IF of_tenant IS NULL THEN
         RETURN;
     END IF;
-    PERFORM set_config('postdate.clock', '', true);
+    PERFORM client_clock();
     -- What is confirmed must be kept, whatever the session has chosen for itself.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);

@@ -77,12 +77,5 @@ CREATE OR REPLACE FUNCTION settlement_due(
             ORDER BY t.due_at, t.subject LIMIT depth) AS found
 $$;
 
--- The time is the one that was judged: the clock may have been set since. Nobody waits for the row:
--- whoever holds it records the time, too.
-CREATE OR REPLACE FUNCTION settlement_clock_record(trusted timestamptz) RETURNS void
-    LANGUAGE sql SET search_path FROM CURRENT AS
-    $$UPDATE settlement_clock SET at = trusted
-       WHERE one IN (SELECT one FROM settlement_clock FOR UPDATE SKIP LOCKED)$$;
-
-REVOKE EXECUTE ON FUNCTION settlement_lock, settlement_clock_record FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION settlement_lock, settlement_clock_record TO postdate_writer;
+REVOKE EXECUTE ON FUNCTION settlement_lock FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION settlement_lock TO postdate_writer;

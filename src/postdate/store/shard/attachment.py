@@ -42,7 +42,7 @@ async def attach(database: Database, node: DatabaseNode) -> None:
                 "database_node.unreachable", host=node.host, port=node.port, error=str(error)
             )
             return
-        near = Writer(opened, database.writer)
+        near = Writer(opened, database.writer, database.belief)
         near.on_commit = database.on_commit
     database.near, known.attached = near, node
     log.info("database_node.attached", host=node.host, port=node.port)

@@ -54,16 +54,6 @@ async def put(connection: Connection, stored: Stored, changed_by: str) -> None:
     )
 
 
-async def put_unset(connection: Connection, name: str, value: Value, changed_by: str) -> None:
-    """Set a value for all tenants, unless somebody has set one meanwhile."""
-    await connection.execute(query("setting_put_unset"), name, value, changed_by)
-
-
-async def withdraw(connection: Connection, name: str, value: Value) -> None:
-    """Forget this value for all tenants; one that somebody has set meanwhile stays."""
-    await connection.execute(query("setting_withdraw"), name, value)
-
-
 async def delete(
     connection: Connection, tenant_id: int, name: str, *, operator: bool = True
 ) -> bool:

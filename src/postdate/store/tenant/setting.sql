@@ -16,18 +16,6 @@ VALUES ($1, $2, $3, $4, $5, clock())
 ON CONFLICT (tenant_id, name, operator) DO UPDATE SET value = excluded.value,
     changed_at = excluded.changed_at, changed_by = excluded.changed_by
 
--- name: setting_put_unset
--- Set a value for all tenants unless somebody has set one meanwhile; an empty one is none.
-INSERT INTO setting (tenant_id, name, value, operator, changed_by, changed_at)
-VALUES (0, $1, $2, true, $3, clock())
-ON CONFLICT (tenant_id, name, operator) DO UPDATE SET value = excluded.value,
-    changed_at = excluded.changed_at, changed_by = excluded.changed_by
- WHERE setting.value = '""'
-
--- name: setting_withdraw
--- Forget a value for all tenants unless somebody has set another one meanwhile.
-DELETE FROM setting WHERE tenant_id = 0 AND name = $1 AND operator AND value = $2
-
 -- name: setting_delete
 DELETE FROM setting WHERE tenant_id = $1 AND name = $2 AND operator = $3 RETURNING name
 

@@ -146,16 +146,3 @@ SELECT table_guard('entry', fact => true);
 
 CREATE TRIGGER entry_balanced AFTER INSERT ON entry
     REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION entry_balanced();
-
--- The last time at which a settler trusted the database's clock. A node that starts compares the
--- time with it, and with its own clock, before it believes that something is due. A leap is
--- believed only when somebody has confirmed the clock since, which is counted.
-CREATE TABLE settlement_clock (
-    one           boolean PRIMARY KEY DEFAULT true CHECK (one),
-    at            timestamptz NOT NULL DEFAULT clock(),
-    confirmations bigint NOT NULL DEFAULT 0
-);
-INSERT INTO settlement_clock DEFAULT VALUES;
--- It belongs to no tenant.
-GRANT SELECT ON settlement_clock TO postdate_reader;
-GRANT SELECT, UPDATE ON settlement_clock TO postdate_writer;

@@ -16,6 +16,21 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON node TO postdate_writer;
 -- operators'.
 GRANT SELECT (roles, seen_at, started_at, secret_keys) ON node TO postdate_reader;
 
+-- The last time of the server's clock that a node believed; one row. A node that starts compares
+-- the clock with it, and with its own, before it believes that something is due. A leap is believed
+-- only when a person has confirmed the clock since, which is counted, or when a node that recorded
+-- this row had watched the clock since before the leap. `doubt` says why nodes do not believe it.
+CREATE TABLE clock_watch (
+    one           boolean PRIMARY KEY DEFAULT true CHECK (one),
+    at            timestamptz NOT NULL DEFAULT machine_clock(),
+    watched_since timestamptz NOT NULL DEFAULT machine_clock(),
+    confirmations bigint NOT NULL DEFAULT 0,
+    doubt         text
+);
+INSERT INTO clock_watch DEFAULT VALUES;
+GRANT SELECT ON clock_watch TO postdate_reader;
+GRANT SELECT, UPDATE ON clock_watch TO postdate_writer;
+
 -- What of the history has been detached, and from where on it is whole. Belongs to no tenant.
 CREATE TABLE history (
     partition   text PRIMARY KEY,
