@@ -137,6 +137,7 @@ async def test_an_open_transaction_of_a_client_holds_up_its_own_switch_only(
         with pytest.raises(RefusedError) as refused:
             await halting.kill(tenant_id, "stolen", "cli")
         assert refused.value.refusal.code is Code.OVERLOADED
+        assert await eventually(lambda: _named_at_readyz(ledger, stranger.name))
     await halting.kill(tenant_id, "stolen", "cli")
 
 
@@ -163,3 +164,9 @@ async def test_a_client_does_not_learn_the_channel_of_the_nodes(
 
 async def _has(heard: list[str], text: str) -> bool:
     return text in heard
+
+
+async def _named_at_readyz(ledger: Ledger, role: str) -> bool:
+    async with ledger.api.session.get(f"{ledger.api.url}/readyz") as answer:
+        told = await answer.json()
+    return any(role in each["reason"] for each in told["degraded"] if each["name"] == "locks")

@@ -45,9 +45,9 @@ _RIGHTS: Final = [
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """A lock (`detail` is its mode), a missing right (role and right), or a read-only server."""
+    """A lock (`detail` is its mode), its holder, a missing right, or a read-only server."""
 
-    kind: Literal["read_only", "denied", "lock"]
+    kind: Literal["read_only", "denied", "lock", "holder"]
     subject: str
     detail: str
     pid: int

@@ -20,6 +20,22 @@ SELECT 'lock', c.relname::text, l.mode, coalesce(l.pid, 0)
   JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $4
  WHERE l.pid <> pg_backend_pid()
    AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+UNION ALL
+-- Whoever has had a lock between transactions of ours for seconds, and the sessions that wait for
+-- it. How old a transaction of another login is shows only to members of pg_read_all_stats.
+(SELECT DISTINCT 'holder', c.relname::text,
+        a.usename || coalesce(', session ' || waiting.pids || ' waits', ''), a.pid
+   FROM pg_locks l
+   JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
+   JOIN pg_class c ON c.oid = l.relation AND c.relname IN ('halt_lock', 'named_lock')
+   JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $4
+   JOIN pg_stat_activity a ON a.pid = l.pid
+   JOIN pg_stat_activity mine ON mine.pid = pg_backend_pid()
+  CROSS JOIN LATERAL (
+        SELECT string_agg(w.pid::text, ', ' ORDER BY w.pid) AS pids
+          FROM (SELECT DISTINCT pid FROM pg_locks WHERE NOT granted LIMIT 20) AS w
+         WHERE a.pid = ANY (pg_blocking_pids(w.pid))) AS waiting
+  WHERE l.granted AND a.xact_start < mine.query_start - interval '2 seconds' LIMIT 5)
 
 -- name: obstacle_waits_for
 SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE pid = $1

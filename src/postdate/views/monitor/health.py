@@ -57,7 +57,7 @@ class HealthCheck:
                 if any(each.kind == "lock" for each in found):
                     await asyncio.sleep(PASSING_SECONDS)
                     again = await obstacle.list_all(connection, PROBE_SECONDS)
-                    found = [each for each in again if each in found]
+                    found = [each for each in again if each.kind != "lock" or each in found]
         except DatabaseError as error:
             return [await self._away(error)]
         return faults_of(found)
@@ -83,6 +83,8 @@ def faults_of(found: Sequence[Obstacle]) -> list[DatabaseFault]:
             faults.append(fault)
         if each.kind == "denied":
             faults.append(_denied(each))
+        if each.kind == "holder":
+            faults.append(_held(each))
     return faults
 
 
@@ -100,6 +102,14 @@ def _locked(lock: Obstacle) -> DatabaseFault | None:
         )
     reads = not (exclusive and lock.subject in obstacle.SHOWN)
     return DatabaseFault("locks", f"table {lock.subject}: {holder}", reads=reads, writes=False)
+
+
+def _held(lock: Obstacle) -> DatabaseFault:
+    reason = (
+        f"session {lock.pid} of {lock.detail}: it has held {lock.subject} for more than 2 s, and a "
+        "kill switch or a change waits for that"
+    )
+    return DatabaseFault("locks", reason)
 
 
 def _denied(right: Obstacle) -> DatabaseFault:
