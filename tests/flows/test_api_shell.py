@@ -2,13 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
+from postdate.api.http.endpoint import Call, Reply
 from postdate.api.http.page import encode_cursor
 from support.log import capture_logs
 from support.raw_http import Running, make_app, read_answer, serving
-from support.sample_app import ENDPOINTS, INTERNAL, KEY, READER_KEY, authenticate, post, sample_app
+from support.sample_app import (
+    ENDPOINTS,
+    INTERNAL,
+    KEY,
+    READER_KEY,
+    authenticate,
+    endpoint,
+    post,
+    sample_app,
+)
 
 
 @pytest.fixture(scope="module")
@@ -258,3 +269,32 @@ async def test_a_connection_serves_many_requests(running: Running) -> None:
         writer.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
         assert (await read_answer(reader)).status == 200
     writer.close()
+
+
+@pytest.mark.parametrize(
+    "text", [b'"\\ud800"', b'"\\uD800a"', b'"\\udbff\\n12345678"', b'"\\\\\\ud800\\ud800"']
+)
+async def test_half_a_surrogate_pair_is_called_one(running: Running, text: bytes) -> None:
+    answer = await post(running, b'{"amount":5,"note":' + text + b"}")
+    assert (answer.status, answer.json["code"]) == (400, "malformed_json")
+    assert "half of a surrogate pair" in answer.json["detail"]
+
+
+async def test_the_head_of_a_stream_is_all_of_its_answer() -> None:
+    async def never(_: Call[Any, None, None]) -> Reply:
+        async def chunks() -> AsyncIterator[bytes]:
+            await asyncio.Event().wait()
+            yield b""
+
+        return Reply(chunks(), headers={"content-type": "text/event-stream"})
+
+    app = make_app([endpoint("GET", "/never", never, scope=None, returns=None)])
+    async with serving(app) as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        for path in (b"/api/v1/never", b"/healthz"):
+            writer.write(b"HEAD " + path + b" HTTP/1.1\r\nhost: x\r\n\r\n")
+        async with asyncio.timeout(5):
+            heads = [await reader.readuntil(b"\r\n\r\n") for _ in range(2)]
+        assert [head[:12] for head in heads] == [b"HTTP/1.1 200"] * 2
+        assert b"text/event-stream" in heads[0]
+        writer.close()

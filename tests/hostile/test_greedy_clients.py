@@ -2,12 +2,14 @@
 
 import asyncio
 import socket
-from contextlib import suppress
+import sys
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from postdate.api.http import connection
+from postdate.api.http import connection, unread
 from postdate.api.http.endpoint import Body, Call, Reply
 from support.raw_http import make_app, read_answer, serving, until
 from support.sample_app import endpoint
@@ -63,8 +65,8 @@ async def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -
         serve(self, exchange)
 
     monkeypatch.setattr(connection.Connection, "_serve", watched)
-    small = b"GET /a HTTP/1.1\r\nhost: x\r\n\r\n"
-    count = 40_000
+    small = b"GET /a HTTP/1.1\r\nhost:\r\n\r\n"
+    count = 10_000
     async with serving(Counted().app()) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(small * count)
@@ -73,9 +75,127 @@ async def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -
                 while len(waiting) < 200:
                     await reader.read(65536)
         writer.transport.abort()
-    # One read of the socket may bring many requests: the next has to wait until they are served.
-    most = 256 * 1024 // len(small)
-    assert max(waiting) <= most + connection.PIPELINED
+    assert len(waiting) >= 200
+    assert max(waiting) <= connection.PIPELINED
+
+
+async def test_large_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+    serve = connection.Connection._serve
+
+    def watched(self: connection.Connection, exchange: Any) -> None:
+        held.append(sum(each.held_bytes for each in self._waiting))
+        serve(self, exchange)
+
+    monkeypatch.setattr(connection.Connection, "_serve", watched)
+    body = b"1\r\n \r\n" * 15_000 + b"0\r\n\r\n"
+    asks = [
+        b"GET /a HTTP/1.1\r\nhost: x\r\nx-a: " + b"a" * 60_000 + b"\r\n\r\n",
+        POST + b"content-length: 60000\r\n\r\n" + b" " * 60_000,
+        POST + b"transfer-encoding: chunked\r\n\r\n" + body,
+    ]
+    async with serving(Counted().app()) as running:
+        for ask in asks:
+            reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+            writer.write(ask * 12)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(5):
+                    while len(held) < 12:
+                        await reader.read(65536)
+            writer.transport.abort()
+            assert len(held) >= 12
+            assert max(held) <= connection.WAITING_BYTES + 64 * 1024
+            held.clear()
+
+
+async def test_every_pipelined_request_is_answered_in_its_order() -> None:
+    asks, statuses = [], []
+    for number in range(300):
+        asks.append(b"GET /api/v1/large%d HTTP/1.1\r\nhost: x\r\n\r\n" % number)
+        statuses.append(404)
+        if number % 7 == 0:
+            asks.append(POST + b"content-length: 2\r\n\r\n{}")
+            statuses.append(200)
+        if number % 11 == 0:
+            asks.append(
+                POST + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\na: b\r\n\r\n\r\n"
+            )
+            statuses.append(200)
+    data = b"".join(asks)
+    async with serving(Counted().app()) as running:
+        for piece in (1, 3, 1000, len(data)):
+            reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+            sending = asyncio.create_task(_send_in_pieces(writer, data, piece))
+            assert [(await read_answer(reader)).status for _ in statuses] == statuses
+            await sending
+            writer.close()
+
+
+async def _send_in_pieces(writer: asyncio.StreamWriter, data: bytes, piece: int) -> None:
+    for at in range(0, len(data), piece):
+        writer.write(data[at : at + piece])
+        # Each piece is to arrive alone, where there are few.
+        if piece >= 1000:
+            await writer.drain()
+            await asyncio.sleep(0)
+
+
+async def test_answers_that_nobody_reads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What the two ends of a connection hold between them is a few megabytes: the rest waits here.
+    answer = b"x" * 16_000_000
+    monkeypatch.setattr(sys.modules[__name__], "LARGE", answer)
+    limit = 2 * len(answer)
+    monkeypatch.setattr(unread, "ADDRESS_BYTES", limit)
+    held: list[int] = []
+    hold, drop = unread.UnreadBytes.hold, connection.Connection.drop
+    dropped: list[connection.Connection] = []
+
+    def watched(self: unread.UnreadBytes, slow: Any, size: int) -> None:
+        hold(self, slow, size)
+        held.append(self._of_address.total())
+
+    def watched_drop(self: connection.Connection) -> None:
+        dropped.append(self)
+        drop(self)
+
+    monkeypatch.setattr(unread.UnreadBytes, "hold", watched)
+    monkeypatch.setattr(connection.Connection, "drop", watched_drop)
+    async with serving(Counted().app()) as running:
+        with ExitStack() as clients:
+            for _ in range(8):
+                client = socket.create_connection(("127.0.0.1", running.port))
+                clients.enter_context(client)
+                client.sendall(ASK)
+            await until(lambda: bool(dropped))
+    assert max(held) <= limit
+
+
+def test_whoever_has_not_read_for_longest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unread, "TOTAL_BYTES", 150)
+    monkeypatch.setattr(unread, "ADDRESS_BYTES", 100)
+    answers = unread.UnreadBytes(lambda address: address == "proxy")
+    slow = {name: Slow(address=name[:-1]) for name in ("a1", "a2", "b1", "proxy1")}
+    answers.hold(slow["a1"], 60)
+    answers.hold(slow["b1"], 30)
+    answers.hold(slow["a2"], 60)
+    assert [name for name, each in slow.items() if each.dropped] == ["a1"]
+    answers.hold(slow["proxy1"], 110)
+    assert [name for name, each in slow.items() if each.dropped] == ["a1", "a2", "b1"]
+    for each in slow.values():
+        answers.release(each)
+    assert not answers._sizes
+    assert not answers._of_address
+
+
+@dataclass(eq=False)
+class Slow:
+    """A client that reads nothing."""
+
+    address: str
+    dropped: bool = False
+
+    def drop(self) -> None:
+        self.dropped = True
 
 
 async def test_a_header_without_end_is_refused_before_it_ends() -> None:

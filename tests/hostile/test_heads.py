@@ -7,7 +7,7 @@ import pytest
 
 from postdate.api.http.endpoint import Body, Call, Reply
 from postdate.api.http.head import ONCE, ambiguity
-from support.raw_http import make_app, read_answer, serving
+from support.raw_http import Answered, make_app, read_answer, serving
 from support.sample_app import endpoint
 
 HEAD = b"POST /api/v1/thing HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
@@ -107,6 +107,92 @@ async def test_what_names_no_version_or_host_is_refused(head: bytes) -> None:
     async with serving(app()) as running:
         answer = await running.raw(head)
     assert (answer.status, answer.json["code"]) == (400, "ambiguous_request")
+
+
+@pytest.mark.parametrize("before", [b"\n", b"\n\n", b"\r\n\n", b"\r", b"\r\r\n", b"\r\n\r\n"])
+@pytest.mark.parametrize("apart", [False, True])
+async def test_what_stands_before_a_request_is_refused(before: bytes, *, apart: bool) -> None:
+    answer = await _asked([before, NEXT] if apart else [before + NEXT])
+    assert (answer.status, answer.json["code"]) == (400, "ambiguous_request")
+    assert "before it" in answer.json["detail"]
+
+
+@pytest.mark.parametrize("pieces", [[b"\r\n" + NEXT], [b"\r", b"\n" + NEXT], [b"\r\n", NEXT]])
+async def test_an_empty_line_before_a_request_is_passed_over(pieces: list[bytes]) -> None:
+    assert (await _asked(pieces)).status == 200
+
+
+async def test_an_empty_line_after_a_body_is_passed_over() -> None:
+    answer = await _asked([HEAD + b"content-length: 2\r\n\r\n{}\r\n" + NEXT])
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"GET  /healthz HTTP/1.1",
+        b"GET /healthz  HTTP/1.1",
+        b"GET /healthz HTTP/1.1 ",
+        b" GET /healthz HTTP/1.1",
+        b"OPTIONS /healthz RTSP/1.0",
+        b"DESCRIBE rtsp://x/ RTSP/1.0",
+        b"SOURCE /healthz ICE/1.0",
+        b"GET /healthz http/1.1",
+        b"GET /healthz HTTP/1.1\r",
+        b"GET /healthz HTTP/11",
+    ],
+)
+@pytest.mark.parametrize("pieces", [1, 7, 1000])
+async def test_a_first_line_is_written_in_one_way(line: bytes, pieces: int) -> None:
+    data = line + b"\r\nhost: x\r\n\r\n"
+    answer = await _asked([data[at : at + pieces] for at in range(0, len(data), pieces)])
+    assert (answer.status, answer.json["code"]) == (400, "ambiguous_request")
+    assert answer.headers["connection"] == "close"
+
+
+async def test_the_first_line_of_the_second_request_is_read_as_strictly() -> None:
+    body = HEAD + b"content-length: 2\r\n\r\n{}"
+    chunks = HEAD + b"transfer-encoding: chunked\r\n" + CHUNKS
+    for first in (body, chunks, NEXT):
+        async with serving(app()) as running:
+            reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+            writer.write(first)
+            assert (await read_answer(reader)).status == 200
+            writer.write(b"GET  /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert (await read_answer(reader)).status == 400
+            writer.close()
+
+
+async def test_nothing_follows_chunks_of_http_1_0() -> None:
+    head = HEAD.replace(b"HTTP/1.1", b"HTTP/1.0") + b"connection: keep-alive\r\n"
+    async with serving(app()) as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(head + b"transfer-encoding: chunked\r\n" + CHUNKS + NEXT)
+        answer = await read_answer(reader)
+        assert answer.status == 200
+        assert answer.headers.get("connection") != "keep-alive"
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        writer.close()
+
+
+@pytest.mark.parametrize("chunk", [b"x\r\n", b"2\r\n{}}\r\n", b"-2\r\n{}\r\n", b"2\n{}\r\n"])
+async def test_a_malformed_chunk_is_called_one(chunk: bytes) -> None:
+    answer = await _asked([HEAD + b"transfer-encoding: chunked\r\n\r\n" + chunk])
+    assert (answer.status, answer.json["code"]) == (400, "body_incomplete")
+    assert answer.json["detail"].startswith("The request cannot be read: ")
+    assert "chunk" in answer.json["detail"]
+
+
+async def _asked(pieces: list[bytes]) -> Answered:
+    async with serving(app()) as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        for piece in pieces:
+            writer.write(piece)
+            await asyncio.sleep(0)
+        try:
+            return await read_answer(reader)
+        finally:
+            writer.close()
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,18 @@ from starlette.types import ASGIApp, Scope
 from postdate.api.http.connection_registry import Connections
 from postdate.api.http.exchange import Exchange
 from postdate.api.http.problem import MEDIA_TYPE, encode
+from postdate.api.http.request_parser import (
+    HeadError,
+    LastRequestError,
+    RequestHead,
+    RequestParser,
+)
 from postdate.model.error import Code, Refusal
 from postdate.model.log import Log
 
-HEAD_BYTES: Final = 64 * 1024
-HEADERS: Final = 200
-"""The longest head, and the most headers in it."""
-
 PIPELINED: Final = 8
-"""How many requests may wait behind the one being served before nothing more is read."""
+WAITING_BYTES: Final = 16 * 1024
+"""How many requests, of how many bytes, wait behind the one being served: then nothing is read."""
 
 LINGER_SECONDS: Final = 2.0
 """How long a client that was answered early may go on sending what is thrown away."""
@@ -35,24 +38,13 @@ STALLED_SECONDS: Final = 60.0
 _log = Log()
 
 
-class _HeadError(Exception):
-    """The parser could read the head of a request, but we do not serve it."""
-
-    def __init__(self, code: Code, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
-
-
-_TOO_LONG: Final = f"it has more than {HEAD_BYTES} bytes or {HEADERS} headers"
-
-
 class Connection(asyncio.Protocol):
     """Serves the requests of one client. `Connections` decides how many such there may be."""
 
     def __init__(self, app: ASGIApp, connections: Connections) -> None:
         self._app = app
         self._connections = connections
-        self._parser = httptools.HttpRequestParser(self)
+        self._parser = RequestParser(self)
         self._transport: asyncio.Transport | None = None
         self.address = ""
         self._client: tuple[str, int] = ("", 0)
@@ -64,12 +56,8 @@ class Connection(asyncio.Protocol):
         self._lingers_since: float | None = None
         self._paused_since: float | None = None
         self._writable: asyncio.Future[None] | None = None
-        self._head_bytes = 0
-        # Whether the parser has reported the head; until then it buffers what it receives.
-        self._told = False
-        self._untold_bytes = 0
-        self._url = b""
-        self._headers: list[tuple[bytes, bytes]] = []
+        # What came behind as many requests as may wait.
+        self._unread = b""
         self._serving: Exchange | None = None
         self._arriving: Exchange | None = None
         self._waiting: deque[Exchange] = deque()
@@ -98,6 +86,7 @@ class Connection(asyncio.Protocol):
             if exchange is not None:
                 exchange.end()
         self._waiting.clear()
+        self._unread = b""
 
     def pause_writing(self) -> None:
         """Record that the client reads its answer more slowly than it is sent."""
@@ -107,60 +96,27 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Record that the client has caught up."""
         self._paused_since = None
+        self._connections.unread_answers.release(self)
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None
 
     def data_received(self, data: bytes) -> None:
-        """Read what came; what cannot be read ends the connection."""
+        """Read requests until enough of them wait; what cannot be read ends the connection."""
         if self._deaf:
             return
         try:
-            self._told = False
-            self._feed(data)
-            self._count_untold(len(data))
-        except httptools.HttpParserUpgrade:
+            read = self._parser.feed(data)
+            if read < len(data):
+                self._unread = data[read:]
+                self._connections.unread_requests.hold(self, len(self._unread))
+                self.pause_reading()
+        except LastRequestError:
             self._last_request()
-        except (httptools.HttpParserError, _HeadError) as error:
-            reason = error.__context__ if isinstance(error.__context__, _HeadError) else error
-            code = reason.code if isinstance(reason, _HeadError) else Code.AMBIGUOUS_REQUEST
+        except (httptools.HttpParserError, HeadError) as error:
+            reason = error.__context__ if isinstance(error.__context__, HeadError) else error
+            code = reason.code if isinstance(reason, HeadError) else Code.AMBIGUOUS_REQUEST
             self._unreadable(Refusal(code, f"The request cannot be read: {reason}."))
-
-    def _feed(self, data: bytes) -> None:
-        """Let the parser read; who would rather speak another protocol is served in this one.
-
-        The parser passes over the body of such a request (Java's client asks with each of its first
-        ones, `curl --http2` too): its head is read again without the wish.
-        """
-        rest = memoryview(data)
-        while True:
-            try:
-                self._parser.feed_data(rest)
-            except httptools.HttpParserUpgrade as wish:
-                if not self._is_read_over():
-                    raise
-                rest = rest[wish.args[0] :]
-                head = self._head_without_upgrade()
-                self._parser = httptools.HttpRequestParser(self)
-                self._parser.feed_data(head)
-            else:
-                return
-
-    def _is_read_over(self) -> bool:
-        """Return whether a request has a wish that may be passed over; a tunnel has no other."""
-        return self._parser.should_upgrade() and self._parser.get_method() != b"CONNECT"
-
-    def _head_without_upgrade(self) -> bytes:
-        version = self._parser.get_http_version().encode()
-        lines = [self._parser.get_method() + b" " + self._url + b" HTTP/" + version]
-        lines += [name + b": " + value for name, value in self._headers if name != b"upgrade"]
-        return b"\r\n".join(lines) + b"\r\n\r\n"
-
-    def _count_untold(self, size: int) -> None:
-        """Limit what the parser buffers: it reports a header only when it is complete."""
-        self._untold_bytes = 0 if self._told else self._untold_bytes + size
-        if self._untold_bytes > HEAD_BYTES:
-            raise _HeadError(Code.HEAD_TOO_LARGE, _TOO_LONG)
 
     def eof_received(self) -> bool:
         """Close when the client has: half a connection is not served."""
@@ -168,69 +124,46 @@ class Connection(asyncio.Protocol):
 
     # What the parser calls
 
-    def on_message_begin(self) -> None:
+    def has_enough(self) -> bool:
+        """Return whether as many requests wait as may: the bytes of others stay unread."""
+        waiting = self._waiting
+        if not waiting:
+            return False
+        held = sum(each.held_bytes for each in waiting)
+        return len(waiting) >= PIPELINED or held > WAITING_BYTES
+
+    def on_begin(self) -> None:
         """Begin a request."""
-        self._told = True
-        self._url, self._headers, self._head_bytes = b"", [], 0
         self.quiet_since = time.monotonic()
 
-    def on_url(self, url: bytes) -> None:
-        """Take a part of the target."""
-        self._url += url
-        self._count(len(url))
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
-        self._headers.append((name.lower(), value))
-        self._count(len(name) + len(value) + 4)
-
-    def _count(self, size: int) -> None:
-        self._told = True
-        self._head_bytes += size
-        if self._head_bytes > HEAD_BYTES or len(self._headers) > HEADERS:
-            raise _HeadError(Code.HEAD_TOO_LARGE, _TOO_LONG)
-
-    def on_headers_complete(self) -> None:
+    def on_head(self, head: RequestHead) -> None:
         """Serve the request, at once or after those before it."""
-        if self._is_read_over():
-            return
-        version = self._parser.get_http_version()
-        if version not in {"1.0", "1.1"}:
-            raise _HeadError(Code.AMBIGUOUS_REQUEST, f"HTTP/{version} is not supported")
-        headers = dict(self._headers)
-        if version == "1.1" and b"host" not in headers:
-            raise _HeadError(Code.AMBIGUOUS_REQUEST, "the header Host is missing")
-        expects = version == "1.1" and headers.get(b"expect", b"").lower() == b"100-continue"
         exchange = Exchange(
             self,
-            self._scope(version),
-            keep_alive=self._parser.should_keep_alive() and not self._connections.closing,
-            expects_continue=expects,
+            self._scope(head),
+            keep_alive=head.keep_alive and not self._connections.closing,
+            expects_continue=head.expects_continue,
+            head_bytes=head.size,
         )
-        # The parser reports trailers like headers: they are counted and ignored.
-        self._headers = []
         self._arriving = exchange
         if self._serving is None:
             self._serve(exchange)
-            return
-        self._waiting.append(exchange)
-        if len(self._waiting) >= PIPELINED:
-            self.pause_reading()
+        else:
+            self._waiting.append(exchange)
 
     def on_body(self, body: bytes) -> None:
         """Hand on a part of the body."""
-        self._told = True
         if self._arriving is not None:
             self._arriving.feed(body)
 
-    def on_message_complete(self) -> None:
+    def on_end(self) -> None:
         """Record the end of a request."""
         if self._arriving is not None:
             self._arriving.feed_end()
             self._arriving = None
 
-    def _scope(self, version: str) -> Scope:
-        target = self._url
+    def _scope(self, head: RequestHead) -> Scope:
+        target = head.target
         if not target.startswith(b"/"):
             with contextlib.suppress(httptools.HttpParserInvalidURLError):
                 parsed = httptools.parse_url(target)
@@ -241,14 +174,14 @@ class Connection(asyncio.Protocol):
         return {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "http_version": version,
-            "method": self._parser.get_method().decode("ascii"),
+            "http_version": head.version,
+            "method": head.method,
             "scheme": "http",
             "path": unquote(path) if "%" in path else path,
             "raw_path": raw_path,
             "query_string": query_string,
             "root_path": "",
-            "headers": self._headers,
+            "headers": head.headers,
             "client": self._client,
             "server": self._server,
         }
@@ -291,7 +224,7 @@ class Connection(asyncio.Protocol):
 
     def _linger(self) -> None:
         """Let the client finish sending, otherwise it would never read the early answer."""
-        self._deaf, self._lingers_since = True, time.monotonic()
+        self._deaf, self._unread, self._lingers_since = True, b"", time.monotonic()
         self._connections.idle(self)
         self.resume_reading()
         if self._transport is not None and self._transport.can_write_eof():
@@ -309,7 +242,7 @@ class Connection(asyncio.Protocol):
         """Refuse what cannot be read, after the answers to what could be."""
         self._deaf = True
         if self._arriving is not None:
-            self._arriving.break_off()
+            self._arriving.break_off(refusal.detail)
         elif self._serving is not None:
             self._last_request()
         else:
@@ -318,14 +251,16 @@ class Connection(asyncio.Protocol):
 
     # What exchanges and `Connections` call
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Send bytes."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
-    async def writable(self) -> None:
-        """Wait until the client has taken most of what was sent."""
+    async def writable(self, unsent: int = 0) -> None:
+        """Wait until the client has taken most of what was sent, while `unsent` bytes wait."""
         if self._writable is not None:
+            if unsent:
+                self._connections.unread_answers.hold(self, unsent)
             await self._writable
 
     def pause_reading(self) -> None:
@@ -334,9 +269,13 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again, unless enough requests wait."""
+        """Read again, first what was kept, unless enough requests wait."""
+        if self._unread and not self._deaf and not self.has_enough():
+            unread, self._unread = self._unread, b""
+            self._connections.unread_requests.release(self)
+            self.data_received(unread)
         transport = self._transport
-        if len(self._waiting) >= PIPELINED and not self._deaf:
+        if not self._deaf and (self._unread or self.has_enough()):
             return
         if transport is not None and not transport.is_closing() and not transport.is_reading():
             transport.resume_reading()

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from postdate.api.http.unread import UnreadBytes
 from postdate.model.log import Log
 
 LOOK_SECONDS: Final = 1.0
@@ -74,6 +75,8 @@ class Connections:
         self._quiet_of: defaultdict[str, dict[OpenConnection, None]] = defaultdict(dict)
         self._shed = 0
         self.closing = False
+        self.unread_requests = UnreadBytes(limits.exempt)
+        self.unread_answers = UnreadBytes(limits.exempt)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -105,6 +108,8 @@ class Connections:
     def leave(self, gone: OpenConnection) -> None:
         """Remove a connection; removing it again does nothing."""
         self.busy(gone)
+        self.unread_requests.release(gone)
+        self.unread_answers.release(gone)
         if gone in self._open:
             self._open.discard(gone)
             self._of_address[gone.address] -= 1

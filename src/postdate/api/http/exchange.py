@@ -14,8 +14,14 @@ from postdate.api.http.answer import JSON, SECURITY_HEADERS
 BODY_BUFFER: Final = 64 * 1024
 """So many bytes of a body wait for the app; then nothing more is read from the connection."""
 
+PIECE_BYTES: Final = 64 * 1024
+"""A longer answer is sent in pieces, as the client takes them."""
+
 WHOLE_BODY: Final = "whole_body"
 """In the scope: returns the body where all of it has come, so that nobody waits for it."""
+
+UNREADABLE: Final = "unreadable"
+"""In the message that no more comes: why the rest of the body cannot be read, if that is why."""
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _STATUS_LINES: Final = {
@@ -30,11 +36,11 @@ _WITHOUT_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED
 class Wire(Protocol):
     """What an exchange needs of its connection."""
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Send bytes."""
 
-    async def writable(self) -> None:
-        """Wait until the client has taken most of what was sent."""
+    async def writable(self, unsent: int = 0) -> None:
+        """Wait until the client has taken most of what was sent, while `unsent` bytes wait."""
 
     def pause_reading(self) -> None:
         """Read nothing until told to."""
@@ -57,12 +63,12 @@ class Exchange:
     """Hands the body of one request to the app, and the app's answer to the connection."""
 
     __slots__ = (
-        "_buffered",
-        "_chunks",
+        "_buffer",
         "_expects_continue",
         "_framing",
         "_given",
         "_head",
+        "_head_bytes",
         "_unreadable",
         "_waiter",
         "_wire",
@@ -75,7 +81,13 @@ class Exchange:
     )
 
     def __init__(
-        self, wire: Wire, scope: Scope, *, keep_alive: bool, expects_continue: bool
+        self,
+        wire: Wire,
+        scope: Scope,
+        *,
+        keep_alive: bool,
+        expects_continue: bool,
+        head_bytes: int = 0,
     ) -> None:
         self.scope = scope
         scope[WHOLE_BODY] = self.whole_body
@@ -90,11 +102,12 @@ class Exchange:
         """The client has gone."""
         self._wire = wire
         self._expects_continue = expects_continue
-        self._chunks: list[bytes] = []
-        self._buffered = 0
+        # One piece of memory: a list of chunks of a byte each would cost forty times their size.
+        self._buffer: bytes | bytearray = b""
+        self._head_bytes = head_bytes
         # Whether the app has been given the whole body.
         self._given = False
-        self._unreadable = False
+        self._unreadable: str | None = None
         self._waiter: asyncio.Future[None] | None = None
         # The head of the answer waits for its first part, which tells how long it is.
         self._head: Message | None = None
@@ -104,11 +117,20 @@ class Exchange:
         """Take the next bytes of the body."""
         if self.answered:
             return
-        self._chunks.append(data)
-        self._buffered += len(data)
-        if self._buffered > BODY_BUFFER:
+        if not self._buffer:
+            self._buffer = data
+        else:
+            if isinstance(self._buffer, bytes):
+                self._buffer = bytearray(self._buffer)
+            self._buffer += data
+        if len(self._buffer) > BODY_BUFFER:
             self._wire.pause_reading()
         self._wake()
+
+    @property
+    def held_bytes(self) -> int:
+        """Return how much of the request waits here for the app."""
+        return self._head_bytes + len(self._buffer)
 
     def feed_end(self) -> None:
         """Record that the request is complete."""
@@ -120,9 +142,9 @@ class Exchange:
         self.ended = True
         self._wake()
 
-    def break_off(self) -> None:
+    def break_off(self, reason: str) -> None:
         """Tell the app that the rest of the body cannot be read; it may still answer."""
-        self._unreadable = True
+        self._unreadable = reason
         self.keep_alive = False
         self._wake()
 
@@ -132,10 +154,10 @@ class Exchange:
             self._expects_continue = False
             self._wire.write(_CONTINUE)
         while not (self.ended or self.answered or self._unreadable):
-            if self._chunks or (self.complete and not self._given):
+            if self._buffer or (self.complete and not self._given):
                 return self._next_part()
             await self._wait()
-        return {"type": "http.disconnect"}
+        return {"type": "http.disconnect", UNREADABLE: self._unreadable}
 
     def whole_body(self) -> bytes | None:
         """Return the body where all of it has come; None where the app has to receive it."""
@@ -151,9 +173,7 @@ class Exchange:
         }
 
     def _next_body(self) -> bytes:
-        body = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-        self._chunks.clear()
-        self._buffered = 0
+        body, self._buffer = bytes(self._buffer), b""
         self._given = self.complete
         self._wire.resume_reading()
         return body
@@ -173,7 +193,9 @@ class Exchange:
         """Send the next part of the answer; it is discarded when the client has disconnected."""
         if message["type"] == "http.response.start":
             self._head = message
-            return
+            # A client that asks for the head alone waits for no part of a body or stream.
+            if self.scope["method"] != "HEAD":
+                return
         if self.answered or self.ended:
             return
         body, more = message.get("body", b""), message.get("more_body", False)
@@ -189,12 +211,24 @@ class Exchange:
                 parts.append(body)
             case _Framing.NO_BODY:
                 pass
-        self._wire.write(b"".join(parts))
+        if len(body) > PIECE_BYTES:
+            await self._send_pieces(parts)
+        else:
+            self._wire.write(b"".join(parts))
         if more:
             await self._wire.writable()
         else:
             self.answered = True
             self._wake()
+
+    async def _send_pieces(self, parts: list[bytes]) -> None:
+        """Send a long answer as the client takes it, without a copy of it for each client."""
+        for part in parts:
+            rest = memoryview(part)
+            while rest and not self.ended:
+                self._wire.write(rest[:PIECE_BYTES])
+                rest = rest[PIECE_BYTES:]
+                await self._wire.writable(len(rest))
 
     def _begin(self, start: Message, length: int | None) -> bytes:
         """Write the head; `length` is that of the whole body, where it is known."""

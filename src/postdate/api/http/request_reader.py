@@ -14,6 +14,7 @@ from starlette.types import Message, Receive
 from postdate.api.http import problem
 from postdate.api.http.body_problem import ExplanationBudget, find_problems
 from postdate.api.http.deadline import Deadline
+from postdate.api.http.exchange import UNREADABLE
 from postdate.api.http.limit import RequestLimits
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.problem import FieldProblem
@@ -29,6 +30,9 @@ FRESHNESS: Final = b"postdate-freshness"
 _FRESHNESS: Final = re.compile(rb"[0-9a-f]{1,15}")
 _KEY: Final = re.compile(rb"[\x20-\x7e]{1,255}")
 _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_HALF_PAIR: Final = re.compile(
+    rb"(?<!\\)(?:\\\\)*(?P<half>\\u[dD][89abAB][0-9a-fA-F]{2})(?!\\u[dD][c-fC-F])"
+)
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _BRACKETS: Final = bytes.maketrans(b"[{]}", b"(())")
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
@@ -79,8 +83,9 @@ async def _collect(receive: Receive, size: int | None, max_bytes: int) -> bytes:
 async def _next(receive: Receive) -> Message:
     message = await receive()
     if message["type"] == "http.disconnect":
-        # Broken chunking looks the same as a client that left: answer, in case it is there.
-        raise refuse(Code.BODY_INCOMPLETE, "The body ended before it was complete.")
+        # The client may have ended only its own side: answer, in case it is there.
+        detail = message.get(UNREADABLE) or "The body ended before it was complete."
+        raise refuse(Code.BODY_INCOMPLETE, detail)
     return message
 
 
@@ -122,6 +127,10 @@ def decode(
     except msgspec.ValidationError as error:
         raise RefusedError(problem.undecodable(error, _problems(raw, decoder.type))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if half := _HALF_PAIR.search(raw):
+            # The decoder says "truncated" where the other half would have to follow.
+            detail = f"{half['half'].decode()} is half of a surrogate pair: no character."
+            raise refuse(Code.MALFORMED_JSON, detail) from None
         raise RefusedError(problem.undecodable(error)) from None
     return decoded
 
