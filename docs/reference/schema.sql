@@ -739,6 +739,9 @@ CREATE FUNCTION text_finds(wanted text, id uuid, description text, metadata json
 CREATE FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) RETURNS TABLE(bucket smallint, lane_id integer, due_at timestamp with time zone)
     LANGUAGE sql STABLE;
 
+CREATE FUNCTION timer_lanes(buckets smallint[], afters integer[], befores integer[], most integer) RETURNS TABLE(bucket smallint, lane_id integer, due_at timestamp with time zone)
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) RETURNS TABLE(place bigint, bucket smallint, lane_id integer, tenant_id integer, subject uuid, token bigint, due_at timestamp with time zone, claimed_at timestamp with time zone, claimed_by uuid)
     LANGUAGE sql STABLE;
 
@@ -1656,6 +1659,8 @@ CREATE INDEX job_schedule ON ONLY job USING btree (bucket, schedule_id, job_id) 
 
 CREATE INDEX lane_changed ON lane USING btree (changed_at);
 
+CREATE INDEX lane_paused ON lane USING btree (lane_id) WHERE (paused_at IS NOT NULL);
+
 CREATE INDEX outbox_time ON outbox USING btree (bucket, "time");
 
 CREATE INDEX outcome_not_completed ON ONLY outcome USING btree (bucket, tenant_id, status, subject) WHERE (status <> 'COMPLETED'::text);
@@ -2399,6 +2404,9 @@ GRANT ALL ON FUNCTION text_finds(wanted text, id uuid, description text, metadat
 REVOKE ALL ON FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) TO postdate_writer;
 GRANT ALL ON FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) TO postdate_reader;
+REVOKE ALL ON FUNCTION timer_lanes(buckets smallint[], afters integer[], befores integer[], most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION timer_lanes(buckets smallint[], afters integer[], befores integer[], most integer) TO postdate_writer;
+GRANT ALL ON FUNCTION timer_lanes(buckets smallint[], afters integer[], befores integer[], most integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) TO postdate_writer;
 GRANT ALL ON FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) TO postdate_reader;

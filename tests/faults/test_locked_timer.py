@@ -249,9 +249,7 @@ async def test_a_timer_that_a_stranger_holds_is_left_alone_for_longer_and_longer
     worker = await make_worker(database, handler, tenant_id)
     # Nodes of other tests may still count as alive: it would leave their buckets to them at first.
     worker.claimer.mine = EVERY_BUCKET
-    lane_bucket = next(
-        each for each in worker.claimer.lane_buckets if each.bucket == bucket_of(job)
-    )
+    lane_bucket = worker.claimer.lane_buckets.watch(lane, bucket_of(job))
     rests = []
     async with locked(database, job):
         for _ in range(4):

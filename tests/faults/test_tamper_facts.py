@@ -121,7 +121,7 @@ async def _worked(database: Database, lanes: LaneDirectory, tenant_id: int) -> U
     [accepted] = await make_intake(database, lanes).accept([ask(tenant_id)])
     assert isinstance(accepted, AcceptedJob)
     job_id = accepted.job.job_id
-    [lane] = lanes.of_tenant(tenant_id)
+    [lane] = await lanes.of_tenant(tenant_id)
     async with database.write() as connection:
         [taken] = await lease.take(
             connection,
@@ -206,7 +206,7 @@ async def test_what_was_pruned_stays_sealed_and_is_shown_as_pruned(
 ) -> None:
     events = await facts.events("job.%")
     await clock.advance(31 * DAY)
-    retention = Retention(facts.database, facts.lanes, Settings())
+    retention = Retention(facts.database, Settings())
     while await retention.run_once(1000):
         pass
     left = await facts.owner.fetchval("SELECT count(*) FROM job WHERE job_id = $1", facts.job_id)

@@ -123,7 +123,7 @@ async def tenant(api: Api, server: Embedded, database_name: str) -> int:
     async with api.node.database.connection() as connection:
         tenant_id = await tenant_store.find(connection, api.tenant)
     assert tenant_id is not None
-    lane = next(iter(api.node.lanes.of_tenant(tenant_id)))
+    lane = next(iter(await api.node.lanes.of_tenant(tenant_id)))
     owner = await asyncpg.connect(owner_dsn(server, database_name))
     await owner.execute("SET search_path = postdate")
     await owner.execute(SERVER_CLOCK)

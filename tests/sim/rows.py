@@ -341,6 +341,21 @@ async def heads(
     return found
 
 
+async def lanes(
+    transaction: Transaction, gaps: Sequence[tuple[int, int, int]], _most: int
+) -> list[Head]:
+    """Stand for timer_lanes."""
+    await transaction.database.step("lanes")
+    world, found = transaction.database.world, []
+    for bucket, after, before in gaps:
+        ids = {row.lane.lane_id for row in world.rows.values() if after < row.lane.lane_id < before}
+        for lane_id in sorted(ids):
+            if dues := [row.committed.due_at for row in _rows(transaction, bucket, lane_id)]:
+                seconds = (min(dues) - world.now()).total_seconds()
+                found.append(Head(bucket, lane_id, min(dues), seconds))
+    return found
+
+
 async def acquire(
     transaction: Transaction, limit: Limit, holder: UUID, held: int, wanted: int, seconds: float
 ) -> Grant:

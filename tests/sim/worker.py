@@ -38,7 +38,7 @@ STATEMENTS: dict[Any, dict[str, Any]] = {
     lease: {"take": rows.take, "end": rows.end, "move": rows.move, "lock": rows.lock,
             "renew": rows.renew, "record_lost": rows.nothing, "attempt": rows.nothing},
     event: {"insert": rows.nothing},
-    timer: {"heads": rows.heads},
+    timer: {"heads": rows.heads, "lanes": rows.lanes},
     permit: {"acquire": rows.acquire, "extend": rows.keep, "lock": rows.nothing,
              "refund": rows.nothing, "sweep": rows.nothing},
 }  # fmt: skip
@@ -59,8 +59,7 @@ class Node:
             tally=Tally(),
             window_size=6,
         )
-        loop = asyncio.get_running_loop()
-        self.worker.claimer.lane_buckets.replace(history.lanes, loop.time())
+        self.worker.lanes.remember(history.lanes)
         claiming = Loop(
             "claim",
             self.worker.run_once,

@@ -88,7 +88,7 @@ async def test_a_job_lies_in_a_bucket_of_its_lane_with_timer_and_event(
 ) -> None:
     lanes = LaneDirectory(database)
     results = await make_intake(database, lanes).accept([ask(tenant_id) for _ in range(100)])
-    (lane,) = lanes.of_tenant(tenant_id)
+    (lane,) = await lanes.of_tenant(tenant_id)
     ids = [result.job.job_id for result in results if isinstance(result, AcceptedJob)]
     assert len(set(ids)) == 100
     assert {bucket_of(job_id) for job_id in ids} == set(lane.buckets)

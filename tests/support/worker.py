@@ -156,9 +156,7 @@ async def refresh(worker: JobWorker) -> None:
 
 def look(worker: JobWorker) -> None:
     """Let a worker look everywhere anew: the settable clock moves without its knowing."""
-    for place in worker.claimer.lane_buckets:
-        if not (place.ready or place.busy):
-            worker.claimer.lane_buckets.plan(place, 0.0)
+    worker.claimer.lane_buckets.hint_all(0.0)
 
 
 async def step(worker: JobWorker, limit: int = 1000) -> int:

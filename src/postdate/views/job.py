@@ -129,9 +129,10 @@ class JobViews:
         A page may have fewer items than requested even if more follow: it examines a bounded
         number.
         """
-        narrowed = self._narrow(tenant_id, wanted)
+        narrowed = await self._narrow(tenant_id, wanted)
         position = None if after is None else Position(after.job_id, after.due_at)
-        reader, own = self._database.tenant_reader(tenant_id), self._lanes.of_tenant(tenant_id)
+        reader = self._database.tenant_reader(tenant_id)
+        own = await self._lanes.of_tenant(tenant_id)
         found = await job_list.page(reader, narrowed, own, position, limit, rows=True)
         redriven = await _redriven(reader, tenant_id, found.rows)
         shown = [self._show(tenant_id, row, redriven) for row in found.rows]
@@ -151,8 +152,8 @@ class JobViews:
         until = max(trouble.held_until, view.next_attempt_at or trouble.held_until)
         return msgspec.structs.replace(view, held_back=HeldBack(trouble.label, until))
 
-    def _narrow(self, tenant_id: int, wanted: JobFilter) -> Filter:
-        lanes = None if wanted.lane is None else self._lanes.of_tenant(tenant_id, wanted.lane)
+    async def _narrow(self, tenant_id: int, wanted: JobFilter) -> Filter:
+        lanes = None if wanted.lane is None else await self._lanes.of_tenant(tenant_id, wanted.lane)
         return shaped(Filter, wanted, tenant_id=tenant_id, lanes=lanes)
 
     async def attempts(

@@ -35,13 +35,13 @@ class SearchViews:
         self._database = database
         self._lanes = lanes
 
-    def has_lane(self, tenant_id: int, name: str) -> bool:
+    async def has_lane(self, tenant_id: int, name: str) -> bool:
         """Return whether a tenant has a lane of this name."""
-        return any(lane.name == name for lane in self._lanes.of_tenant(tenant_id))
+        return bool(await self._lanes.of_tenant(tenant_id, name))
 
-    def lanes_like(self, tenant_id: int, text: str, limit: int) -> list[str]:
+    async def lanes_like(self, tenant_id: int, text: str, limit: int) -> list[str]:
         """List lanes whose names hold a text."""
-        names = {lane.name for lane in self._lanes.of_tenant(tenant_id)}
+        names = {lane.name for lane in await self._lanes.of_tenant(tenant_id)}
         return sorted(name for name in names if text.lower() in name.lower())[:limit]
 
     async def schedules_like(self, tenant_id: int, text: str, limit: int) -> list[tuple[UUID, str]]:

@@ -30,7 +30,12 @@ from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.store.timer.permit import lane_limits
 from postdate.store.timer.timer import Head
 from postdate.worker.claim import ClaimTransaction, LaneClaim
-from postdate.worker.lane_bucket import ACTIVE_SECONDS, LaneBucket, LaneBuckets
+from postdate.worker.lane_bucket import (
+    ACTIVE_SECONDS,
+    INSTANT_SECONDS,
+    LaneBucket,
+    LaneBuckets,
+)
 from postdate.worker.permit import Permits
 from postdate.worker.ready_queue import ReadyQueue
 
@@ -41,6 +46,9 @@ MAX_LANE_BUCKETS: Final = 16
 
 MAX_LOOK: Final = 2000
 """The most buckets of one look."""
+
+MAX_HINTED: Final = 1000
+"""The most unknown lanes that hints may name before they are loaded."""
 
 FAILED_SECONDS: Final = 0.5
 """How long a bucket rests at which a claim failed: those claimed together with it come first."""
@@ -77,7 +85,10 @@ class Claimer:
     _policies: RetryPolicies = field(init=False)
     _share: BucketShare = field(init=False)
     _transactions: set[ClaimTransaction] = field(default_factory=set)
-    _stale: bool = True
+    _held: frozenset[int] = frozenset()
+    """The tenants that are halted."""
+    _hinted: set[int] = field(default_factory=set)
+    """Lanes that a hint has named and this node does not know."""
 
     def __post_init__(self) -> None:
         self._policies = RetryPolicies(self.settings)
@@ -87,31 +98,36 @@ class Claimer:
 
     async def refresh(self, _: int = 1) -> int:
         """Refresh the known lanes and nodes; the step of a loop."""
-        if self._stale:
-            self._stale = False
-            await self.lanes.refresh()
-        self.mine, held = await asyncio.gather(self._share.refresh(), halt.list_halted(self.reads))
+        wanted, self._hinted = self._hinted, set()
+        self.mine, self._held, _loaded = await asyncio.gather(
+            self._share.refresh(), halt.list_halted(self.reads), self.lanes.load(wanted)
+        )
         self.afar = self._share.afar
         now = time.monotonic()
-        known = self.lanes.by_id
-        self.lane_buckets.replace(
-            [
-                lane
-                for lane in self.lanes.list_live()
-                if lane.kind in self.kinds and not lane.paused and lane.tenant_id not in held
-            ],
-            now,
-        )
-        self.ready.forget_others(known, now)
+        self.lane_buckets.follow(self._runnable, now)
+        for lane in filter(None, map(self._runnable, wanted)):
+            self.lane_buckets.hint(lane, now)
+        self.ready.forget_others(*self.lane_buckets.followed(), now)
         return 0
+
+    def _runnable(self, lane_id: int) -> Lane | None:
+        """Return a lane whose jobs this node may run; None if it may not, or does not know it."""
+        lane = self.lanes.by_id.get(lane_id)
+        if lane is None or lane.test or lane.paused or lane.kind not in self.kinds:
+            return None
+        return None if lane.tenant_id in self._held else lane
 
     def hint(self, lane_id: int | None) -> bool:
         """Look at a lane soon, or at all lanes; return False if the lane is unknown."""
-        if lane_id is not None and not self.lane_buckets.has_lane(lane_id):
-            lane = self.lanes.by_id.get(lane_id)
-            self._stale = self._stale or lane is None
-            return lane is not None and (lane.paused or lane.test or lane.kind not in self.kinds)
-        self.lane_buckets.hint(lane_id, time.monotonic())
+        now = time.monotonic()
+        if lane_id is None:
+            self.lane_buckets.hint_all(now)
+        elif lane_id not in self.lanes.by_id:
+            if len(self._hinted) < MAX_HINTED:
+                self._hinted.add(lane_id)
+            return False
+        elif (lane := self._runnable(lane_id)) is not None:
+            self.lane_buckets.hint(lane, now)
         return True
 
     def under_way(self) -> list[LaneClaim]:
@@ -121,14 +137,14 @@ class Claimer:
     def reexamine(self, bucket: int, lane_id: int) -> None:
         """Forget what is remembered of a bucket, and look at it immediately."""
         self.ready.open(lane_id)
-        self.lane_buckets.forget(bucket, lane_id, time.monotonic())
+        if (lane := self._runnable(lane_id)) is not None:
+            self.lane_buckets.forget(lane, bucket, time.monotonic())
 
-    def next_due(self) -> float | None:
+    def next_due(self) -> float:
         """Return in how many seconds a claim may find something."""
-        now = time.monotonic()
-        times = (self.ready.opens_at(now), self.lane_buckets.next_look())
-        known = [at for at in times if at is not None]
-        return max(0.0, min(known) - now) if known else None
+        now, look_at = time.monotonic(), self.lane_buckets.next_look()
+        opens_at = self.ready.opens_at(now)
+        return max(0.0, (look_at if opens_at is None else min(opens_at, look_at)) - now)
 
     async def claim(self, limit: int) -> list[LaneClaim]:
         """Claim up to `limit` due jobs in fair order, within the room of their tenants."""
@@ -142,24 +158,59 @@ class Claimer:
         return transaction.claims
 
     async def _look(self) -> None:
-        """Read the first timers of the buckets that are due for a look."""
+        """Read the first timers of the buckets that are due for a look, and sweep for others."""
         async with self._looking:
             now, floor = time.monotonic(), self.settings.floor
             looked = self.lane_buckets.due(now, MAX_LOOK)
-            if not looked:
+            sweeping = self.lane_buckets.sweep_at <= now + INSTANT_SECONDS
+            if not (looked or sweeping):
                 return
             try:
                 wanted = [(p.bucket, p.lane.lane_id, p.mark.current(now, floor)) for p in looked]
-                heads = await timer.heads(self.reads, wanted)
-                at = datetime.fromtimestamp(self.database.unix_ms() / 1000, UTC)
-                for lane_bucket in self.lane_buckets.learn(
-                    looked, heads, (time.monotonic(), at), self.mine, self._left_alone(heads)
-                ):
-                    self.ready.add(lane_bucket)
+                swept, heads = await asyncio.gather(
+                    self._sweep() if sweeping else _nothing(),
+                    timer.heads(self.reads, wanted) if wanted else _nothing(),
+                )
+                looked += self._newly_watched(swept)
+                self._learn(looked, [*heads, *swept])
             except BaseException:
                 for lane_bucket in looked:
                     self._look_anew(lane_bucket, now)
                 raise
+
+    def _learn(self, looked: Sequence[LaneBucket], heads: Sequence[Head]) -> None:
+        at = datetime.fromtimestamp(self.database.unix_ms() / 1000, UTC)
+        for lane_bucket in self.lane_buckets.learn(
+            looked, heads, (time.monotonic(), at), self.mine, self._left_alone(heads)
+        ):
+            self.ready.add(lane_bucket)
+
+    async def _sweep(self) -> list[Head]:
+        """Find lanes with timers that are not watched yet, and load those that are not known."""
+        began = time.monotonic()
+        found = await self.lane_buckets.sweep.step(self.reads)
+        now = time.monotonic()
+        self.lane_buckets.plan_sweep(now, now - began)
+        await self.lanes.load({head.lane_id for head in found})
+        return found
+
+    def _newly_watched(self, found: Sequence[Head]) -> list[LaneBucket]:
+        """Watch what the sweep has found, return what is learnt; set aside what may not run.
+
+        Below the floor lies what must not be touched: a look from the floor on shows the rest.
+        """
+        learnt, now = [], time.monotonic()
+        for head in found:
+            lane = self._runnable(head.lane_id)
+            if lane is None:
+                self.lane_buckets.set_aside(head.bucket, head.lane_id)
+                continue
+            lane_bucket = self.lane_buckets.watch(lane, head.bucket)
+            if head.due_at >= self.settings.floor:
+                learnt.append(lane_bucket)
+            else:
+                self.lane_buckets.plan(lane_bucket, now)
+        return learnt
 
     def _left_alone(self, heads: Sequence[Head]) -> frozenset[int]:
         """Return the buckets of other database nodes, which cost more, to leave alone for now.
@@ -222,7 +273,7 @@ class Claimer:
         try:
             wait = await self.permits.acquire(claim.permits, claim.limits, claim.room.count)
         except LockNotAvailableError:
-            self._pass_over(claim)
+            await self._pass_over(claim)
             return
         granted = claim.permits.count
         if granted:
@@ -232,13 +283,13 @@ class Claimer:
         if wait and len(claim.executions) == granted:
             self.ready.close(claim.lane, now + wait)
 
-    def _pass_over(self, claim: LaneClaim) -> None:
+    async def _pass_over(self, claim: LaneClaim) -> None:
         """Skip lanes whose limit another transaction has locked: waiting would delay the others.
 
         This is not a failure of the step, which would cause a pause: other lanes have work.
         """
         scope = claim.limits[claim.permits.limits].scope
-        lanes = self.lanes.of_tenant(claim.lane.tenant_id)
+        lanes = await self.lanes.of_tenant(claim.lane.tenant_id)
         shared = [lane for lane in lanes if scope in _scopes(lane, self.settings)]
         log.warning("limit.locked", scope=scope, lanes=len(shared))
         for lane in shared:
@@ -299,6 +350,10 @@ class Claimer:
         """Reset a bucket, because work below its low-water mark may be back."""
         lane_bucket.mark.forget()
         self.lane_buckets.plan(lane_bucket, at)
+
+
+async def _nothing() -> list[Head]:
+    return []
 
 
 def _scopes(lane: Lane, settings: Settings) -> list[str]:

@@ -2,11 +2,12 @@
 
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from postdate.runtime.lane_sweep import LaneSweep
 from postdate.runtime.loop import POLL_SECONDS, next_tick
 from postdate.runtime.low_water import LowWaterMark
 from postdate.runtime.share import AFAR_SECONDS, OTHERS_SECONDS
@@ -18,6 +19,14 @@ PROBES_PER_SECOND: Final = 4000
 
 ACTIVE_SECONDS: Final = 60.0
 """How long a bucket counts as one with recent work."""
+
+KEPT_SECONDS: Final = 3600.0
+"""How long an empty bucket is kept after that: its mark spares a walk over its dead rows."""
+
+SLOW_SECONDS: Final = 0.2
+SLOW_RESTS: Final = 10
+MAX_REST_SECONDS: Final = 30.0
+"""A sweep that took long, over dead rows for example, rests this many times as long."""
 
 YIELD_SECONDS: Final = 1.0
 """How late a timer must be where others come first: they help out long before."""
@@ -70,65 +79,107 @@ class LaneBucket:
 
 
 class LaneBuckets:
-    """Every bucket of the lanes that may run, ordered by when to look at it next."""
+    """The buckets with timers of lanes that may run, ordered by when to look at each next.
+
+    A sweep finds them, or a hint does; a lane without timers costs nothing. Those that may not run
+    (paused, halted, for others to take) are set aside, so that the sweep does not find them again.
+    """
 
     def __init__(self) -> None:
-        self._lane_buckets: dict[tuple[int, int], LaneBucket] = {}
-        self._lanes: dict[int, Lane] = {}
+        self._watched: dict[int, dict[int, LaneBucket]] = {}
+        self._aside: dict[int, set[int]] = {}
+        self._count = 0
         self._agenda: list[tuple[float, int, LaneBucket]] = []
         self._order = itertools.count()
+        self.sweep = LaneSweep()
+        self.sweep_at = 0.0
 
     def __len__(self) -> int:
-        return len(self._lane_buckets)
+        return self._count
 
     def __iter__(self) -> Iterator[LaneBucket]:
-        return iter(self._lane_buckets.values())
+        return (each for buckets in self._watched.values() for each in buckets.values())
 
-    def replace(self, lanes: Iterable[Lane], now: float) -> None:
-        """Replace the known lanes; a paused lane has no buckets."""
-        self._lanes = {lane.lane_id: lane for lane in lanes}
-        wanted = {(b, lane.lane_id): lane for lane in self._lanes.values() for b in lane.buckets}
-        for key in self._lane_buckets.keys() - wanted.keys():
-            self._lane_buckets.pop(key).ready = False
-        for key, lane in wanted.items():
-            if (lane_bucket := self._lane_buckets.get(key)) is not None:
-                lane_bucket.lane = lane
+    def follow(self, runnable: Callable[[int], Lane | None], now: float) -> None:
+        """Take over how lanes have changed: paused, resumed, with another weight or limit."""
+        for lane_id in list(self._watched):
+            lane = runnable(lane_id)
+            if lane is None:
+                self._set_aside(lane_id)
             else:
-                self._lane_buckets[key] = lane_bucket = LaneBucket(
-                    lane, key[0], active_until=now + ACTIVE_SECONDS
-                )
-                self.plan(lane_bucket, now)
+                for lane_bucket in self._watched[lane_id].values():
+                    lane_bucket.lane = lane
+        for lane_id in list(self._aside):
+            if (lane := runnable(lane_id)) is not None:
+                for bucket in self._aside.pop(lane_id):
+                    self.plan(self.watch(lane, bucket), now)
 
-    def forget(self, bucket: int, lane_id: int, now: float) -> None:
-        """Reset a bucket; a claim that is using the old one continues with it."""
-        if (lane_bucket := self._lane_buckets.get((bucket, lane_id))) is not None:
+    def watch(self, lane: Lane, bucket: int) -> LaneBucket:
+        """Return a bucket of a lane, from now on among those that are looked at."""
+        buckets = self._watched.setdefault(lane.lane_id, {})
+        lane_bucket = buckets.get(bucket)
+        if lane_bucket is None:
+            buckets[bucket] = lane_bucket = LaneBucket(lane, bucket)
+            self._count += 1
+            self.sweep.add(bucket, lane.lane_id)
+        return lane_bucket
+
+    def set_aside(self, bucket: int, lane_id: int) -> None:
+        """Remember a bucket of a lane that may not run."""
+        self.sweep.add(bucket, lane_id)
+        self._aside.setdefault(lane_id, set()).add(bucket)
+
+    def _set_aside(self, lane_id: int) -> None:
+        buckets = self._watched.pop(lane_id)
+        self._count -= len(buckets)
+        self._aside.setdefault(lane_id, set()).update(buckets)
+        for lane_bucket in buckets.values():
             lane_bucket.ready = False
-            fresh = LaneBucket(lane_bucket.lane, bucket, active_until=now + ACTIVE_SECONDS)
-            self._lane_buckets[bucket, lane_id] = fresh
-            self.plan(fresh, now)
 
-    def has_lane(self, lane_id: int) -> bool:
-        """Return whether a lane has buckets here."""
-        return lane_id in self._lanes
+    def _drop(self, lane_bucket: LaneBucket) -> None:
+        """Leave an empty bucket to the sweep and to hints."""
+        lane_id = lane_bucket.lane.lane_id
+        buckets = self._watched[lane_id]
+        del buckets[lane_bucket.bucket]
+        self._count -= 1
+        self.sweep.discard(lane_bucket.bucket, lane_id)
+        if not buckets:
+            del self._watched[lane_id]
+
+    def forget(self, lane: Lane, bucket: int, now: float) -> None:
+        """Reset a bucket; a claim that is using the old one continues with it."""
+        self.watch(lane, bucket).ready = False
+        fresh = LaneBucket(lane, bucket, active_until=now + ACTIVE_SECONDS)
+        self._watched[lane.lane_id][bucket] = fresh
+        self.plan(fresh, now)
+
+    def followed(self) -> tuple[set[int], set[int]]:
+        """Return the lanes that have buckets here, and their tenants."""
+        tenants = {next(iter(each.values())).lane.tenant_id for each in self._watched.values()}
+        return set(self._watched), tenants
 
     def plan(self, lane_bucket: LaneBucket, at: float) -> None:
         """Plan a look at a bucket at this instant, unless one is planned earlier."""
         lane_bucket.look_at, lane_bucket.busy = at, False
         heapq.heappush(self._agenda, (at, next(self._order), lane_bucket))
 
-    def hint(self, lane_id: int | None, now: float) -> None:
-        """Plan a look at a lane soon, or at all lanes: there may be new jobs."""
-        if lane_id is None:
-            hinted = list(self._lane_buckets.values())
-        else:
-            lane = self._lanes.get(lane_id)
-            hinted = (
-                [self._lane_buckets[bucket, lane_id] for bucket in lane.buckets] if lane else []
-            )
-        for lane_bucket in hinted:
+    def hint(self, lane: Lane, now: float) -> None:
+        """Plan a look at all buckets of a lane soon: there may be new jobs."""
+        for bucket in lane.buckets:
+            lane_bucket = self.watch(lane, bucket)
             lane_bucket.active_until = now + ACTIVE_SECONDS
-            if not (lane_bucket.ready or lane_bucket.busy):
-                self.plan(lane_bucket, now)
+            self._hint(lane_bucket, now)
+
+    def hint_all(self, now: float) -> None:
+        """Plan a look at everything, and a sweep."""
+        self.sweep.begin()
+        self.sweep_at = now
+        for lane_bucket in self:
+            self._hint(lane_bucket, now)
+
+    def _hint(self, lane_bucket: LaneBucket, now: float) -> None:
+        if not (lane_bucket.ready or lane_bucket.busy):
+            self.plan(lane_bucket, now)
 
     def due(self, now: float, max_count: int) -> list[LaneBucket]:
         """Take the buckets to look at now, the earliest planned first."""
@@ -144,11 +195,23 @@ class LaneBuckets:
                 found.append(lane_bucket)
         return found
 
-    def next_look(self) -> float | None:
-        """Return when the next look is planned."""
+    def next_look(self) -> float:
+        """Return when the next look or sweep is planned."""
         while self._agenda and self._agenda[0][2].look_at != self._agenda[0][0]:
             heapq.heappop(self._agenda)
-        return self._agenda[0][0] if self._agenda else None
+        return min(self._agenda[0][0], self.sweep_at) if self._agenda else self.sweep_at
+
+    def plan_sweep(self, now: float, took_seconds: float) -> None:
+        """Plan the next step of the sweep: at once, on the next tick, or at a bounded rate."""
+        if self.sweep.found_any:
+            self.sweep_at = now
+        else:
+            rest = self.sweep.looked / PROBES_PER_SECOND
+            if self.sweep.at_end:
+                rest = max(rest, next_tick(now) - now)
+            if took_seconds > SLOW_SECONDS:
+                rest = max(rest, min(SLOW_RESTS * took_seconds, MAX_REST_SECONDS))
+            self.sweep_at = now + rest
 
     def learn(
         self,
@@ -167,6 +230,10 @@ class LaneBuckets:
         ready = []
         for lane_bucket in looked:
             head = found.get((lane_bucket.bucket, lane_bucket.lane.lane_id))
+            if head is None and lane_bucket.active_until + KEPT_SECONDS < now[0]:
+                if self.is_current(lane_bucket):
+                    self._drop(lane_bucket)
+                continue
             lane_bucket.mark.learn_empty_below(head.due_at if head else now[1], now[1])
             pause = self._next_look(lane_bucket, now[0]) - now[0]
             if head is not None:
@@ -180,11 +247,12 @@ class LaneBuckets:
 
     def _next_look(self, lane_bucket: LaneBucket, now: float) -> float:
         """Return when to look at a bucket without a hint: on the next tick, or when it is due."""
-        turn_seconds = len(self._lane_buckets) / PROBES_PER_SECOND
+        turn_seconds = self._count / PROBES_PER_SECOND
         if lane_bucket.active_until > now or turn_seconds <= POLL_SECONDS:
             return next_tick(now)
         return now + turn_seconds
 
     def is_current(self, lane_bucket: LaneBucket) -> bool:
         """Return whether a bucket still counts: its lane is neither gone nor paused."""
-        return self._lane_buckets.get((lane_bucket.bucket, lane_bucket.lane.lane_id)) is lane_bucket
+        watched = self._watched.get(lane_bucket.lane.lane_id, {})
+        return watched.get(lane_bucket.bucket) is lane_bucket

@@ -1,7 +1,7 @@
 """The buckets with something due, in fair order."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from postdate.runtime.capacity import Capacity
 from postdate.store.timer.lane import Lane
@@ -61,9 +61,8 @@ class ReadyQueue:
         self._tenants.spend(lane.tenant_id, max(1, count))
         self._lanes.spend(lane.lane_id, max(1, count) / lane.weight)
 
-    def forget_others(self, lanes: dict[int, Lane], now: float) -> None:
-        """Forget the lanes that are gone."""
-        tenants = {lane.tenant_id for lane in lanes.values()}
+    def forget_others(self, lanes: Container[int], tenants: Container[int], now: float) -> None:
+        """Forget the lanes and tenants that have nothing to do any more."""
         self._lanes.forget_others(lanes.__contains__)
         self._tenants.forget_others(tenants.__contains__)
         self._closed_until = {k: at for k, at in self._closed_until.items() if at > now}

@@ -55,7 +55,7 @@ async def lane(database: Database) -> Lane:
     assert tenant_id is not None
     lanes = LaneDirectory(database)
     await make_intake(database, lanes).accept([ask(tenant_id, delay_seconds=1)])
-    (lane,) = lanes.of_tenant(tenant_id)
+    (lane,) = await lanes.of_tenant(tenant_id)
     for first in range(0, JOBS, STEP):
         buckets = list(lane.buckets)
         await database.writer.execute(FILL, buckets, tenant_id, lane.lane_id, first, STEP)

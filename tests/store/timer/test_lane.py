@@ -43,10 +43,10 @@ async def test_the_directory_follows_changes_of_other_nodes(
     async with database.write() as connection:
         await lane_store.ensure(connection, [(tenant_id, "a", "push"), (tenant_id, "b", "pull")])
     await directory.refresh()
-    assert {lane.name for lane in directory.of_tenant(tenant_id)} == {"a", "b"}
+    assert {lane.name for lane in await directory.of_tenant(tenant_id)} == {"a", "b"}
     async with database.write() as connection:
         await lane_store.pause(connection, tenant_id, "a", paused=True)
     await directory.refresh()
     assert directory.by_place[tenant_id, "a", "push"].paused
     assert not directory.by_place[tenant_id, "b", "pull"].paused
-    assert [lane.name for lane in directory.of_tenant(tenant_id, "b")] == ["b"]
+    assert [lane.name for lane in await directory.of_tenant(tenant_id, "b")] == ["b"]

@@ -13,7 +13,6 @@ from postdate.intake.tenant.setting import SettingChanges
 from postdate.model.error import Code, RefusedError
 from postdate.model.ids import BUCKETS
 from postdate.model.instant import instant_text
-from postdate.model.setting.setting import LONG_AGO
 from postdate.model.setting.table import QUARANTINE
 from postdate.node import database_address, log
 from postdate.node.settings import load
@@ -95,7 +94,7 @@ async def held(database: Database) -> QuarantineCount:
         until = str(await setting_store.find(connection, QUARANTINE) or "")
         if not until:
             return QuarantineCount(quarantine=None)
-        lanes = await lane_store.changed(connection, LONG_AGO)
+        lanes = await lane_store.list_all(connection)
         places = [(bucket, lane) for lane in (LANE_PAYMENT, LANE_SCHEDULE) for bucket in _ALL]
         places += [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
         counts = await vital.due_until(connection, places, datetime.fromisoformat(until), MAX_COUNT)

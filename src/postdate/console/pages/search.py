@@ -89,7 +89,7 @@ async def _by_like_name(request: PageRequest, wanted: str) -> AsyncIterator[Sear
                 name = account.account_id
                 yield SearchHit("account", name, f"/accounts/{quote(name, safe='')}")
     if actor.allows(Scope.JOBS_READ):
-        for lane in services.search.lanes_like(actor.tenant_id, wanted, MAX_LIKE):
+        for lane in await services.search.lanes_like(actor.tenant_id, wanted, MAX_LIKE):
             yield SearchHit("lane", lane, f"/jobs?lane={quote(lane)}")
         places, _ = await services.destination.read.page(actor.tenant_id, wanted, MAX_LIKE)
         for one in places:
@@ -149,7 +149,7 @@ async def _by_name(request: PageRequest, wanted: str) -> AsyncIterator[SearchHit
     for made in await services.search.under_key(actor.tenant_id, wanted):
         if await _visible(request, made.kind, made.subject):
             yield SearchHit(f"{made.kind} by its key", wanted, f"/{made.kind}s/{made.subject}")
-    if actor.allows(Scope.JOBS_READ) and services.search.has_lane(actor.tenant_id, wanted):
+    if actor.allows(Scope.JOBS_READ) and await services.search.has_lane(actor.tenant_id, wanted):
         yield SearchHit("lane", wanted, f"/jobs?lane={wanted}")
     if actor.allows(Scope.JOBS_READ) and await services.destination.read.find(
         actor.tenant_id, wanted

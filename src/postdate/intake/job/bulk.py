@@ -291,10 +291,10 @@ class JobBulk:
     ) -> tuple[dict[UUID, JobStatus], bool]:
         """Find matching jobs, page by page, up to the limit of one call."""
         found: dict[UUID, JobStatus] = {}
-        own = self._lanes.of_tenant(tenant_id)
+        own = await self._lanes.of_tenant(tenant_id)
         pages = 0
         for status in statuses:
-            narrowed = self._narrow(tenant_id, wanted, status)
+            narrowed = await self._narrow(tenant_id, wanted, status)
             after = None
             while True:
                 limit = min(BATCH, MAX_BULK - len(found))
@@ -309,8 +309,8 @@ class JobBulk:
                     break
         return found, False
 
-    def _narrow(self, tenant_id: int, wanted: BulkFilter, status: JobStatus) -> Filter:
-        lanes = None if wanted.lane is None else self._lanes.of_tenant(tenant_id, wanted.lane)
+    async def _narrow(self, tenant_id: int, wanted: BulkFilter, status: JobStatus) -> Filter:
+        lanes = None if wanted.lane is None else await self._lanes.of_tenant(tenant_id, wanted.lane)
         own = {"status": status, "lanes": lanes, "code": None, "text": None}
         return shaped(Filter, wanted, tenant_id=tenant_id, **own)
 

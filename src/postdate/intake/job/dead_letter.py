@@ -90,7 +90,7 @@ class DeadLetters:
         self, tenant_id: int, wanted: DeadLetterFilter, before: UUID | None, limit: int
     ) -> Chosen:
         """Find dead letters by a filter, the newest first."""
-        lanes = None if wanted.lane is None else self._lanes.of_tenant(tenant_id, wanted.lane)
+        lanes = None if wanted.lane is None else await self._lanes.of_tenant(tenant_id, wanted.lane)
         own = {"status": JobStatus.FAILED, "lanes": lanes, "text": None}
         narrowed = shaped(Filter, wanted, tenant_id=tenant_id, **own)
         after = None if before is None else Position(before)
@@ -224,6 +224,7 @@ class DeadLetters:
         )
         payload = await self._intake.encryption.open(connection, tenant_id, row.job_id, row.payload)
         metadata = None if row.metadata is None else msgspec.json.encode(row.metadata).decode()
+        await self._lanes.load([row.lane_id], reader=connection)
         return CheckedJob(
             request,
             (tenant_id, row.lane, self._lanes.by_id[row.lane_id].kind),

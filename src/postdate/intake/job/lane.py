@@ -39,16 +39,18 @@ class Lanes:
         """
         if not lane_keys:
             return [], {}
-        refused = await self._over_limit(connection, lane_keys)
-        allowed = set(lane_keys) - refused.keys()
-        return await lane_store.ensure(connection, allowed) if allowed else [], refused
+        found = await lane_store.find(connection, [key[:2] for key in lane_keys])
+        missing = set(lane_keys) - {(each.tenant_id, each.name, each.kind) for each in found}
+        names = {(lane.tenant_id, lane.name) for lane in found}
+        refused = await self._over_limit(connection, missing, names)
+        allowed = missing - refused.keys()
+        made = await lane_store.ensure(connection, allowed) if allowed else []
+        return [*found, *made], refused
 
     async def _over_limit(
-        self, connection: Connection, missing: Iterable[LaneKey]
+        self, connection: Connection, missing: Iterable[LaneKey], names: set[tuple[int, str]]
     ) -> dict[LaneKey, Refusal]:
         refused: dict[LaneKey, Refusal] = {}
-        known = await lane_store.find(connection, [key[:2] for key in missing])
-        names = {(lane.tenant_id, lane.name) for lane in known}
         counts: dict[int, int] = {}
         for lane_key in sorted(missing):
             tenant_id, name, _ = lane_key

@@ -32,6 +32,7 @@ async def differing_fields(
     if subject is None or job is None:
         return None
     payload = await encryption.open(connection, tenant_id, subject, job.payload)
+    await lanes.load([job.lane_id], reader=connection)
     before = _asked(job, lanes.by_id[job.lane_id].name)
     spec = known.item.request.spec
     differs = [name for name, value in before.items() if getattr(spec, name) != value]

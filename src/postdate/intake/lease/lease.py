@@ -122,7 +122,7 @@ class LeaseClaims:
 
         Waiting requests share what one of them has seen; a new request looks for itself.
         """
-        lane = self._lanes.by_place.get((ask.tenant_id, ask.lane, "pull"))
+        lane = await self._lanes.find(ask.tenant_id, ask.lane, "pull")
         if lane is None or lane.paused:
             return [], POLL_SECONDS
         door = self._doors.setdefault(lane.lane_id, _Door())

@@ -17,6 +17,7 @@ from postdate.model.setting.setting import Settings
 from postdate.runtime.coalescer import Coalescer
 from postdate.store.connection import clock
 from postdate.store.connection.database import Database
+from postdate.store.connection.query import Reader
 from postdate.store.job import execution, job
 from postdate.store.job.execution import HeldLease, Recorded
 from postdate.store.job.job import JobKey, LoadedJob
@@ -87,7 +88,7 @@ class LeaseReports:
                 if job_id in ends:
                     if (until := ends[job_id]) is None:
                         raise RefusedError(_LOCKED)
-                    for scope in self._scopes(found):
+                    for scope in await self._scopes(found, connection):
                         await permit.extend(
                             connection, scope, claim_holder(job_id, token), 1, seconds
                         )
@@ -164,11 +165,12 @@ class LeaseReports:
         """Release the slots that leases of limited lanes held."""
         holders: dict[str, list[UUID]] = defaultdict(list)
         for found in ended:
-            for scope in self._scopes(found):
+            for scope in await self._scopes(found):
                 holders[scope].append(claim_holder(found.subject, found.token))
         await self._returns.drop(holders)
 
-    def _scopes(self, found: FoundLease) -> list[str]:
+    async def _scopes(self, found: FoundLease, reader: Reader | None = None) -> list[str]:
+        await self._lanes.load([found.lane_id], reader=reader)
         lane = self._lanes.by_id.get(found.lane_id)
         if lane is None or lane.kind != "pull":
             return []

@@ -27,6 +27,32 @@ CREATE OR REPLACE FUNCTION timer_first(buckets smallint[], lanes integer[], lows
             ORDER BY t.due_at LIMIT 1) AS head
 $$;
 
+-- The lanes that have timers, with the first timer of each: in a bucket, after one lane and before
+-- another, at most so many of each such gap. It goes from one lane that has timers to the next, so
+-- that lanes without any cost nothing.
+CREATE OR REPLACE FUNCTION timer_lanes(
+    buckets smallint[], afters integer[], befores integer[], most integer)
+    RETURNS TABLE (bucket smallint, lane_id integer, due_at timestamptz)
+    LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE found (bucket, before, lane_id, due_at, number) AS (
+        SELECT gap.bucket, gap.before, head.lane_id, head.due_at, 1
+          FROM unnest(buckets, afters, befores) AS gap (bucket, after, before)
+         CROSS JOIN LATERAL (
+               SELECT t.lane_id, t.due_at FROM timer t
+                WHERE t.bucket = gap.bucket AND t.lane_id > gap.after AND t.lane_id < gap.before
+                ORDER BY t.lane_id, t.due_at LIMIT 1) AS head
+        UNION ALL
+        SELECT last.bucket, last.before, head.lane_id, head.due_at, last.number + 1
+          FROM found last
+         CROSS JOIN LATERAL (
+               SELECT t.lane_id, t.due_at FROM timer t
+                WHERE t.bucket = last.bucket AND t.lane_id > last.lane_id
+                  AND t.lane_id < last.before
+                ORDER BY t.lane_id, t.due_at LIMIT 1) AS head
+         WHERE last.number < most)
+    SELECT found.bucket, found.lane_id, found.due_at FROM found
+$$;
+
 -- Walk the timers of each place in their order: after an instant (one for each place, or one for
 -- all) and a subject, up to an instant, of one tenant or (NULL) of all, at most so many of each.
 -- The planner inlines this function. CASE, not COALESCE: see clock().

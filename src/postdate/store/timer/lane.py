@@ -1,10 +1,11 @@
 """Lanes, and what every node remembers of them."""
 
+import itertools
 import time
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from datetime import datetime, timedelta
 from functools import cache
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -12,14 +13,20 @@ from postdate.model import lane as lane_model
 from postdate.model.lane import Kind
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.query import Reader, fetch_all, query
-from postdate.store.timer.timer import LONG_AGO
 
 REFRESH_SECONDS: Final = 2.0
 """How long a change made on another node may go unnoticed."""
 
-RELOAD_SECONDS: Final = 60.0
-"""How often every lane is read again: a clock set back would hide changes from the quick way."""
+MAX_FIRST: Final = 1000
+"""How many lanes are read at first: those that were changed last. Others are read on demand."""
 
+RELOAD_SECONDS: Final = 60.0
+MAX_RELOADED: Final = 50
+"""In this time the lanes of each known tenant are read again, if that takes no more than so many
+tenants at a time: a clock set back would hide changes from the quick way.
+"""
+
+T = TypeVar("T")
 LaneKey = tuple[int, str, Kind]
 """Tenant, name and kind: what finds a lane."""
 
@@ -58,9 +65,37 @@ def _buckets(lane_id: int, width: int) -> tuple[int, ...]:
     return tuple(lane_model.buckets(lane_id, width))
 
 
-async def changed(reader: Reader, since: datetime) -> list[Lane]:
-    """List the lanes changed since an instant, or a little before."""
-    return await fetch_all(reader, Lane, "lane_changed", since)
+async def clock(reader: Reader) -> datetime:
+    """Return the time by which changes are stamped."""
+    return await reader.fetchval(query("lane_clock"))
+
+
+async def newest(reader: Reader, max_count: int) -> list[Lane]:
+    """List the lanes that were changed last."""
+    return await fetch_all(reader, Lane, "lane_newest", max_count)
+
+
+async def changed(reader: Reader, since: datetime, tenant_ids: Sequence[int]) -> list[Lane]:
+    """List the lanes changed since an instant, or a little before, and all of some tenants."""
+    return await fetch_all(reader, Lane, "lane_changed", since, tenant_ids)
+
+
+async def of_tenants(
+    reader: Reader, tenant_ids: Collection[int], lane_ids: Collection[int]
+) -> list[Lane]:
+    """List the lanes of some tenants, and of those to whom these lanes belong."""
+    return await fetch_all(reader, Lane, "lane_of_tenants", list(tenant_ids), list(lane_ids))
+
+
+async def list_all(reader: Reader) -> list[Lane]:
+    """List every lane: there may be very many."""
+    return await fetch_all(reader, Lane, "lane_all")
+
+
+async def count_paused(reader: Reader) -> int:
+    """Count the paused lanes."""
+    paused: int = await reader.fetchval(query("lane_count_paused"))
+    return paused
 
 
 async def ensure(connection: Connection, names: Iterable[LaneKey]) -> list[Lane]:
@@ -122,12 +157,19 @@ async def pause(
 
 
 class LaneDirectory:
-    """Every lane, in memory: read whole at first, then only what has changed."""
+    """Lanes in memory: of the tenants that were asked for, and in a small system of all.
+
+    What is in memory follows every change; a tenant's lanes are read together.
+    """
 
     def __init__(self, database: Database, reader: Reader | None = None) -> None:
         self._database = database
         self._reader = reader
-        self._since = LONG_AGO
+        self._read_at: tuple[datetime, float] | None = None
+        """When changes were last read, by the database's clock and by this node's."""
+        self._all = False
+        self._loaded: dict[int, None] = {}
+        """The tenants whose lanes are all known, in the order in which they are read again."""
         self._reload_at = 0.0
         self.by_id: dict[int, Lane] = {}
         self.by_place: dict[LaneKey, Lane] = {}
@@ -136,18 +178,57 @@ class LaneDirectory:
     async def refresh(self, _: int = 1) -> int:
         """Take over what has changed; the step of a loop."""
         now = time.monotonic()
-        if now >= self._reload_at:
-            self._since, self._reload_at = LONG_AGO, now + RELOAD_SECONDS
-        found = await self._changed()
+        if self._read_at is None:
+            at = await self._read(clock)
+            found = await self._read(newest, MAX_FIRST)
+            self._all = len(found) < MAX_FIRST
+            self._loaded = dict.fromkeys(lane.tenant_id for lane in found) if self._all else {}
+        else:
+            since, before = self._read_at
+            found = await self._read(changed, since, self._again())
+            # The database's clock went on at least as long; it may have been set forward.
+            passed = since + timedelta(seconds=now - before)
+            at = max([passed, *(lane.changed_at for lane in found)])
         self.remember(found)
-        self._since = max([self._since, *(lane.changed_at for lane in found)])
+        self._read_at = at, now
         return 0
 
-    async def _changed(self) -> list[Lane]:
+    def _again(self) -> list[int]:
+        """Choose the tenants whose lanes are read again now, whether or not they have changed."""
+        now = time.monotonic()
+        if now < self._reload_at or not self._loaded:
+            return []
+        tenants = list(itertools.islice(self._loaded, MAX_RELOADED))
+        for tenant_id in tenants:
+            self._loaded[tenant_id] = self._loaded.pop(tenant_id)
+        self._reload_at = now + RELOAD_SECONDS * len(tenants) / len(self._loaded)
+        return tenants
+
+    async def load(
+        self,
+        lane_ids: Collection[int] = (),
+        tenant_ids: Collection[int] = (),
+        reader: Reader | None = None,
+    ) -> None:
+        """Make sure that these lanes, and all lanes of these tenants, are known if they exist.
+
+        Inside a transaction give its connection as `reader`.
+        """
+        lanes = [each for each in lane_ids if each not in self.by_id]
+        tenants = [each for each in tenant_ids if not (self._all or each in self._loaded)]
+        if lanes or tenants:
+            if reader is not None:
+                found = await of_tenants(reader, tenants, lanes)
+            else:
+                found = await self._read(of_tenants, tenants, lanes)
+            self.remember(found)
+            self._loaded |= dict.fromkeys([*tenants, *(lane.tenant_id for lane in found)])
+
+    async def _read(self, read: Callable[..., Awaitable[T]], *args: Any) -> T:
         if self._reader is not None:
-            return await changed(self._reader, self._since)
+            return await read(self._reader, *args)
         async with self._database.connection() as connection:
-            return await changed(connection, self._since)
+            return await read(connection, *args)
 
     def remember(self, lanes: Sequence[Lane]) -> None:
         """Take over lanes that this node has just seen or changed."""
@@ -156,11 +237,15 @@ class LaneDirectory:
             self.by_place[lane.tenant_id, lane.name, lane.kind] = lane
             self.by_tenant.setdefault(lane.tenant_id, {})[lane.lane_id] = lane
 
-    def list_live(self) -> list[Lane]:
-        """Return the lanes of all tenants but those in test mode."""
-        return [lane for lane in self.by_id.values() if not lane.test]
-
-    def of_tenant(self, tenant_id: int, name: str | None = None) -> list[Lane]:
+    async def of_tenant(self, tenant_id: int, name: str | None = None) -> list[Lane]:
         """Return a tenant's lanes, all of them or those of one name."""
+        await self.load(tenant_ids=[tenant_id])
         lanes = self.by_tenant.get(tenant_id, {}).values()
         return [lane for lane in lanes if name is None or lane.name == name]
+
+    async def find(self, tenant_id: int, name: str, kind: Kind) -> Lane | None:
+        """Return a lane by its name."""
+        key = tenant_id, name, kind
+        if key not in self.by_place:
+            await self.load(tenant_ids=[tenant_id])
+        return self.by_place.get(key)

@@ -1,10 +1,42 @@
 -- Lanes: a tenant's queues of jobs. A name has up to two rows (push, pull) that share every value.
 
+-- name: lane_newest
+-- The lanes that were changed last, at most so many.
+SELECT lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
+       paused_note, paused_by, created_at, changed_at, test
+  FROM lane ORDER BY changed_at DESC LIMIT $1
+
+-- name: lane_clock
+-- The time by which changes are stamped.
+SELECT server_clock()
+
 -- name: lane_changed
--- From an instant on, with an overlap for transactions that committed late. Rows never vanish.
+-- From an instant on, with an overlap for transactions that committed late; and, whenever they were
+-- changed, those of some tenants. Rows never vanish.
 SELECT lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
        paused_note, paused_by, created_at, changed_at, test
   FROM lane WHERE changed_at >= $1::timestamptz - interval '10 seconds'
+ UNION ALL
+SELECT lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
+       paused_note, paused_by, created_at, changed_at, test
+  FROM lane WHERE tenant_id = ANY ($2::integer[])
+
+-- name: lane_of_tenants
+-- All lanes of some tenants, and of those to whom some lanes belong.
+SELECT lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
+       paused_note, paused_by, created_at, changed_at, test
+  FROM lane
+ WHERE tenant_id = ANY (ARRAY(SELECT unnest($1::integer[])
+                               UNION SELECT l.tenant_id FROM lane l
+                                WHERE l.lane_id = ANY ($2::integer[])))
+
+-- name: lane_all
+SELECT lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
+       paused_note, paused_by, created_at, changed_at, test
+  FROM lane ORDER BY lane_id
+
+-- name: lane_count_paused
+SELECT count(*)::integer FROM lane WHERE paused_at IS NOT NULL AND NOT test
 
 -- name: lane_ensure
 -- The second kind of a name takes over what was set for the first.

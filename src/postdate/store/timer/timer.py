@@ -18,6 +18,9 @@ LANE_APPROVAL: Final = 3
 LANE_HELD: Final = 4
 """Due payments of a halted tenant."""
 
+LAST_SYSTEM_LANE: Final = 15
+"""Lanes of jobs have higher ids."""
+
 LANES_OF_PAYMENTS: Final = (LANE_PAYMENT, LANE_APPROVAL, LANE_HELD)
 """Where the timer of an open payment may lie."""
 
@@ -43,3 +46,12 @@ async def heads(reader: Reader, positions: Sequence[tuple[int, int, datetime]]) 
     """Find the first timer of each (bucket, lane) from its low-water mark on."""
     buckets, lanes, lows = zip(*positions, strict=True) if positions else ((), (), ())
     return await fetch_all(reader, Head, "timer_heads", buckets, lanes, lows)
+
+
+async def lanes(reader: Reader, gaps: Sequence[tuple[int, int, int]], max_each: int) -> list[Head]:
+    """Find lanes with timers in each gap: in a bucket, after one lane and before another.
+
+    A gap may hold more lanes than were found in it: ask again for what follows the last.
+    """
+    buckets, afters, befores = zip(*gaps, strict=True) if gaps else ((), (), ())
+    return await fetch_all(reader, Head, "timer_lanes", buckets, afters, befores, max_each)

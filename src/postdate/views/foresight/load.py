@@ -21,6 +21,7 @@ from postdate.store.foresight import due as due_store
 from postdate.store.operate import activity as activity_store
 from postdate.store.operate import vital as vital_store
 from postdate.store.operate.activity import ActivitySlot
+from postdate.store.timer import lane as lane_store
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.views.foresight.due import StoredDue, lane_buckets, stored_due
 from postdate.views.foresight.load_shape import (
@@ -87,7 +88,7 @@ class LoadViews:
         self, tenant_id: int, question: LoadQuestion
     ) -> tuple["LoadParts", RuleBook, CountedSchedules]:
         """Read and count everything for a forecast."""
-        lanes = self._lanes.of_tenant(tenant_id, question.lane)
+        lanes = await self._lanes.of_tenant(tenant_id, question.lane)
         async with self._database.read(tenant_id) as connection:
             window = await self._window(connection, question)
             book = await self._books.get(connection, tenant_id)
@@ -107,8 +108,8 @@ class LoadViews:
     async def load_of_all(self, question: LoadQuestion) -> LoadView:
         """Return the forecast for all tenants, by tenant, for the operator."""
         question = msgspec.structs.replace(question, by="tenant", lane=None)
-        lanes = list(self._lanes.by_id.values())
         async with self._database.connection() as connection:
+            lanes = await lane_store.list_all(connection)
             window = await self._window(connection, question)
             book = await self._books.get(connection, None)
             counting = started(None, count_schedules, book, question.by, *window)

@@ -129,6 +129,7 @@ class OverdueWatch:
 
     async def run_once(self, _: int = 1) -> int:
         """Look once; the step of a loop."""
+        await self._lane_buckets.find(self._reads)
         roles, *found = await asyncio.gather(
             vital.nodes(self._reads), self._untouched(), self._unsealed(), self._outlived()
         )
@@ -176,6 +177,8 @@ class OverdueWatch:
         firsts = {(head.bucket, head.lane_id): head.due_at for head in heads}
         for lane_bucket in looked:
             self._marks[lane_bucket].learn_empty_below(firsts.get(lane_bucket, due), due)
+        for gone in self._marks.keys() - kinds.keys():
+            del self._marks[gone]
         stuck = self._heads.observe(looked, heads, now)
         waiting = await self._limited(stuck)
         return [
@@ -194,7 +197,7 @@ class OverdueWatch:
         }
         if not limited:
             return set()
-        siblings = {lane_id: self._siblings(lane_id) for lane_id in limited}
+        siblings = {lane_id: await self._siblings(lane_id) for lane_id in limited}
         asked = [
             (bucket, each)
             for each in {each for group in siblings.values() for each in group}
@@ -207,12 +210,12 @@ class OverdueWatch:
             if leased.intersection(siblings.get(head.lane_id, ()))
         }
 
-    def _siblings(self, lane_id: int) -> list[int]:
+    async def _siblings(self, lane_id: int) -> list[int]:
         """Return the lanes that share a limit: the lane itself, or all of its tenant."""
         lane = self._lanes.by_id[lane_id]
         if lane.max_running is not None or lane.rate_per_second is not None:
             return [lane_id]
-        return [each.lane_id for each in self._lanes.of_tenant(lane.tenant_id)]
+        return [each.lane_id for each in await self._lanes.of_tenant(lane.tenant_id)]
 
     async def _unsealed(self) -> list[Overdue]:
         seconds = await vital.event_seconds(self._reads)
@@ -226,9 +229,8 @@ class OverdueWatch:
             return []
         lane_buckets = [
             (bucket, lane.lane_id, self._settings.number("job.timeout_seconds", lane.tenant_id))
-            for lane in self._lanes.list_live()
+            for bucket, lane in self._lane_buckets.live()
             if lane.kind == "push"
-            for bucket in lane.buckets
         ]
         share, self._leases_next = next_share(lane_buckets, self._leases_next)
         suspects = [

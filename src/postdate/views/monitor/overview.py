@@ -157,7 +157,8 @@ class OverviewViews:
         self._known.pop(tenant_id, None)
 
     async def _read(self, tenant_id: int) -> Overview:
-        lanes = sorted(self._lanes.of_tenant(tenant_id), key=lambda lane: (lane.name, lane.kind))
+        lanes = await self._lanes.of_tenant(tenant_id)
+        lanes.sort(key=lambda lane: (lane.name, lane.kind))
         lane_buckets = places_of(lanes, own_lane(LANE_PAYMENT), own_lane(LANE_APPROVAL))
         async with self._database.read(tenant_id) as connection:
             rows = await store.backlog(connection, tenant_id, lane_buckets, MAX_COUNT)

@@ -10,13 +10,17 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from postdate.model.ids import BUCKETS
-from postdate.model.lane import buckets
 from postdate.store.connection.database import Connection
 from postdate.store.operate import vital
 from postdate.store.operate.vital import PendingCount
 from postdate.store.timer.lane import LaneDirectory
 from postdate.store.timer.timer import LANE_APPROVAL, LANE_HELD, LONG_AGO
-from postdate.views.monitor.bucket_cycle import SYSTEM_KINDS, LaneBucketKey, next_share
+from postdate.views.monitor.bucket_cycle import (
+    SYSTEM_KINDS,
+    LaneBucketCycle,
+    LaneBucketKey,
+    next_share,
+)
 
 PENDING_BUDGET: Final = 20_000
 """The most rows that one look counts; beyond it the planner's statistics tell."""
@@ -57,12 +61,13 @@ class PendingWatch:
     """How much is pending in each lane bucket, a share of them at each look."""
 
     def __init__(self, lanes: LaneDirectory) -> None:
-        self._lanes = lanes
+        self._lane_buckets = LaneBucketCycle(lanes)
         self._next = 0
         self._found: dict[LaneBucketKey, tuple[PendingGroup, PendingCount, bool]] = {}
 
     async def look(self, connection: Connection, at: datetime) -> Pending:
         """Look at the next share of lane buckets now; return what is known of all."""
+        await self._lane_buckets.find(connection)
         groups = self._groups()
         lane_buckets, self._next = next_share(list(groups), self._next)
         wanted = [
@@ -107,10 +112,9 @@ class PendingWatch:
             for lane_id, group in _SYSTEM.items()
             for bucket in range(BUCKETS)
         }
-        for lane in self._lanes.list_live():
-            group = PendingGroup(lane.kind, "paused" if lane.paused else "pending")
-            for bucket in buckets(lane.lane_id, lane.width):
-                found[bucket, lane.lane_id] = group
+        for bucket, lane in self._lane_buckets.live():
+            state = "paused" if lane.paused else "pending"
+            found[bucket, lane.lane_id] = PendingGroup(lane.kind, state)
         return found
 
     async def _together(self, connection: Connection, at: datetime) -> Pending:

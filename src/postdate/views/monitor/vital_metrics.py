@@ -40,14 +40,13 @@ class Parts(TypedDict, total=False):
     standby: Sequence[Standby]
     slot: Sequence[ReplicationSlot]
     node: Mapping[str, int]
+    paused: int
     audit: Sequence[AuditRun]
     partition: int
     stray: Sequence[Strays]
 
 
-def render(
-    parts: Parts, ages: Mapping[str, float], failed: Mapping[str, int], paused: int
-) -> Iterator[Metric]:
+def render(parts: Parts, ages: Mapping[str, float], failed: Mapping[str, int]) -> Iterator[Metric]:
     """Make every family; what is not known has no sample."""
     yield _gauge(
         "postdate_vitals_age_seconds",
@@ -57,7 +56,7 @@ def render(
     )
     yield _failures(failed)
     yield from _backlog(parts.get("backlog"), parts.get("pending"))
-    yield _single("postdate_lanes_paused", "Paused lanes.", paused)
+    yield _single("postdate_lanes_paused", "Paused lanes.", parts.get("paused"))
     waited = parts.get("event")
     yield _single(
         "postdate_event_unsealed_seconds",

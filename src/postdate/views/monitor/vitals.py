@@ -18,6 +18,7 @@ from postdate.store.connection.error import DatabaseError
 from postdate.store.connection.query import Reader
 from postdate.store.operate import partition, vital
 from postdate.store.operate.vital import BucketBacklog
+from postdate.store.timer import lane
 from postdate.store.timer.lane import LaneDirectory
 from postdate.views.monitor.bucket_cycle import LaneBucketCycle, LaneBucketKey
 from postdate.views.monitor.pending import PendingWatch
@@ -53,6 +54,7 @@ class BacklogWatch:
 
     async def look(self, connection: Connection, at: datetime) -> list[tuple[str, BucketBacklog]]:
         """Look at the next share of lane buckets now; return what is known of all."""
+        await self._lane_buckets.find(connection)
         kinds = self._lane_buckets.kinds()
         lane_buckets = self._lane_buckets.next(list(kinds))
         now = time.monotonic()
@@ -65,6 +67,8 @@ class BacklogWatch:
         self._found = {
             lane_bucket: row for lane_bucket, row in self._found.items() if lane_bucket in kinds
         }
+        for gone in self._marks.keys() - kinds.keys():
+            del self._marks[gone]
         return list(self._found.values())
 
 
@@ -82,7 +86,6 @@ class Vitals:
         self._shares = shares or TenantShares()
         self._database = database
         self._reads = reads
-        self._lanes = lanes
         self._parts: Parts = {}
         self._read_at: dict[str, float] = {}
         self._failed: dict[str, int] = dict.fromkeys(PARTS, 0)
@@ -124,8 +127,7 @@ class Vitals:
         """Return what is known, and how old it is."""
         now = time.monotonic()
         ages = {name: now - at for name, at in self._read_at.items()}
-        paused = sum(lane.paused for lane in self._lanes.list_live()) if self._lanes else 0
-        yield from render(self._parts, ages, self._failed, paused)
+        yield from render(self._parts, ages, self._failed)
         yield from render_tenants(self._shares, self._parts.get("tenant", {}))
 
 
@@ -136,6 +138,7 @@ READS: Final[Mapping[str, Read]] = {
     "standby": vital.standbys,
     "slot": vital.slots,
     "node": vital.nodes,
+    "paused": lane.count_paused,
     "audit": vital.audits,
     "partition": partition.weeks_ahead,
     "stray": partition.list_misplaced,

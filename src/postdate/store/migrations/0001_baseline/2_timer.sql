@@ -26,6 +26,8 @@ CREATE TABLE lane (
 );
 -- Every node asks every other second which lanes have changed.
 CREATE INDEX lane_changed ON lane (changed_at);
+-- Few of many lanes are paused; they are counted now and then.
+CREATE INDEX lane_paused ON lane (lane_id) WHERE paused_at IS NOT NULL;
 
 -- Everything that must happen at an instant is one narrow row. A claimed timer is a lease: due_at
 -- is when the lease ends, token fences it (of a payment: how often it was tried), ready_at is when

@@ -18,6 +18,31 @@ BEGIN
      WHERE place.bucket = ANY (buckets);
 END $$;
 
+-- The next lane of each gap alone: Citus plans no recursion over shards. The caller asks again for
+-- what follows a lane that was found.
+CREATE OR REPLACE FUNCTION timer_lanes(
+    buckets smallint[], afters integer[], befores integer[], most integer)
+    RETURNS TABLE (bucket smallint, lane_id integer, due_at timestamptz)
+    LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH first AS MATERIALIZED (
+        SELECT place.bucket,
+               (SELECT t.lane_id FROM timer t
+                 WHERE t.bucket = place.bucket AND t.lane_id > gap.after AND t.lane_id < gap.before
+                 ORDER BY t.lane_id LIMIT 1) AS lane_id
+          FROM outbox_lock place
+          JOIN unnest(buckets, afters, befores) AS gap (bucket, after, before)
+            ON gap.bucket = place.bucket
+         WHERE place.bucket = ANY (buckets) AND most > 0)
+    SELECT head.bucket, head.lane_id, head.due_at
+      FROM timer_first(ARRAY(SELECT f.bucket FROM first f WHERE f.lane_id IS NOT NULL),
+                       ARRAY(SELECT f.lane_id FROM first f WHERE f.lane_id IS NOT NULL),
+                       ARRAY(SELECT '-infinity'::timestamptz FROM first f
+                              WHERE f.lane_id IS NOT NULL)) AS head;
+END $$;
+
 -- Walk: the subjects of each place are gathered on its shard, and found again by their keys.
 CREATE OR REPLACE FUNCTION timer_walk(
     buckets smallint[], lanes integer[], lows timestamptz[], after uuid, until_at timestamptz,
