@@ -308,7 +308,7 @@ class Purge(Stage, KillOperation):
         await lanes.refresh()
         names = ("job.retention_days", "job.idempotency_days")
         settings = Settings({(0, name): Stored(0, name, 1) for name in names})
-        retention = Retention(database, lanes, settings)
+        retention = Retention(database, settings)
         while await retention.run_once(1000):
             pass
 

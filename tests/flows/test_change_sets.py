@@ -106,7 +106,7 @@ async def test_what_was_executed_and_is_no_longer_kept_is_not_undone(
     assert answer.status == 200, answer.body
     await api.call("POST", f"/leases/{other}/complete", {"token": done[other]})
     await clock.advance(31 * DAY)
-    await walk(api.node.database, api.node.lanes, Settings())
+    await walk(api.node.database, Settings())
     assert (await api.call("GET", f"/jobs/{job}")).status == 404
     refused = await _do(api, draft, "undo", 409)
     assert "2 of its jobs ended and are no longer kept" in refused["detail"]

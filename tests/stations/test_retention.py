@@ -34,8 +34,8 @@ async def complete(database: Database, job_id: UUID) -> None:
     )
 
 
-async def walk(database: Database, lanes: LaneDirectory, settings: Settings) -> None:
-    retention = Retention(database, lanes, settings)
+async def walk(database: Database, settings: Settings) -> None:
+    retention = Retention(database, settings)
     while await retention.run_once(1000):
         pass
 
@@ -56,10 +56,10 @@ async def test_only_what_ended_long_ago_is_removed(
     await clock.advance(20 * DAY)
     await complete(database, late)
     await clock.advance(11 * DAY)
-    await walk(database, lanes, Settings())
+    await walk(database, Settings())
     assert await jobs(database, tenant_id) == {waiting, late}
     await clock.advance(20 * DAY)
-    await walk(database, lanes, Settings())
+    await walk(database, Settings())
     assert await jobs(database, tenant_id) == {waiting}
 
 
@@ -71,7 +71,7 @@ async def test_a_tenant_may_keep_everything(
     await complete(database, job_id)
     await clock.advance(400 * DAY)
     stored = Stored(tenant_id, "job.retention_days", 0)
-    await walk(database, lanes, Settings({(tenant_id, "job.retention_days"): stored}))
+    await walk(database, Settings({(tenant_id, "job.retention_days"): stored}))
     assert await jobs(database, tenant_id) == {job_id}
 
 
@@ -99,7 +99,7 @@ async def test_a_walk_goes_on_where_it_stopped(
         last,
     )
     await clock.advance(31 * DAY)
-    await walk(database, lanes, Settings())
+    await walk(database, Settings())
     assert await jobs(database, tenant_id) == {first, *open_ids} - {last}
 
 
@@ -120,14 +120,14 @@ async def test_a_key_is_forgotten_a_week_after_its_job_has_ended_and_not_before(
     lanes = LaneDirectory(database)
     job_id = await accept(database, lanes, tenant_id, key="k")
     await clock.advance(9 * 365 * DAY)
-    await walk(database, lanes, Settings())
+    await walk(database, Settings())
     assert await keys(database, tenant_id) == {hash_of(tenant_id, "k")}
     await complete(database, job_id)
     await clock.advance(timedelta(days=6, hours=23).total_seconds())
-    await walk(database, lanes, Settings())
+    await walk(database, Settings())
     assert await keys(database, tenant_id) == {hash_of(tenant_id, "k")}
     await clock.advance(2 * 3600)
-    await walk(database, lanes, Settings())
+    await walk(database, Settings())
     assert await keys(database, tenant_id) == set()
 
 
@@ -146,7 +146,7 @@ async def test_a_walk_over_keys_goes_past_those_that_are_kept(
     await write(insert, tenant_id, KeyScope.JOB, 5000, None, 1)
     await write(insert, tenant_id, KeyScope.PAYMENT, 6000, None, 1)
     await clock.advance(8 * DAY)
-    await walk(database, lanes, Settings())
+    await walk(database, Settings())
     left = await keys(database, tenant_id)
     assert UUID(int=5001) not in left
     kept = {UUID(int=6001), UUID(int=1), UUID(int=1200), hash_of(tenant_id, "an open job")}

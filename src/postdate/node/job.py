@@ -10,6 +10,7 @@ from postdate.model.destination.destination import Destination, Missing, Resolve
 from postdate.model.error import Code, Refusal
 from postdate.node.node import Node
 from postdate.runtime.loop import Loop
+from postdate.runtime.share import BucketShare
 from postdate.store.destination.directory import DestinationDirectory
 from postdate.worker.retention import Retention
 
@@ -74,5 +75,6 @@ def _refusal(named: Named, found: Resolved) -> Refusal | None:
 
 def retention(node: Node) -> Loop:
     """Return the loop that removes jobs past their retention."""
-    walk = Retention(node.database, node.lanes, node.runtime)
+    share = BucketShare(node.reads, node.node_id, "worker")
+    walk = Retention(node.database, node.runtime, share.refresh)
     return Loop("retention", walk.run_once, limit=RETENTION_STEPS, poll_seconds=RETENTION_SECONDS)

@@ -1,17 +1,18 @@
-"""Retention: walk all jobs once an hour and remove what ended long enough ago."""
+"""Retention: walk old jobs and their keys once an hour and remove what ended long enough ago."""
 
 import time
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from postdate.model.ids import BUCKETS, MIN_ID
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
+from postdate.runtime.share import EVERY_BUCKET
 from postdate.store.connection.database import Database
 from postdate.store.idempotency.idempotency import KeyScope
 from postdate.store.job import prune
-from postdate.store.job.prune import KeyStretch, Stretch
-from postdate.store.timer.lane import LaneDirectory
+from postdate.store.job.prune import KeyStretch, Stretch, TenantSearch
 
 log = Log()
 
@@ -21,50 +22,83 @@ ROUND_SECONDS: Final = 3600.0
 STEP_ROWS: Final = 500
 """The most jobs of one transaction: some milliseconds."""
 
-KEY_SCOPES: Final = (KeyScope.JOB, KeyScope.REDRIVE)
-"""Keys of requests that move no money; those of money are kept forever."""
+MAX_TENANTS: Final = 100
+"""The most tenants that one search finds."""
+
+SEARCHED: Final = (None, KeyScope.JOB, KeyScope.REDRIVE)
+"""Jobs, and keys of requests that move no money; those of money are kept forever."""
+
+Share = Callable[[], Awaitable[frozenset[int]]]
+
+
+async def every_bucket() -> frozenset[int]:
+    """Return all buckets: nobody else walks."""
+    return EVERY_BUCKET
 
 
 class Retention:
-    """Remembers how far the present walk has come."""
+    """Remembers how far the present walk has come.
 
-    def __init__(self, database: Database, lanes: LaneDirectory, settings: Settings) -> None:
+    The walk goes from tenant to tenant that has old jobs or keys, in the buckets that this node
+    prefers: the nodes share one walk, and a tenant without jobs costs nothing.
+    """
+
+    def __init__(self, database: Database, settings: Settings, share: Share = every_bucket) -> None:
         self._database = database
-        self._lanes = lanes
         self._settings = settings
-        self._stretches: deque[Stretch] = deque()
-        self._keys: deque[KeyStretch] = deque()
+        self._share = share
+        self._searches: deque[TenantSearch] = deque()
+        self._stretches: deque[Stretch | KeyStretch] = deque()
         self._round_at = 0.0
 
     async def run_once(self, limit: int) -> int:
         """Take up to a number of small steps; fewer means that the walk is over."""
-        if not self._stretches and not self._keys:
+        if not self._stretches and not self._searches:
             if time.monotonic() < self._round_at:
                 return 0
-            self._plan()
+            await self._plan()
         steps = 0
-        while steps < limit and (self._stretches or self._keys):
-            if self._stretches:
-                await self._prune_jobs(self._stretches.popleft())
-            else:
-                await self._prune_keys(self._keys.popleft())
+        while steps < limit and (self._stretches or self._searches):
+            await self._step()
             steps += 1
         return steps
 
-    def _plan(self) -> None:
-        """Plan a walk over every tenant's buckets, by each tenant's retention."""
+    async def _plan(self) -> None:
+        mine = await self._share()
         self._round_at = time.monotonic() + ROUND_SECONDS
-        for tenant_id, lanes in self._lanes.by_tenant.items():
-            days = self._settings.integer("job.retention_days", tenant_id)
-            buckets = {bucket for lane in lanes.values() for bucket in lane.buckets}
-            if days > 0:
-                self._stretches += [Stretch(bucket, tenant_id, days, MIN_ID) for bucket in buckets]
+        self._searches += [
+            TenantSearch(bucket, scope, 0)
+            for bucket in range(BUCKETS)
+            if bucket in mine
+            for scope in SEARCHED
+        ]
+
+    async def _step(self) -> None:
+        if not self._stretches:
+            await self._search(self._searches.popleft())
+            return
+        stretch = self._stretches.popleft()
+        if isinstance(stretch, KeyStretch):
+            await self._prune_keys(stretch)
+        else:
+            await self._prune_jobs(stretch)
+
+    async def _search(self, search: TenantSearch) -> None:
+        """Find the next tenants with something old enough to be looked at."""
+        async with self._database.connection() as connection:
+            tenants = await prune.tenants(connection, search, MAX_TENANTS)
+        if len(tenants) == MAX_TENANTS:
+            self._searches.appendleft(search._replace(after=tenants[-1]))
+        for tenant_id in tenants:
+            self._add(search, tenant_id)
+
+    def _add(self, search: TenantSearch, tenant_id: int) -> None:
+        """Plan a walk over what a tenant has in a bucket, by the tenant's retention."""
+        if search.scope is not None:
             days = self._settings.integer("job.idempotency_days", tenant_id)
-            self._keys += [
-                KeyStretch(bucket, tenant_id, scope, days, MIN_ID)
-                for bucket in range(BUCKETS)
-                for scope in KEY_SCOPES
-            ]
+            self._stretches.append(KeyStretch(search.bucket, tenant_id, search.scope, days, MIN_ID))
+        elif days := self._settings.integer("job.retention_days", tenant_id):
+            self._stretches.append(Stretch(search.bucket, tenant_id, days, MIN_ID))
 
     async def _prune_jobs(self, stretch: Stretch) -> None:
         async with self._database.write("purge.jobs") as connection:
@@ -78,4 +112,4 @@ class Retention:
         async with self._database.write("purge.keys") as connection:
             last = await prune.keys(connection, stretch, STEP_ROWS)
         if last is not None:
-            self._keys.appendleft(stretch._replace(after=last))
+            self._stretches.appendleft(stretch._replace(after=last))

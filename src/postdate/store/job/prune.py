@@ -14,6 +14,14 @@ class PruneStep(NamedTuple):
     last: UUID | None
 
 
+class TenantSearch(NamedTuple):
+    """A search for tenants, after one, that have jobs in a bucket, or keys of a scope."""
+
+    bucket: int
+    scope: int | None
+    after: int
+
+
 class Stretch(NamedTuple):
     """A tenant's jobs in one bucket, from an id on, that ended a number of days ago."""
 
@@ -31,6 +39,16 @@ class KeyStretch(NamedTuple):
     scope: int
     days: int
     after: UUID
+
+
+async def tenants(connection: Connection, search: TenantSearch, max_count: int) -> list[int]:
+    """Find the next tenants that have something to look at, in the order of their ids."""
+    asked = (search.bucket, search.after, max_count)
+    if search.scope is None:
+        rows = await connection.fetch(query("prune_tenants_of_jobs"), *asked)
+    else:
+        rows = await connection.fetch(query("prune_tenants_of_keys"), *asked, search.scope)
+    return [row[0] for row in rows]
 
 
 async def jobs(connection: Connection, stretch: Stretch, max_count: int) -> PruneStep:
