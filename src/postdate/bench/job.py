@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from postdate.bench import database as bench
-from postdate.bench import idle, life, limit, peer
+from postdate.bench import growth, idle, life, limit, peer
 from postdate.bench.arm import Arm, Suite, repeated, show_progress
 from postdate.bench.machine import Stopwatch
 from postdate.bench.receiver import Receiver, receiving
@@ -264,6 +264,7 @@ ARMS: Final[Mapping[str, Arm[JobPlan]]] = {
     "execute": execute,
     "life": life_of_job,
     "idle": lambda at, plan: idle.idle(at, min(1.0, plan.count / WHOLE_IDLE)),
+    "growth": lambda at, plan: growth.growth(at, min(1.0, plan.count / WHOLE_IDLE)),
     "pinned": pinned,
     "fairness": fairness,
     "lateness": lateness,
