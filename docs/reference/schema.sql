@@ -1661,6 +1661,8 @@ CREATE INDEX lane_changed ON lane USING btree (changed_at);
 
 CREATE INDEX lane_paused ON lane USING btree (lane_id) WHERE (paused_at IS NOT NULL);
 
+CREATE INDEX node_seen ON node USING btree (seen_at);
+
 CREATE INDEX outbox_time ON outbox USING btree (bucket, "time");
 
 CREATE INDEX outcome_not_completed ON ONLY outcome USING btree (bucket, tenant_id, status, subject) WHERE (status <> 'COMPLETED'::text);

@@ -11,6 +11,8 @@ CREATE TABLE node (
     started_at timestamptz NOT NULL DEFAULT clock(),
     seen_at    timestamptz NOT NULL DEFAULT clock()
 );
+-- Nodes that are gone are kept for a week: whoever asks for the living does not read them all.
+CREATE INDEX node_seen ON node (seen_at);
 GRANT SELECT, INSERT, UPDATE, DELETE ON node TO postdate_writer;
 -- A reader may count the live nodes of a role, and those that have a key; their names are the
 -- operators'.
