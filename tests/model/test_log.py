@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from postdate.model.log import LOGGER, Log
+from postdate.node.line_writer import LineWriter
 from postdate.node.log import HIDDEN, LineHandler, as_json, as_text, redact
 
 
@@ -38,14 +39,29 @@ def test_what_is_no_secret_stays() -> None:
     assert seen == line
 
 
+class KeptLines(LineWriter):
+    """Keeps the lines instead of writing them."""
+
+    def __init__(self) -> None:
+        super().__init__(-1)
+        self.text = io.StringIO()
+
+    def write(self, line: str) -> None:
+        self.text.write(line + "\n")
+
+
 @pytest.fixture
-def written() -> Iterator[io.StringIO]:
+def lines() -> KeptLines:
+    return KeptLines()
+
+
+@pytest.fixture
+def written(lines: KeptLines) -> Iterator[io.StringIO]:
     """What is written as JSON to the log meanwhile."""
-    text = io.StringIO()
-    handler = LineHandler(text, as_json, [])
+    handler = LineHandler(lines, as_json, [])
     for name in (LOGGER, "library"):
         logging.getLogger(name).addHandler(handler)
-    yield text
+    yield lines.text
     for name in (LOGGER, "library"):
         logging.getLogger(name).removeHandler(handler)
 
@@ -75,3 +91,17 @@ def test_a_person_reads_event_fields_and_traceback() -> None:
     shown = as_text({**line, "level": "error", "timestamp": "T"}).splitlines()
     assert (shown[0][:2], "step.failed" in shown[0], shown[1]) == ("T ", True, "Traceback …")
     assert shown[0].endswith("loop=seal")
+
+
+class Unprintable:
+    """A field that cannot be written out."""
+
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+
+def test_a_line_that_cannot_be_put_together_is_dropped_and_counted(
+    written: io.StringIO, lines: KeptLines
+) -> None:
+    Log().warning("job.odd", field=Unprintable())
+    assert (written.getvalue(), lines.dropped) == ("", 1)

@@ -1,5 +1,7 @@
 """The command `postdate`."""
 
+import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -123,6 +125,7 @@ def serve(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; print an error as one sentence on standard error and return an exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_streams()
     try:
         # What a shell asks about is still being written: none of its words is for us.
         completing = words[:1] == [COMPLETE]
@@ -150,6 +153,19 @@ def load_all() -> None:
         app[name]
 
 
+def _open_streams() -> None:
+    """Replace standard streams that were closed: a socket must not get the number of one."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
 def _fail(sentence: str, code: int = FAILED) -> NoReturn:
-    print(f"postdate: {sentence}", file=sys.stderr)
+    # The lines of the log come before the sentence that ends it.
+    logging.shutdown()
+    try:
+        print(f"postdate: {sentence}", file=sys.stderr, flush=True)
+    except OSError:
+        # What is left in it would fail again at the exit, and change the code.
+        sys.stderr = None
     sys.exit(code)

@@ -28,13 +28,22 @@ def write_key(file: Path, key: str) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        _fill(descriptor, file, key)
     except OSError as error:
         raise StartError(
             f"the admin key cannot be kept in {file} ({error.strerror}): make the directory "
             "writable, or set POSTDATE_ADMIN_KEY"
         ) from error
-    with os.fdopen(descriptor, "w") as handle:
-        handle.write(key + "\n")
-        handle.flush()
-        with suppress(OSError):
-            os.fsync(handle.fileno())
+
+
+def _fill(descriptor: int, file: Path, key: str) -> None:
+    """Write the key, or leave no file: the next start would take half a key for the key."""
+    try:
+        with os.fdopen(descriptor, "w") as handle:
+            handle.write(key + "\n")
+            handle.flush()
+            with suppress(OSError):
+                os.fsync(handle.fileno())
+    except OSError:
+        file.unlink(missing_ok=True)
+        raise

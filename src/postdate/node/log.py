@@ -5,12 +5,13 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, TextIO, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from postdate.model import origin
 from postdate.model.log import FIELDS, LOGGER
+from postdate.node.line_writer import LineWriter
 
 _SECRET_NAMES: Final = re.compile(
     r"authorization|password|secret|^key$|api_key|admin_key|token$|dsn|database_url|payload",
@@ -24,6 +25,9 @@ _FENCING: Final = "token"
 """A fencing token is a number and no secret; an access token is a text."""
 
 _COLOURS: Final = {"debug": "2", "info": "32", "warning": "33", "error": "31"}
+
+STANDARD_ERROR: Final = LineWriter(2)
+"""Where the lines of this process go."""
 
 Line: TypeAlias = dict[str, Any]
 Step: TypeAlias = Callable[[Line], None]
@@ -59,7 +63,7 @@ def _clean(name: str, value: Any) -> Any:
 def configure(level: str, form: str, *more: Step) -> None:
     """Send every line to standard error in one format; of libraries only warnings and errors."""
     console = form == "console" or (form == "auto" and sys.stderr.isatty())
-    handler = LineHandler(sys.stderr, as_text if console else as_json, more)
+    handler = LineHandler(STANDARD_ERROR, as_text if console else as_json, more)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger(LOGGER).setLevel(level.upper())
 
@@ -68,23 +72,38 @@ class LineHandler(logging.Handler):
     """Writes our own lines and those of libraries, all in one form and without secrets."""
 
     def __init__(
-        self, to: TextIO, render: Callable[[Line], str], more: Sequence[Step] = ()
+        self, to: LineWriter, render: Callable[[Line], str], more: Sequence[Step] = ()
     ) -> None:
         super().__init__()
         self._to = to
         self._render = render
         self._steps = (add_origin, *more)
+        to.notice = self._dropped_line
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line."""
-        line = line_of(record)
-        for step in self._steps:
-            step(line)
-        redact(line)
-        at = datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
-        line |= {"level": record.levelname.lower(), "timestamp": at}
-        self._to.write(self._render(line) + "\n")
+        """Write one line, or count it: logging never fails the work that it is about."""
+        try:
+            line = line_of(record)
+            for step in self._steps:
+                step(line)
+            redact(line)
+            text = self._text(line, record.levelname.lower(), record.created)
+        except Exception:  # noqa: BLE001 - a field may raise anything when it is written out
+            self._to.drop()
+        else:
+            self._to.write(text)
+
+    def flush(self) -> None:
+        """Wait for the last lines, but not for long: the process ends."""
         self._to.flush()
+
+    def _dropped_line(self, count: int) -> str:
+        now = logging.makeLogRecord({}).created
+        return self._text({"event": "log.dropped", "count": count}, "warning", now)
+
+    def _text(self, line: Line, level: str, at: float) -> str:
+        shown = datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+        return self._render(line | {"level": level, "timestamp": shown})
 
 
 def line_of(record: logging.LogRecord) -> Line:

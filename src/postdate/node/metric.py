@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Metric
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
 from postdate.delivery.breaker import Breakers
 from postdate.model.activity import Lateness
@@ -14,6 +14,7 @@ from postdate.model.setting.setting import LONG_AGO
 from postdate.model.setting.setting import Settings as RuntimeSettings
 from postdate.model.tenant.tenant_share import TenantShares
 from postdate.node.event_loop import LoopWatch
+from postdate.node.log import STANDARD_ERROR
 from postdate.runtime.loop import Loop
 from postdate.store.connection.database import Database
 
@@ -60,6 +61,7 @@ class NodeMeter:
         yield self._breakers()
         yield self._quarantine()
         yield self._held()
+        yield self._dropped()
 
     def _info(self) -> Metric:
         family = InfoMetricFamily(
@@ -100,6 +102,14 @@ class NodeMeter:
             "Longest time of the last one or two minutes in which the process served nobody.",
         )
         family.add_metric([], self._node.loop_watch.longest_seconds)
+        return family
+
+    def _dropped(self) -> Metric:
+        family = CounterMetricFamily(
+            "postdate_log_dropped",
+            "Log lines that could not be written: the disk is full, or nobody reads them.",
+        )
+        family.add_metric([], STANDARD_ERROR.dropped)
         return family
 
     def _pools(self) -> Metric:

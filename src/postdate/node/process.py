@@ -14,6 +14,7 @@ from postdate.intake.tenant.tenant import Tenants
 from postdate.model.log import Log
 from postdate.node import garbage, http, initial_key, role, token
 from postdate.node.api_process import ApiProcesses, end_with
+from postdate.node.line_writer import LineWriter
 from postdate.node.node import BackgroundTasks, Node
 from postdate.node.settings import ProcessSettings
 from postdate.runtime.loop import Loop
@@ -115,9 +116,14 @@ def _announce(url: str, new_key: str | None, settings: ProcessSettings) -> None:
     if new_key:
         # The key itself is for a person: output that is not a terminal may end up in a log.
         shown = new_key if sys.stdout.isatty() else None
-        print(initial_key.welcome_message(url, shown, settings), flush=True)
+        _show(initial_key.welcome_message(url, shown, settings))
     elif sys.stdout.isatty():
-        print(f"Postdate is ready: {url}/", flush=True)
+        _show(f"Postdate is ready: {url}/")
+
+
+def _show(text: str) -> None:
+    """Show a text to a person, if it can be: nothing depends on it, the key is also in its file."""
+    LineWriter(sys.stdout.fileno()).write(text)
 
 
 async def _until(stop: asyncio.Event, group: BackgroundTasks) -> None:

@@ -80,8 +80,17 @@ def configure(
     """Write our settings and the rule that every login needs its password."""
     values = tuning.settings(tuning.memory(), socket_dir, lz4=binaries.lz4) | dict(extra)
     for name, text in ((CONFIG, tuning.render(values)), ("pg_hba.conf", HBA)):
-        credentials.write_private(cluster / name, text.encode())
+        # What is written already needs no room on a full disk.
+        if not _holds(cluster / name, text):
+            credentials.write_private(cluster / name, text.encode())
         user.hand_over(cluster / name, 0o600)
+
+
+def _holds(file: Path, text: str) -> bool:
+    try:
+        return file.read_bytes() == text.encode()
+    except OSError:
+        return False
 
 
 def _initdb(fresh: Path, password: Path, binaries: Binaries, user: RunAs) -> None:

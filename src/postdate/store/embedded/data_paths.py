@@ -6,6 +6,7 @@ import os
 import secrets
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -61,8 +62,9 @@ def lock(directory: Path) -> int:
         raise StartError(
             f"another postdate (process {holder}) is using {directory}; stop it, or {_ADVICE}."
         ) from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    with suppress(OSError):  # The number is for people; a full disk may have no room for it.
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     return descriptor
 
 

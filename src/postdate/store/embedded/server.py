@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -140,12 +141,13 @@ class PostgresServer:
         try:
             if self._log.stat().st_size <= LOG_BYTES_MAX:
                 return
-        except FileNotFoundError:
-            return
-        older = self._log.with_suffix(".log.1")
-        older.unlink(missing_ok=True)
-        shutil.copy(self._log, older)
-        os.truncate(self._log, 0)
+            older = self._log.with_suffix(".log.1")
+            older.unlink(missing_ok=True)
+            with suppress(OSError):  # A full disk has no room for the older part.
+                shutil.copy(self._log, older)
+            os.truncate(self._log, 0)
+        except OSError as error:
+            log.warning("postgres_log_not_trimmed", error=str(error))
 
     async def _replace_if_stuck(self, answer: ProbeAnswer) -> bool:
         """End a server that shows no sign of life, immediately; return whether it was ended."""
@@ -183,8 +185,7 @@ class PostgresServer:
         self._launch()
 
     def _launch(self) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
-        output = os.open(self._log, flags, 0o600)
+        output = self._open_log()
         try:
             self._log_start = os.fstat(output).st_size
             self._child = subprocess.Popen(  # noqa: S603 - our own program
@@ -200,6 +201,15 @@ class PostgresServer:
         finally:
             os.close(output)
         self._process = psutil.Process(self._child.pid)
+
+    def _open_log(self) -> int:
+        """Open the server's log; a server without one is better than none."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+        try:
+            return os.open(self._log, flags, 0o600)
+        except OSError as error:
+            log.warning("postgres_log_not_written", error=str(error))
+            return os.open(os.devnull, os.O_WRONLY)
 
     async def _ended(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
