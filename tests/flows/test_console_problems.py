@@ -151,7 +151,7 @@ async def money_problems(api: Api) -> list[Problem]:
         {"execution_id": "by-hand"},
         headers={"X-Internal-Auth": INTERNAL_TOKEN},
     )
-    assert executed.body["payment_status"] == "FAILED", executed.body
+    assert executed.body["status"] == "FAILED", executed.body
     return [
         (
             "money 1 payment could not be settled",

@@ -106,6 +106,7 @@ async def test_a_subscription_can_be_looked_at_and_changed(api: Api) -> None:
         ({"destination": {"type": "webhook", "name": "nobody"}}, 422, "unknown_destination"),
         ({"destination": {"type": "queue", "name": "nobody"}}, 422, "unknown_destination"),
         ({"types": ["payment"]}, 422, "invalid_field"),
+        ({"types": ["payment.complete"]}, 422, "invalid_field"),
         ({"types": ["a.b"] * 33}, 422, "invalid_field"),
         ({"accounts": []}, 422, "invalid_field"),
         ({"from": "yesterday"}, 422, "invalid_cursor"),

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from conftest import Clock, eventually
 from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
 from postdate.model.error import RefusedError
+from postdate.model.event.types import EVENT_TYPES
 from postdate.model.job.job import Queue
 from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown
 from postdate.model.setting.setting import Settings, Stored
@@ -73,7 +74,7 @@ async def test_only_subscriptions_that_match_are_woken(subscribed: SubscribedTen
 async def test_the_order_of_each_subject_is_kept(subscribed: SubscribedTenant) -> None:
     await subscribed.subscribe()
     things = subjects(subscribed.database, 12)
-    kinds = [f"job.step_{letter}" for letter in "abcdef"]
+    kinds = [each for each in EVENT_TYPES if each.startswith(("lane.", "key."))]
     for thing in things:
         await subscribed.tell(*kinds, subject=thing)
     await subscribed.run()

@@ -211,10 +211,10 @@ def _code(answer: Any) -> str:
 async def _asked(work: Any) -> str:
     """Do it, and give the code of a refusal, or the status that it names."""
     try:
-        await work
+        done = await work
     except RefusedError as error:
         return str(error.refusal.extra.get("payment_status", error.refusal.code))
-    return "ok"
+    return "ok" if getattr(done, "success", True) else "failed by this execution"
 
 
 async def play(

@@ -41,6 +41,7 @@ class ModelPayment:
     identifier: str = ""
     status: str = "PENDING"
     tries: int = 0
+    executed_by_name: bool = False
     events: list[str] = field(default_factory=lambda: ["payment.scheduled"])
 
     def end(self, status: str) -> None:
@@ -108,6 +109,9 @@ class ModelLedger:
         payment = self.payments[number]
         if payment.status == "PENDING" and payment.due <= self.now:
             self._execute(payment)
+            payment.executed_by_name = payment.status == "FAILED"
+        if payment.executed_by_name:
+            return "failed by this execution"
         return "ok" if payment.status == "COMPLETED" else payment.status
 
     def freeze(self, name: str) -> str:

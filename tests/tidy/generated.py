@@ -60,6 +60,11 @@ def metrics(_: Tree) -> str:
     return reference.metrics()
 
 
+def event_types(_: Tree) -> str:
+    """List every event type."""
+    return reference.event_types()
+
+
 def client_operations(tree: Tree) -> str:
     """List every operation with its method, command and example."""
     return client_table(tree)
@@ -104,6 +109,7 @@ BLOCKS: Final[dict[str, Callable[[Tree], str]]] = {
     "process-settings": process_settings,
     "runtime-settings": runtime_settings,
     "metrics": metrics,
+    "event-types": event_types,
     "client-operations": client_operations,
     "decisions": decisions,
     "pages": pages,
@@ -113,6 +119,7 @@ PLACES: Final = {
     "docs/index.md": ("pages",),
     "docs/reference/settings.md": ("process-settings", "runtime-settings"),
     "docs/reference/metrics.md": ("metrics",),
+    "docs/reference/events.md": ("event-types",),
     "docs/reference/client.md": ("client-operations",),
 }
 """Which page must hold which blocks: a page that loses one is a finding too."""
@@ -167,6 +174,7 @@ _INDEX: Final = {
     **_marked("docs/index.md"),
     **_marked("docs/reference/settings.md"),
     **_marked("docs/reference/metrics.md"),
+    **_marked("docs/reference/events.md"),
     **_marked("docs/reference/client.md"),
 }
 _DECISION: Final = {f"{DECISIONS}0001-a.md": "# 0001 A\n"}

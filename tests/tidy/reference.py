@@ -9,6 +9,8 @@ from postdate.api.http.meter import HttpMeter
 from postdate.api.routes.health import ReadinessMeter
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.error import EXPLANATIONS
+from postdate.model.event.event import VISIBLE
+from postdate.model.event.types import EVENT_TYPES
 from postdate.model.setting.setting import Settings
 from postdate.model.setting.table import SETTINGS, TEXT_CHARACTERS
 from postdate.node.event_loop import LoopWatch
@@ -43,6 +45,16 @@ def errors() -> str:
         f"## {code}\n\n`{said.status}` {said.title}. {said.advice}"
         for code, said in EXPLANATIONS.items()
     )
+
+
+def event_types() -> str:
+    """Write the table of the event types, those of one noun together."""
+    lines = ["| type | what happened | seen with |", "|---|---|---|"]
+    for name, said in EVENT_TYPES.items():
+        noun = f"{name.partition('.')[0]}.*"
+        scopes = [f"`{scope}`" for scope, seen in VISIBLE.items() if noun in seen or "*" in seen]
+        lines.append(f"| `{name}` | {said} | {', '.join(scopes)} |")
+    return "\n".join(lines)
 
 
 def process_settings() -> str:

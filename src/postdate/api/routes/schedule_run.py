@@ -94,7 +94,7 @@ async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
     idempotency="optional",
     halted="new work",
     status=201,
-    errors=(Code.SECRET_KEY_MISSING,),
+    errors=(Code.INVALID_FIELD, Code.SECRET_KEY_MISSING),
 )
 async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.Struct:
     """Run a schedule once, now.

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Final, Literal
 from uuid import UUID
 
@@ -10,12 +11,18 @@ import msgspec
 
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.event.audit import STAMP
+from postdate.model.event.types import EVENT_TYPES
 from postdate.model.tenant.identity import Identity, Scope
 
 MAX_PATTERNS: Final = 32
 MEDIA_TYPE: Final = "application/cloudevents+json"
 
 _PATTERN: Final = re.compile(r"\*|[a-z_]{1,40}\.(\*|[a-z_]{1,40})")
+
+_KNOWN: Final = frozenset(
+    {"*", *EVENT_TYPES, *(f"{name.partition('.')[0]}.*" for name in EVENT_TYPES)}
+)
+_LIKENESS: Final = 0.65
 
 VISIBLE: Final[Mapping[Scope, tuple[str, ...]]] = {
     Scope.JOBS_READ: ("job.*", "lane.*", "destination.*"),
@@ -101,7 +108,12 @@ def check_patterns(types: Iterable[str], field: str = "types") -> list[str]:
         raise refuse(Code.INVALID_FIELD, f"A filter has at most {MAX_PATTERNS} types.", field)
     for pattern in given:
         if not _PATTERN.fullmatch(pattern):
-            detail = f"{pattern} is not a type such as payment.completed, payment.* or *."
+            detail = f"{pattern[:80]} is not a type such as payment.completed, payment.* or *."
+            raise refuse(Code.INVALID_FIELD, detail, field)
+        if pattern not in _KNOWN:
+            nearest = next(iter(get_close_matches(pattern, _KNOWN, 1, _LIKENESS)), None)
+            hint = f" Did you mean `{nearest}`?" if nearest else ""
+            detail = f"There are no events of the type {pattern}.{hint}"
             raise refuse(Code.INVALID_FIELD, detail, field)
     return given
 

@@ -10,6 +10,7 @@ import msgspec
 
 from postdate.model import origin
 from postdate.model.event.audit import STAMP, changes_row, stamped
+from postdate.model.event.types import EVENT_TYPES
 from postdate.model.ids import NAMED_VERSION, RisingIds, bucket_of, subject_id, unix_ms_of
 from postdate.store.connection.clock import node_clock
 from postdate.store.connection.query import Connection, Reader, fetch_all, query
@@ -85,6 +86,8 @@ async def insert(connection: Connection, events: Sequence[NewEvent]) -> list[UUI
     ids = _ids(events)
     groups: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
     for event, event_id in zip(events, ids, strict=True):
+        if event.type not in EVENT_TYPES:
+            raise ValueError(f"{event.type} is missing in postdate.model.event.types")
         where = bucket_of(event.subject), event.tenant_id, event.subject, event_id
         groups[_statement(event)].append((*where, event.type, event.actor, _data(event)))
     for name, rows in sorted(groups.items()):
