@@ -1270,8 +1270,7 @@ CREATE TABLE permit_scope (
     bucket smallint NOT NULL,
     scope text NOT NULL COLLATE pg_catalog."C",
     tokens double precision NOT NULL,
-    refilled_at timestamp with time zone DEFAULT clock() NOT NULL,
-    CONSTRAINT permit_scope_tokens_check CHECK ((tokens >= (0)::double precision))
+    refilled_at timestamp with time zone DEFAULT clock() NOT NULL
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
 

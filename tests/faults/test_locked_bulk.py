@@ -331,7 +331,6 @@ async def test_other_tenants_run_while_a_stranger_holds_the_limit_of_one(
             await eventually(all_free, 8)
     waits = [each for each in told if each["event"] == "limit.locked"]
     assert 1 <= len(waits) <= 2, "one wait for the lock, not one for each lane"
-    assert waits[0]["lanes"] == len(lanes)
     # And a short one.
     assert "lock_timeout=200ms" in await database.writer.fetchval(
         "SELECT proconfig FROM pg_proc WHERE proname = 'permit_lock'"

@@ -92,13 +92,13 @@ free""",
         f"{FAULTS}::test_everything_runs_once_wherever_a_call_breaks",
     ),
     mutant(
-        "permit_leaked", RUNNER,
-        "            held.refund(held.count)\n            raise", "            raise",
+        "permit_leaked", "worker/limited_jobs.py",
+        "            line.acquiring.refund(line.acquiring.count)\n", "",
         f"{CLAIMS}::test_permits_taken_before_a_limit_that_cannot_be_asked_are_given_back",
     ),
     mutant(
-        "permit_kept_after_landing", RUNNER,
-        "                held.end()\n", "                pass\n",
+        "permit_kept_after_landing", "worker/claimed_job.py",
+        "            permits.end(self.ended_at - self.started_at) if", "            None if",
         f"{LIMITS}::test_a_lanes_limit_holds_across_workers",
     ),
     mutant(

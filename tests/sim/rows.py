@@ -357,7 +357,13 @@ async def lanes(
 
 
 async def acquire(
-    transaction: Transaction, limit: Limit, holder: UUID, held: int, wanted: int, seconds: float
+    transaction: Transaction,
+    limit: Limit,
+    holder: UUID,
+    held: int,
+    wanted: int,
+    seconds: float,
+    **_: float,
 ) -> Grant:
     """Stand for the statements of `permit.acquire`."""
     await transaction.database.step("permit")

@@ -95,8 +95,7 @@ async def test_permits_taken_before_a_limit_that_cannot_be_asked_are_given_back(
         return [first, second]
 
     worker = await make_worker(database, Handled(), tenant_id, limits_of=limits_of)
-    with pytest.raises(ConnectionResetError):
-        await worker.run_once(10)
+    await worker.run_once(10)
     await worker.runner.wait_idle()
     assert worker.permits.used(first.scope) == 0
 
@@ -104,7 +103,7 @@ async def test_permits_taken_before_a_limit_that_cannot_be_asked_are_given_back(
 def a_flight() -> ClaimedJob:
     """One whose lease of 3 s was taken at 10 s, by the monotonic clock."""
     claim = cast("Any", SimpleNamespace(lease_seconds=3.0, in_doubt=False))
-    return ClaimedJob(cast("Any", None), claim, renew_at=11.0, permits=())
+    return ClaimedJob(cast("Any", None), claim, renew_at=11.0)
 
 
 def test_nothing_starts_on_a_lease_that_may_have_run_out() -> None:

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from conftest import Clock, eventually
 from postdate.model.job.outcome import Completed, Delivery, Outcome
@@ -267,3 +268,36 @@ async def test_a_worker_claims_less_while_its_leases_run_out_and_more_again_afte
 
 async def _have_run_out(jobs: Sequence[ClaimedJob]) -> bool:
     return not any(job.holds_lease(time.monotonic()) for job in jobs)
+
+
+async def test_a_limited_job_is_claimed_once_and_asks_for_its_permit_in_a_group(
+    database: Database, tenant_id: int
+) -> None:
+    """The cost of a limit is the number of claims and of questions for permits."""
+    lane = await make_lane(database, tenant_id, width=1)
+    await add_jobs(database, lane, 100)
+    counting = CountingDatabase(database)
+    handler = Handled()
+
+    async def limits_of(_: Delivery) -> Sequence[Limit]:
+        return [Limit(f"destination:{tenant_id}", max_running=2)]
+
+    worker = await make_worker(counting, handler, tenant_id, limits_of=limits_of)
+    await step(worker)
+    assert handler.most_running <= 2
+    assert len(handler.deliveries) == 100
+    assert counting.writes["claim"] <= 3
+    assert counting.writes["permit.ask"] == 1
+    assert worker.tally.counts["throttled"] == 0
+
+
+class CountingDatabase(Database):
+    """The same database; it counts the transactions by their failpoint."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database.writer, database.reader)
+        self.writes: Counter[str] = Counter()
+
+    def write(self, failpoint: str = "") -> Any:
+        self.writes[failpoint] += 1
+        return super().write(failpoint)

@@ -18,7 +18,9 @@ SUITES: Final[Mapping[str, Suite[Any]]] = {
     "events": event.SUITE,
 }
 
-UNSCALED: Final = frozenset({"rounds", "accounts", "batches", "rate", "slow_calls"})
+UNSCALED: Final = frozenset(
+    {"rounds", "accounts", "batches", "rate", "slow_calls", "limit_seconds"}
+)
 """What is the same however many items are measured."""
 
 

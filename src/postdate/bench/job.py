@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from postdate.bench import database as bench
-from postdate.bench import growth, idle, life, limit, peer
+from postdate.bench import growth, idle, life, limit, limited, peer
 from postdate.bench.arm import Arm, Suite, repeated, show_progress
 from postdate.bench.machine import Stopwatch
 from postdate.bench.receiver import Receiver, receiving
@@ -43,6 +43,9 @@ EXECUTE_MICROSECONDS: Final = (20, 36)
 SLOW_SECONDS: Final = 1.0
 """How long a receiver takes that is slower than all of ours."""
 
+LIMIT_PER_SECOND: Final = 200
+"""The rate of a limited lane or destination."""
+
 WINDOW: Final = 100
 """Calls under way of one worker process; a single tenant fills a part of it."""
 
@@ -57,6 +60,8 @@ class JobPlan:
     count: int = 40_000
     slow_calls: int = 1000
     """Calls of a receiver that takes its time: many times as many as go at once."""
+    limit_seconds: int = 5
+    """How long the jobs of one limit take, when it gives what it allows."""
     rounds: int = 3
 
 
@@ -260,6 +265,11 @@ async def life_of_job(at: Testbed, plan: JobPlan) -> list[Measure]:
     return await life.job(at, plan.count // 2)
 
 
+async def limits(at: Testbed, plan: JobPlan) -> list[Measure]:
+    """Run jobs under each kind of limit, in turns with unlimited ones."""
+    return await limited.limited(at, plan.rounds, LIMIT_PER_SECOND, plan.limit_seconds)
+
+
 ARMS: Final[Mapping[str, Arm[JobPlan]]] = {
     "execute": execute,
     "life": life_of_job,
@@ -270,6 +280,7 @@ ARMS: Final[Mapping[str, Arm[JobPlan]]] = {
     "lateness": lateness,
     "webhooks": repeated(webhooks),
     "workers": workers,
+    "limits": limits,
 }
 
-SUITE: Final = Suite(ARMS, JobPlan(), JobPlan(count=400, slow_calls=10, rounds=1))
+SUITE: Final = Suite(ARMS, JobPlan(), JobPlan(count=400, slow_calls=10, limit_seconds=1, rounds=1))

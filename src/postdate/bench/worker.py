@@ -23,6 +23,7 @@ from postdate.store.connection import clock
 from postdate.store.timer import lease
 from postdate.store.timer.lane import Lane
 from postdate.store.timer.timer import LONG_AGO
+from postdate.worker.runner import LimitsOf
 from postdate.worker.worker import JobWorker
 
 BATCH: Final = 1000
@@ -73,7 +74,13 @@ class Accepting:
 class Bench:
     """A worker with its loops, counting what it ran and timing its claims."""
 
-    def __init__(self, testbed: Testbed, kind: str, handler: Handler = noop) -> None:
+    def __init__(
+        self,
+        testbed: Testbed,
+        kind: str,
+        handler: Handler = noop,
+        limits_of: LimitsOf | None = None,
+    ) -> None:
         self._handler = handler
         self.done = 0
         self.claim_ms: list[float] = []
@@ -85,7 +92,7 @@ class Bench:
             settings=node.runtime,
             handlers={kind: self._count},
             tally=Tally(),
-            limits_of=node.outgoing.directory.limits_of,
+            limits_of=limits_of or node.outgoing.directory.limits_of,
         )
 
     async def _count(self, delivery: Delivery) -> Outcome:

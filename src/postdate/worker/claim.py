@@ -7,15 +7,14 @@ from postdate.runtime.capacity import Room
 from postdate.store.job.execution import ClaimedExecution
 from postdate.store.timer.lane import Lane
 from postdate.worker.lane_bucket import LaneBucket
-from postdate.worker.permit import HeldPermits
 
 
 @dataclass(slots=True, eq=False)
 class LaneClaim:
     """One claim from one bucket, and everything that it has taken.
 
-    While it runs, it owns its bucket, and room and permits for every job it may return. Afterwards
-    each claimed job owns one part of the room and of the permits.
+    While it runs, it owns its bucket, and room for every job it may return. Afterwards each
+    claimed job owns one part of the room.
     """
 
     lane_bucket: LaneBucket
@@ -23,7 +22,6 @@ class LaneClaim:
     limits: list[Limit]
     room: Room
     lease_seconds: float
-    permits: HeldPermits = field(default_factory=HeldPermits)
     # How many jobs the statement may return; 0 before it was sent.
     wanted: int = 0
     # By this node's monotonic clock, taken before the claim: the lease ends no sooner.
@@ -33,10 +31,8 @@ class LaneClaim:
     in_doubt: bool = False
 
     def trim(self) -> None:
-        """Keep the room and permits that its jobs need, and return the rest."""
+        """Keep the room that its jobs need, and return the rest."""
         self.room.keep_only(len(self.executions))
-        if self.permits:
-            self.permits.refund(self.permits.count - len(self.executions))
 
 
 @dataclass(slots=True, eq=False)

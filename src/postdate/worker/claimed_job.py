@@ -27,8 +27,8 @@ class ClaimedJob:
     execution: ClaimedExecution
     claim: LaneClaim
     renew_at: float
-    # One permit of each limit: those of its lane, then those of its destination.
-    permits: tuple[HeldPermits, ...]
+    # One permit of each of its limits, while it may run; None without limits.
+    permits: HeldPermits | None = None
     # Whether it still occupies a part of its claim's room.
     holds_room: bool = True
     # Its destination's limits are being looked up.
@@ -71,6 +71,13 @@ class ClaimedJob:
     def holds_lease(self, now: float) -> bool:
         """Return whether the lease is surely held: it was taken a third of it before `renew_at`."""
         return now < self.renew_at + self.claim.lease_seconds * 2 / 3
+
+    def end_permit(self) -> bool:
+        """Return its permit, and whether it had one; with the start of a rate if it did not run."""
+        permits, self.permits = self.permits, None
+        if permits is not None:
+            permits.end(self.ended_at - self.started_at) if self.ran else permits.refund(1)
+        return permits is not None
 
     def stop(self, why: str) -> None:
         """Cancel the handler, or prevent its start; the job ends with this reason."""

@@ -14,13 +14,12 @@ import msgspec
 from postdate.model.job.retry import RetryPolicies
 from postdate.model.job.verdict import Move
 from postdate.model.lane import Kind
-from postdate.model.log import Log
+from postdate.model.limit import Limit
 from postdate.model.setting.setting import Settings
 from postdate.runtime.capacity import Capacity
 from postdate.runtime.share import EVERY_BUCKET, BucketShare
 from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.job import execution
 from postdate.store.job.execution import ClaimedExecution
 from postdate.store.secret.payload_encryption import PayloadCipher
@@ -36,10 +35,7 @@ from postdate.worker.lane_bucket import (
     LaneBucket,
     LaneBuckets,
 )
-from postdate.worker.permit import Permits
 from postdate.worker.ready_queue import ReadyQueue
-
-log = Log()
 
 MAX_LANE_BUCKETS: Final = 16
 """The most buckets of one transaction: lanes with a job each share the cost of a commit."""
@@ -53,9 +49,7 @@ MAX_HINTED: Final = 1000
 FAILED_SECONDS: Final = 0.5
 """How long a bucket rests at which a claim failed: those claimed together with it come first."""
 
-LOCKED_SECONDS: Final = 5.0
-"""How long a lane is passed over whose limits another session has locked."""
-
+CLAIM_ANY: Final = 1_000_000
 ROLE: Final = "worker"
 
 
@@ -70,7 +64,9 @@ class Claimer:
     node_id: UUID
     lanes: LaneDirectory
     settings: Settings
-    permits: Permits
+    max_claim: Callable[[Sequence[Limit]], int]
+    """How many jobs under these limits are worth claiming."""
+
     capacity: Capacity
     hand_over: Callable[[LaneClaim], None]
     kinds: frozenset[Kind] = frozenset({"push"})
@@ -94,7 +90,7 @@ class Claimer:
         self._policies = RetryPolicies(self.settings)
         self.reads = self.shared_reads or SharedReads(self.database)
         self._share = BucketShare(self.reads, self.node_id, ROLE)
-        self.ready = ReadyQueue(self.capacity)
+        self.ready = ReadyQueue(self.capacity, self._max_claim)
 
     async def refresh(self, _: int = 1) -> int:
         """Refresh the known lanes and nodes; the step of a loop."""
@@ -107,7 +103,7 @@ class Claimer:
         self.lane_buckets.follow(self._runnable, now)
         for lane in filter(None, map(self._runnable, wanted)):
             self.lane_buckets.hint(lane, now)
-        self.ready.forget_others(*self.lane_buckets.followed(), now)
+        self.ready.forget_others(*self.lane_buckets.followed())
         return 0
 
     def _runnable(self, lane_id: int) -> Lane | None:
@@ -136,24 +132,21 @@ class Claimer:
 
     def reexamine(self, bucket: int, lane_id: int) -> None:
         """Forget what is remembered of a bucket, and look at it immediately."""
-        self.ready.open(lane_id)
         if (lane := self._runnable(lane_id)) is not None:
             self.lane_buckets.forget(lane, bucket, time.monotonic())
 
     def next_due(self) -> float:
         """Return in how many seconds a claim may find something."""
-        now, look_at = time.monotonic(), self.lane_buckets.next_look()
-        opens_at = self.ready.opens_at(now)
-        return max(0.0, (look_at if opens_at is None else min(opens_at, look_at)) - now)
+        if self.ready.is_open():
+            return 0.0
+        return max(0.0, self.lane_buckets.next_look() - time.monotonic())
 
     async def claim(self, limit: int) -> list[LaneClaim]:
         """Claim up to `limit` due jobs in fair order, within the room of their tenants."""
         await self._look()
         with self._transaction() as transaction:
             claim = self._begin(transaction, limit)
-            if claim is not None and claim.limits:
-                await self._claim_limited(transaction, claim)
-            elif claim is not None:
+            if claim is not None:
                 await self._claim_several(transaction, claim, limit)
         return transaction.claims
 
@@ -236,19 +229,27 @@ class Claimer:
         finally:
             self._transactions.discard(transaction)
 
-    def _begin(
-        self, transaction: ClaimTransaction, limit: int, *, only_unlimited: bool = False
-    ) -> LaneClaim | None:
+    def _max_claim(self, lane: Lane) -> int:
+        """Return how many jobs of a lane may be claimed, beside the claims under way."""
+        limits = lane_limits(lane, self.settings)
+        if not limits:
+            return CLAIM_ANY
+        claiming = sum(
+            claim.room.count
+            for claim in self.under_way()
+            if claim.limits and not set(claim.limits).isdisjoint(limits)
+        )
+        return max(0, self.max_claim(limits) - claiming)
+
+    def _begin(self, transaction: ClaimTransaction, limit: int) -> LaneClaim | None:
         """Reserve the next bucket and room, because other claims run at the same time."""
-        lane_bucket = self.ready.take_next(time.monotonic())
+        lane_bucket = self.ready.take_next()
         if lane_bucket is None:
             return None
         lane = lane_bucket.lane
         limits = lane_limits(lane, self.settings)
-        if limits and only_unlimited:
-            self.ready.add(lane_bucket)
-            return None
-        room = self.capacity.take(lane.tenant_id, min(limit, self.capacity.free(lane.tenant_id)))
+        count = min(limit, self._max_claim(lane), self.capacity.free(lane.tenant_id))
+        room = self.capacity.take(lane.tenant_id, count)
         lease_seconds = self.settings.number("worker.lease_seconds", lane.tenant_id)
         claim = LaneClaim(lane_bucket, lane, limits, room, lease_seconds)
         transaction.claims.append(claim)
@@ -264,36 +265,8 @@ class Claimer:
                 await self._take(connection, claim, claim.room.count)
                 limit -= len(claim.executions)
                 more = limit > 0 and len(transaction.claims) < MAX_LANE_BUCKETS
-                claim = self._begin(transaction, limit, only_unlimited=True) if more else None
+                claim = self._begin(transaction, limit) if more else None
             transaction.committing = True
-
-    async def _claim_limited(self, transaction: ClaimTransaction, claim: LaneClaim) -> None:
-        """Claim from one bucket within its limits."""
-        now = time.monotonic()
-        try:
-            wait = await self.permits.acquire(claim.permits, claim.limits, claim.room.count)
-        except LockNotAvailableError:
-            await self._pass_over(claim)
-            return
-        granted = claim.permits.count
-        if granted:
-            async with self.database.near.write("claim.limited") as connection:
-                await self._take(connection, claim, granted)
-                transaction.committing = True
-        if wait and len(claim.executions) == granted:
-            self.ready.close(claim.lane, now + wait)
-
-    async def _pass_over(self, claim: LaneClaim) -> None:
-        """Skip lanes whose limit another transaction has locked: waiting would delay the others.
-
-        This is not a failure of the step, which would cause a pause: other lanes have work.
-        """
-        scope = claim.limits[claim.permits.limits].scope
-        lanes = await self.lanes.of_tenant(claim.lane.tenant_id)
-        shared = [lane for lane in lanes if scope in _scopes(lane, self.settings)]
-        log.warning("limit.locked", scope=scope, lanes=len(shared))
-        for lane in shared:
-            self.ready.close(lane, time.monotonic() + LOCKED_SECONDS)
 
     async def _take(self, connection: Connection, claim: LaneClaim, count: int) -> None:
         """Send the claim; release unneeded room for the next one immediately."""
@@ -354,10 +327,6 @@ class Claimer:
 
 async def _nothing() -> list[Head]:
     return []
-
-
-def _scopes(lane: Lane, settings: Settings) -> list[str]:
-    return [limit.scope for limit in lane_limits(lane, settings)]
 
 
 def _returned(executions: list[ClaimedExecution]) -> list[ClaimedExecution]:

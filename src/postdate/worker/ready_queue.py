@@ -1,21 +1,21 @@
 """The buckets with something due, in fair order."""
 
 from collections import deque
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from postdate.runtime.capacity import Capacity
 from postdate.store.timer.lane import Lane
 from postdate.worker.fair_order import FairOrder
-from postdate.worker.lane_bucket import INSTANT_SECONDS, LaneBucket
+from postdate.worker.lane_bucket import LaneBucket
 
 
 class ReadyQueue:
     """Tenants take turns, then their lanes by weight, then a lane's buckets one after another."""
 
-    def __init__(self, capacity: Capacity) -> None:
+    def __init__(self, capacity: Capacity, max_claim: Callable[[Lane], int]) -> None:
         self._capacity = capacity
+        self._max_claim = max_claim
         self._lane_buckets: dict[int, dict[int, deque[LaneBucket]]] = {}
-        self._closed_until: dict[int, float] = {}
         self._tenants: FairOrder[int] = FairOrder()
         self._lanes: FairOrder[int] = FairOrder()
 
@@ -28,17 +28,9 @@ class ReadyQueue:
         lanes = self._lane_buckets.setdefault(lane_bucket.lane.tenant_id, {})
         lanes.setdefault(lane_bucket.lane.lane_id, deque()).append(lane_bucket)
 
-    def close(self, lane: Lane, until: float) -> None:
-        """Skip a lane for a while, because its limit is reached."""
-        self._closed_until[lane.lane_id] = until
-
-    def open(self, lane_id: int) -> None:
-        """Stop skipping a lane."""
-        self._closed_until.pop(lane_id, None)
-
-    def take_next(self, now: float) -> LaneBucket | None:
+    def take_next(self) -> LaneBucket | None:
         """Take the next bucket; None if nothing may start."""
-        while tenants := dict(self._open(now)):
+        while tenants := dict(self._open()):
             tenant_id = self._tenants.choose(tenants)
             lane_bucket = self._take(tenant_id, self._lanes.choose(tenants[tenant_id]))
             if lane_bucket.ready:  # else its lane was paused meanwhile
@@ -46,32 +38,24 @@ class ReadyQueue:
                 return lane_bucket
         return None
 
-    def opens_at(self, now: float) -> float | None:
-        """Return when a bucket can be taken; None if none will have room."""
-        times = (
-            self._closed_until.get(lane_id, now)
-            for tenant_id, lanes in self._lane_buckets.items()
-            if self._capacity.free(tenant_id) > 0
-            for lane_id in lanes
-        )
-        return min(times, default=None)
+    def is_open(self) -> bool:
+        """Return whether a bucket can be taken."""
+        return next(self._open(), None) is not None
 
     def spend(self, lane: Lane, count: int) -> None:
         """Record how much a lane has used; an empty claim counts a little too."""
         self._tenants.spend(lane.tenant_id, max(1, count))
         self._lanes.spend(lane.lane_id, max(1, count) / lane.weight)
 
-    def forget_others(self, lanes: Container[int], tenants: Container[int], now: float) -> None:
+    def forget_others(self, lanes: Container[int], tenants: Container[int]) -> None:
         """Forget the lanes and tenants that have nothing to do any more."""
         self._lanes.forget_others(lanes.__contains__)
         self._tenants.forget_others(tenants.__contains__)
-        self._closed_until = {k: at for k, at in self._closed_until.items() if at > now}
 
-    def _open(self, now: float) -> Iterator[tuple[int, list[int]]]:
+    def _open(self) -> Iterator[tuple[int, list[int]]]:
         for tenant_id, lanes in self._lane_buckets.items():
             if self._capacity.free(tenant_id) > 0:
-                until = now + INSTANT_SECONDS
-                found = [each for each in lanes if self._closed_until.get(each, now) <= until]
+                found = [each for each, ready in lanes.items() if self._max_claim(ready[0].lane)]
                 if found:
                     yield tenant_id, found
 

@@ -1,7 +1,6 @@
 """Run the handlers of claimed jobs: many at once, within a window, leases renewed meanwhile."""
 
 import asyncio
-import random
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from postdate.model.job.outcome import (
     Unknown,
 )
 from postdate.model.job.tally import Tally
-from postdate.model.job.verdict import Keep, Move, complete, decide
+from postdate.model.job.verdict import Keep, Move, complete, decide, judge
 from postdate.model.limit import Limit
 from postdate.model.log import Log
 from postdate.runtime.capacity import Capacity, Room
@@ -31,6 +30,7 @@ from postdate.store.job import execution
 from postdate.worker.claim import LaneClaim
 from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
 from postdate.worker.lane_bucket import YIELDING_SECONDS
+from postdate.worker.limited_jobs import LimitedJobs
 from postdate.worker.permit import HeldPermits, Permits
 from postdate.worker.recorder import OutcomeRecorder
 
@@ -39,10 +39,9 @@ log = Log()
 OVERTIME_SECONDS: Final = 10.0
 """How long a handler may outlive its own timeout before it is stopped from outside."""
 
-BUSY_SECONDS: Final = 0.5
-"""How long one job at a full destination is thought to take, when others wait behind it."""
+UNREADABLE_SECONDS: Final = 0.5
+"""How long a job rests whose limits cannot be read."""
 
-MAX_BUSY_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 3.0
 """How long stopped handlers have to be recorded when the process ends."""
 
@@ -85,6 +84,9 @@ class Runner:
         self._jobs: set[ClaimedJob] = set()
         self._arrived: list[ClaimedJob] = []
         self._waiting: deque[ClaimedJob] = deque()
+        self.limited = LimitedJobs(
+            permits, capacity, start=self._start, put_off=self._throttle, room=room.send
+        )
         self._spare = False
         self._shrunk_at = 0.0
         self._closing = False
@@ -97,8 +99,7 @@ class Runner:
     def take_over(self, claim: LaneClaim) -> None:
         """Take ownership of claimed jobs: each is finished exactly once, whatever happens."""
         renew_at = claim.claimed_at + claim.lease_seconds / 3
-        permits = (claim.permits,) if claim.permits else ()
-        jobs = [ClaimedJob(each, claim, renew_at, permits) for each in claim.executions]
+        jobs = [ClaimedJob(each, claim, renew_at) for each in claim.executions]
         self._jobs.update(jobs)
         self._tally.running = len(self._jobs)
         self._tally.claimed(claim.lane.tenant_id, [each.late_seconds for each in claim.executions])
@@ -109,7 +110,7 @@ class Runner:
                 self._arrived.append(job)
 
     async def admit(self) -> None:
-        """Start the claimed jobs that may run; give back those whose limits cannot be read."""
+        """Start the claimed jobs without limits, and line the others up for their permits."""
         arrived, self._arrived = self._arrived, []
         for job in arrived:
             job.admitting = True
@@ -127,17 +128,33 @@ class Runner:
 
     def _put_off(self, jobs: Sequence[ClaimedJob]) -> None:
         """Release jobs that have not started; they will be claimed again soon."""
-        waiting = set(self._waiting)
+        waiting = {*self._waiting, *self.limited}
         for job in jobs:
             if job not in waiting and job.running is None:
-                self._recorder.submit(job, Move(seconds=BUSY_SECONDS))
+                self._recorder.submit(job, Move(seconds=UNREADABLE_SECONDS))
 
     def _give_back(self) -> None:
+        for job in self.limited.take_all():
+            self._recorder.submit(job, Move(seconds=0.0))
         while self._waiting:
             self._recorder.submit(self._waiting.popleft(), Move(seconds=0.0))
 
+    def _throttle(self, job: ClaimedJob, seconds: float) -> None:
+        self._end(job, Throttled(seconds=seconds, reason="limit"))
+
+    def _start(self, jobs: Sequence[ClaimedJob]) -> None:
+        """Run jobs that have waited for their permits, unless their time is over."""
+        for job in jobs:
+            facts = job.execution.facts
+            verdict = judge(facts, job.now()) if facts.expires_at else None
+            if verdict is not None:
+                self._recorder.submit(job, verdict)
+            else:
+                self._waiting.append(job)
+        self._spawn()
+
     async def _admit(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Queue jobs to run, within the limits of their destinations."""
+        """Queue jobs to run, within the limits of their lanes and destinations."""
         groups: dict[tuple[Limit, ...], list[ClaimedJob]] = defaultdict(list)
         # Equal destinations of a batch are one object: each is looked up once.
         known: dict[int, Sequence[Limit]] = {}
@@ -147,13 +164,13 @@ class Runner:
             if limits is None:
                 limits = known[where] = await self._limits(job)
             if limits is UNREADABLE:
-                self._recorder.submit(job, Move(seconds=BUSY_SECONDS))
-            elif limits:
-                groups[tuple(limit for limit in limits if limit.limited)].append(job)
+                self._recorder.submit(job, Move(seconds=UNREADABLE_SECONDS))
+            elif limits or job.claim.limits:
+                groups[*job.claim.limits, *limits].append(job)
             else:
                 self._waiting.append(job)
-        for limits, group in groups.items():
-            await self._admit_limited(limits, group)
+        for together, group in groups.items():
+            self.limited.add(together, group)
 
     async def _limits(self, job: ClaimedJob) -> Sequence[Limit]:
         """Read the limits of a job; a failure does not delay the others."""
@@ -164,22 +181,6 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one destination
             log.warning("job.limits_unreadable", job_id=str(job.key[0]), error=repr(error))
             return UNREADABLE
-
-    async def _admit_limited(self, limits: Sequence[Limit], group: Sequence[ClaimedJob]) -> None:
-        held = HeldPermits()
-        try:
-            wait_seconds = await self._permits.acquire(held, limits, len(group))
-        except BaseException:
-            # Without a permit nothing starts; the leases are given back and soon claimed again.
-            held.refund(held.count)
-            raise
-        starts = held.count
-        for job in group[:starts]:
-            job.permits += (held,)
-            self._waiting.append(job)
-        for number, job in enumerate(group[starts:]):
-            wait = max(_line_seconds(limit, number) for limit in limits)
-            self._end(job, Throttled(seconds=wait_seconds + wait, reason="limit"))
 
     def _spawn(self) -> None:
         """Make sure that a runner takes the next queued job.
@@ -239,7 +240,9 @@ class Runner:
         return outcome
 
     def _end(self, job: ClaimedJob, outcome: Outcome) -> None:
+        """Decide what follows; its permit is free for the next job before this one is recorded."""
         job.ended_at = time.monotonic()
+        job.end_permit()
         if job.stopped == TAKEN:
             self._recorder.drop_lost(job)
         elif isinstance(outcome, Completed):
@@ -252,24 +255,19 @@ class Runner:
     def _make_room(self, jobs: Sequence[ClaimedJob]) -> None:
         """Release room, so that the next jobs are claimed while these are being recorded.
 
-        The recorder bounds how many those can be, and calls this when their commit begins. What
-        holds a permit keeps its room as long: the permit may be wanted by another process.
+        The recorder bounds how many those can be, and calls this when their commit begins.
         """
-        self._release_room([job for job in jobs if not job.permits])
+        self._release_room(jobs)
 
     def _land(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Finish jobs, and wake the claimer if it may have waited for a permit."""
+        """Finish jobs; one that never ran returns its permit here."""
         self._adapt(jobs)
         self._jobs.difference_update(jobs)
         self._tally.running = len(self._jobs)
-        limited = [job for job in jobs if job.permits]
-        for job in limited:
-            for held in job.permits:
-                held.end()
+        for job in jobs:
+            job.end_permit()
         self._release_room(jobs)
         self._changed.set()
-        if limited:
-            self._room.send()
 
     def _adapt(self, jobs: Sequence[ClaimedJob]) -> None:
         """Claim fewer jobs if leases expire before their jobs end, otherwise more again.
@@ -299,14 +297,18 @@ class Runner:
         if waited:
             self._room.send()
 
-    def owned(self) -> tuple[set[Room], set[HeldPermits]]:
-        """Return the room and the permits of running jobs."""
-        rooms = {job.claim.room for job in self._jobs if job.holds_room}
-        return rooms, {held for job in self._jobs for held in job.permits}
+    def owned_rooms(self) -> set[Room]:
+        """Return the room of running jobs."""
+        return {job.claim.room for job in self._jobs if job.holds_room}
+
+    def owned_permits(self) -> set[HeldPermits]:
+        """Return the permits of running jobs, and those that are being acquired."""
+        permits = {job.permits for job in self._jobs if job.permits is not None}
+        return permits.union(self.limited.acquiring())
 
     def end_unhandled(self) -> None:
         """Finish jobs that no runner is working on; give back those that never started."""
-        cared = {*self._waiting, *self._arrived}
+        cared = {*self._waiting, *self._arrived, *self.limited}
         for job in self._jobs - cared:
             if job.running is not None or job.recording or job.admitting:
                 continue
@@ -363,14 +365,3 @@ class Runner:
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, seconds)):
                 await self.wait_idle()
-
-
-def _line_seconds(limit: Limit, number: int) -> float:
-    """Estimate when the `number`-th waiting job can start, so that they do not all retry at once.
-
-    A rate limit gives it exactly; otherwise a typical duration is used.
-    """
-    if limit.rate_per_second is not None:
-        return number / limit.rate_per_second
-    turns = (number // max(1, limit.max_running or 1)) + 1
-    return float(min(turns * BUSY_SECONDS, MAX_BUSY_SECONDS)) * random.uniform(0.8, 1.2)

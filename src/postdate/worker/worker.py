@@ -68,7 +68,7 @@ class JobWorker:
             node_id=self.node_id,
             lanes=self.lanes,
             settings=self.settings,
-            permits=self.permits,
+            max_claim=self.runner.limited.room,
             capacity=capacity,
             hand_over=self.runner.take_over,
             kinds=kinds,
@@ -86,11 +86,10 @@ class JobWorker:
         return sum(len(claim.executions) for claim in claims)
 
     def reexamine(self, bucket: int, lane_id: int) -> None:
-        """Reclaim room and permits without an owner, and reset a bucket."""
+        """Reclaim room without an owner, and reset a bucket."""
         claims = self.claimer.under_way()
-        rooms, permits = self.runner.owned()
+        rooms = self.runner.owned_rooms()
         left = self.claimer.capacity.keep_only(rooms.union(each.room for each in claims))
-        left += self.permits.keep_only(permits.union(each.permits for each in claims))
         if left:
             log.error("worker.ownerless", count=left)
         self.runner.end_unhandled()
@@ -102,7 +101,9 @@ class JobWorker:
         return self.claimer.next_due()
 
     async def renew(self, _: int = 1) -> int:
-        """Renew leases and permits; the step of a loop."""
+        """Renew leases and permits, and reclaim permits without an owner; the step of a loop."""
+        if left := self.permits.keep_only(self.runner.owned_permits()):
+            log.error("worker.ownerless", count=left)
         try:
             await self.runner.renew()
         finally:

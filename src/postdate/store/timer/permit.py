@@ -14,17 +14,31 @@ from postdate.store.timer.lane import Lane
 
 
 class Grant(NamedTuple):
-    """How many may start; with fewer than asked for, when it is worth asking again."""
+    """How many may start; with fewer than asked for, when it is worth asking again.
+
+    `delays` has the seconds from now after which each of them may start, where a rate spreads them.
+    """
 
     starts: int
     wait_seconds: float = 0.0
+    delays: Sequence[float] = ()
 
 
 async def acquire(
-    connection: Connection, limit: Limit, holder: UUID, held: int, wanted: int, seconds: float
+    connection: Connection,
+    limit: Limit,
+    holder: UUID,
+    held: int,
+    wanted: int,
+    seconds: float,
+    *,
+    ahead_seconds: float = 0.0,
 ) -> Grant:
-    """Let a holder of `held` slots start up to `wanted` more, inside the caller's transaction."""
-    grant = await lock_room(connection, limit, holder, held, wanted)
+    """Let a holder of `held` slots start up to `wanted` more, inside the caller's transaction.
+
+    Of a rate it gets the starts of the next `ahead_seconds`, too: others get later ones.
+    """
+    grant = await lock_room(connection, limit, holder, held, wanted, ahead_seconds)
     if limit.max_running is not None and held + grant.starts > 0:
         await extend(connection, limit.scope, holder, held + grant.starts, seconds)
     await spend(connection, limit, grant.starts)
@@ -32,7 +46,12 @@ async def acquire(
 
 
 async def lock_room(
-    connection: Connection, limit: Limit, holder: UUID, held: int, wanted: int
+    connection: Connection,
+    limit: Limit,
+    holder: UUID,
+    held: int,
+    wanted: int,
+    ahead_seconds: float = 0.0,
 ) -> Grant:
     """Lock a scope until the commit and say how much it lets start; nothing is taken yet."""
     tokens = await lock(connection, limit)
@@ -43,9 +62,10 @@ async def lock_room(
         others = await connection.fetchval(query("permit_others"), *key, holder, LIVE_SECONDS)
         starts = min(starts, limit.max_running - others - held)
     if rate is not None:
-        starts = min(starts, math.floor(tokens))
+        starts = min(starts, math.floor(tokens + rate * ahead_seconds))
     starts = max(0, starts)
-    return Grant(starts, _wait(rate, tokens - starts))
+    wait_seconds = max(0.0, _wait(rate, tokens - starts) - ahead_seconds)
+    return Grant(starts, wait_seconds, [_wait(rate, tokens - n) for n in range(starts)])
 
 
 async def lock(connection: Connection, limit: Limit) -> float:
@@ -108,13 +128,15 @@ async def sweep(connection: Connection, scope: str) -> None:
 
 def lane_limits(lane: Lane, settings: Settings) -> list[Limit]:
     """List what limits the starts of a lane's jobs: its tenant's limits, then its own."""
-    tenant = Limit(
-        f"tenant:{lane.tenant_id}",
-        settings.integer("worker.max_running", lane.tenant_id) or None,
-        settings.number("worker.rate_per_second", lane.tenant_id) or None,
-    )
-    own = Limit(f"lane:{lane.tenant_id}/{lane.name}", lane.max_running, lane.rate_per_second)
-    return [limit for limit in (tenant, own) if limit.limited]
+    limits = []
+    max_running = settings.integer("worker.max_running", lane.tenant_id) or None
+    rate_per_second = settings.number("worker.rate_per_second", lane.tenant_id) or None
+    if max_running is not None or rate_per_second is not None:
+        limits.append(Limit(f"tenant:{lane.tenant_id}", max_running, rate_per_second))
+    if lane.max_running is not None or lane.rate_per_second is not None:
+        scope = f"lane:{lane.tenant_id}/{lane.name}"
+        limits.append(Limit(scope, lane.max_running, lane.rate_per_second))
+    return limits
 
 
 def _bucket(scope: str) -> int:

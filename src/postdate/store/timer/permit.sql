@@ -14,7 +14,8 @@ SELECT coalesce(sum(p.slots), 0)::integer FROM permit p
             AND n.seen_at > clock() - make_interval(secs => $4)))
 
 -- name: permit_spend
-UPDATE permit_scope SET tokens = greatest(0, tokens - $3::integer) WHERE bucket = $1 AND scope = $2
+-- Tokens below zero are starts that a node was promised for the next second.
+UPDATE permit_scope SET tokens = tokens - $3::integer WHERE bucket = $1 AND scope = $2
 
 -- name: permit_put
 INSERT INTO permit (bucket, scope, holder, slots, expires_at)

@@ -118,7 +118,7 @@ SELECT table_guard('outcome', fact => true);
 CREATE TABLE permit_scope (
     bucket      smallint NOT NULL,
     scope       text COLLATE "C" NOT NULL,
-    tokens      double precision NOT NULL CHECK (tokens >= 0),
+    tokens      double precision NOT NULL,
     refilled_at timestamptz NOT NULL DEFAULT clock(),
     PRIMARY KEY (bucket, scope)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
