@@ -1,3 +1,5 @@
+import pytest
+
 from postdate.model.lane import buckets
 from postdate.store.connection.database import Database
 from postdate.store.timer import lane as lane_store
@@ -50,3 +52,49 @@ async def test_the_directory_follows_changes_of_other_nodes(
     assert directory.by_place[tenant_id, "a", "push"].paused
     assert not directory.by_place[tenant_id, "b", "pull"].paused
     assert [lane.name for lane in await directory.of_tenant(tenant_id, "b")] == ["b"]
+
+
+async def test_a_directory_reads_few_lanes_at_first_and_a_tenant_when_asked(
+    database: Database, tenant_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_store, "MAX_FIRST", 1)
+    names = [(tenant_id, name, "push") for name in "abc"]
+    async with database.write() as connection:
+        made = await lane_store.ensure(connection, names)  # type: ignore[arg-type]
+        await connection.execute(
+            "UPDATE lane SET changed_at = changed_at - interval '1 day' WHERE tenant_id = $1",
+            tenant_id,
+        )
+    directory = LaneDirectory(database)
+    await directory.refresh()
+    assert not any(key in directory.by_place for key in names)
+    found = await directory.find(tenant_id, "a", "push")
+    assert found is not None
+    assert {lane.name for lane in await directory.of_tenant(tenant_id)} == {"a", "b", "c"}
+    other = LaneDirectory(database)
+    await other.load([made[0].lane_id])
+    assert {lane.name for lane in await other.of_tenant(tenant_id)} == {"a", "b", "c"}
+
+
+async def test_a_change_that_the_clock_hides_is_found_by_reading_again(
+    database: Database, tenant_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = LaneDirectory(database)
+    await directory.refresh()
+    async with database.write() as connection:
+        await lane_store.ensure(connection, [(tenant_id, "a", "push")])
+    await directory.refresh()
+    await directory.of_tenant(tenant_id)
+    async with database.write() as connection:
+        await connection.execute(
+            "UPDATE lane SET weight = 7, changed_at = changed_at - interval '1 day' "
+            "WHERE tenant_id = $1",
+            tenant_id,
+        )
+    monkeypatch.setattr(lane_store, "RELOAD_SECONDS", 0.0)
+    directory._reload_at = 0.0
+    for _ in range(100):
+        await directory.refresh()
+        if directory.by_place[tenant_id, "a", "push"].weight == 7:
+            return
+    raise AssertionError("the change was never read")

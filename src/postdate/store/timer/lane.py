@@ -168,12 +168,13 @@ class LaneDirectory:
         self._read_at: tuple[datetime, float] | None = None
         """When changes were last read, by the database's clock and by this node's."""
         self._all = False
-        self._loaded: dict[int, None] = {}
-        """The tenants whose lanes are all known, in the order in which they are read again."""
+        self._loaded: set[int] = set()
+        """The tenants whose lanes are all known."""
         self._reload_at = 0.0
         self.by_id: dict[int, Lane] = {}
         self.by_place: dict[LaneKey, Lane] = {}
         self.by_tenant: dict[int, dict[int, Lane]] = {}
+        """In the order in which they are read again."""
 
     async def refresh(self, _: int = 1) -> int:
         """Take over what has changed; the step of a loop."""
@@ -182,7 +183,6 @@ class LaneDirectory:
             at = await self._read(clock)
             found = await self._read(newest, MAX_FIRST)
             self._all = len(found) < MAX_FIRST
-            self._loaded = dict.fromkeys(lane.tenant_id for lane in found) if self._all else {}
         else:
             since, before = self._read_at
             found = await self._read(changed, since, self._again())
@@ -196,12 +196,12 @@ class LaneDirectory:
     def _again(self) -> list[int]:
         """Choose the tenants whose lanes are read again now, whether or not they have changed."""
         now = time.monotonic()
-        if now < self._reload_at or not self._loaded:
+        if now < self._reload_at or not self.by_tenant:
             return []
-        tenants = list(itertools.islice(self._loaded, MAX_RELOADED))
+        tenants = list(itertools.islice(self.by_tenant, MAX_RELOADED))
         for tenant_id in tenants:
-            self._loaded[tenant_id] = self._loaded.pop(tenant_id)
-        self._reload_at = now + RELOAD_SECONDS * len(tenants) / len(self._loaded)
+            self.by_tenant[tenant_id] = self.by_tenant.pop(tenant_id)
+        self._reload_at = now + RELOAD_SECONDS * len(tenants) / len(self.by_tenant)
         return tenants
 
     async def load(
@@ -222,7 +222,7 @@ class LaneDirectory:
             else:
                 found = await self._read(of_tenants, tenants, lanes)
             self.remember(found)
-            self._loaded |= dict.fromkeys([*tenants, *(lane.tenant_id for lane in found)])
+            self._loaded.update(tenants, (lane.tenant_id for lane in found))
 
     async def _read(self, read: Callable[..., Awaitable[T]], *args: Any) -> T:
         if self._reader is not None:
