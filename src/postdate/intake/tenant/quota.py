@@ -31,7 +31,8 @@ class PendingCounts:
         started = time.monotonic()
         if started < self._not_before:
             return 0
-        limited = self._quotas.limited(await store.tenants(self._reads))
+        everyone = await store.tenants(self._reads) if self._quotas.limits_all() else None
+        limited = self._quotas.limited(everyone)
         if limited:
             counted = await store.pending(self._database, limited)
             self._quotas.learn(counted)

@@ -115,6 +115,11 @@ class Settings:
         found = self._stored.get((tenant_id, name)) or self._stored.get((0, name))
         return found.value if found else SETTINGS[name].default
 
+    def tenants_with(self, names: Iterable[str]) -> set[int]:
+        """Return the tenants for which one of these settings has a value of its own."""
+        wanted = set(names)
+        return {tenant_id for tenant_id, name in self._stored if tenant_id and name in wanted}
+
     def _floor(self) -> datetime:
         until = _instant(str(self.get(QUARANTINE)))
         return LONG_AGO if until is None else until + timedelta(microseconds=1)

@@ -1,6 +1,6 @@
 """Quotas on pending work: how much of a tenant may be waiting at once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
 from postdate.model.error import Code, Refusal
@@ -24,8 +24,17 @@ class Quotas:
         self._settings = settings
         self._known: dict[tuple[int, Kind], int] = {}
 
-    def limited(self, tenant_ids: Mapping[int, object]) -> list[int]:
-        """Return the tenants among these that have a quota."""
+    def limits_all(self) -> bool:
+        """Return whether a tenant has a quota though none was set for it."""
+        return any(self._max(0, kind) for kind in SETTING_OF)
+
+    def limited(self, tenant_ids: Iterable[int] | None = None) -> list[int]:
+        """Return the tenants that have a quota: among these, or among those with one of their own.
+
+        A quota for all needs all tenants; without one, only the few with one of their own are read.
+        """
+        if tenant_ids is None:
+            tenant_ids = self._settings.tenants_with(SETTING_OF.values())
         return sorted(t for t in tenant_ids if any(self._max(t, kind) for kind in SETTING_OF))
 
     def limits(self, tenant_id: int, kind: Kind) -> bool:

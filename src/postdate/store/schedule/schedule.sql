@@ -132,13 +132,15 @@ SELECT t.subject, t.due_at FROM unnest($1::smallint[], $2::uuid[]) AS wanted (bu
 
 -- name: schedule_walk
 -- The schedules that go on, in the order of their keys; without those of tenants in test mode,
--- whose time may stand still for as long as they like.
+-- whose time may stand still for as long as they like. The place is said of the versions too: the
+-- planner merges both in order, and would walk all versions before it.
 SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buffered_for,
        s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.set_aside_at,
        s.set_aside_error, s.ended_at, s.created_at, s.changed_at, v.since, v.name, v.rule::text,
        v.policies::text, v.template::text, v.traceparent
   FROM schedule s JOIN schedule_version v USING (bucket, tenant_id, schedule_id, version)
  WHERE (s.bucket, s.tenant_id, s.schedule_id) > ($1, $2, $3) AND s.deleted_at IS NULL
+   AND (v.bucket, v.tenant_id, v.schedule_id) > ($1, $2, $3)
    AND s.ended_at IS NULL AND s.set_aside_at IS NULL
    AND NOT EXISTS (SELECT FROM test_clock c WHERE c.tenant_id = s.tenant_id)
  ORDER BY s.bucket, s.tenant_id, s.schedule_id LIMIT $4

@@ -20,6 +20,10 @@ log = Log()
 POLL_SECONDS: Final = 15.0
 """How often rules that have changed are read again: an earlier request reads them itself."""
 
+SHARE: Final = 500
+MAX_REST_SECONDS: Final = 120.0
+"""After reading in advance, rest this many times as long as it took, up to two minutes."""
+
 LARGEST_SECONDS: Final = 600.0
 """How often the tenants with the most schedules are looked for."""
 
@@ -38,14 +42,20 @@ class RuleWarming:
         self._books = books
         self._tenants: list[int] = []
         self._look_at = 0.0
+        self._not_before = 0.0
 
     async def run_once(self, limit: int = MAX_TENANTS) -> int:
         """Run once; return 0, so that the loop pauses."""
-        if time.monotonic() >= self._look_at:
+        began = time.monotonic()
+        if began < self._not_before:
+            return 0
+        if began >= self._look_at:
             async with self._database.connection() as connection:
                 self._tenants = await store.largest(connection, MIN_SCHEDULES, limit)
             self._look_at = time.monotonic() + LARGEST_SECONDS
         await _for_each(self._tenants, self._warm)
+        rest = min(SHARE * (time.monotonic() - began), MAX_REST_SECONDS)
+        self._not_before = began + rest
         return 0
 
     async def _warm(self, tenant_id: int) -> None:
