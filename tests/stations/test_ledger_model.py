@@ -62,6 +62,19 @@ async def test_every_history_ends_as_the_model_says(dsns: tuple[str, str], seed:
     await play(*dsns, [step(dice) for _ in range(80)], dice.choice(BATCHES))
 
 
+async def test_a_payment_that_is_moved_again_after_the_clock_went_back_is_no_finding(
+    dsns: tuple[str, str],
+) -> None:
+    history: list[Step] = [
+        ("pay", ("a", "b", 1, 1, "hold")),
+        ("advance", 6),
+        ("reschedule", 0, 9),
+        ("advance", -3),
+        ("reschedule", 0, 1),
+    ]
+    await play(*dsns, history, 1)
+
+
 @pytest.mark.soak
 @settings(max_examples=500, suppress_health_check=list(HealthCheck))
 @given(

@@ -196,7 +196,9 @@ class PaymentChanges:
         if not isinstance(due_at, datetime):
             raise RefusedError(due_at)
         await store.move(connection, timer, due_at)
-        data = {"scheduled_time": due_at, "before": timer.due_at}
+        # The order of its moves: clocks may go back between two of them.
+        revision = found.revision + 1
+        data = {"scheduled_time": due_at, "before": timer.due_at, "revision": revision}
         about = actor.tenant_id, timer.subject
         events = [NewEvent(*about, "payment.rescheduled", actor.key_id, data)]
         if waits := await self._needs_new_approval(connection, actor, timer):

@@ -20,7 +20,7 @@ SELECT t.tenant_id, t.subject::text AS subject,
        SELECT (e.data ->> 'scheduled_time')::timestamptz AS due_at, count(*) OVER () AS changes
          FROM event e
         WHERE e.bucket = t.bucket AND e.subject = t.subject AND e.type = 'payment.rescheduled'
-        ORDER BY e.time DESC LIMIT 1) AS m ON true
+        ORDER BY (e.data ->> 'revision')::integer DESC LIMIT 1) AS m ON true
   LEFT JOIN LATERAL (
        SELECT a.retry_at, a.attempt, true AS tried FROM attempt a
         WHERE a.bucket = t.bucket AND a.subject = t.subject
