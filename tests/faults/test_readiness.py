@@ -14,12 +14,12 @@ from postdate.model.tenant.login_throttle import LoginThrottle
 from postdate.node import http as edge
 from postdate.node import settlement
 from postdate.node.node import Node
-from postdate.runtime.heartbeat import READ_ONLY
 from postdate.runtime.loop import Loop
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import StorageFullError
 from postdate.store.embedded import Embedded
 from postdate.store.operate import obstacle
+from postdate.store.operate.obstacle import READ_ONLY
 from postdate.store.secret.secret import KEY_BYTES, Keyring
 from postdate.views.authentication.identity import Identities
 from postdate.views.monitor.health import HealthCheck

@@ -17,7 +17,7 @@ from conftest import SECRET_KEY, Api, admin, app_dsn, eventually
 from postdate.api.http.listener import bind
 from postdate.intake.tenant.tenant import Tenants
 from postdate.node.node import Node
-from postdate.node.process import run
+from postdate.node.process import prepare, run
 from postdate.node.settings import ProcessSettings
 from postdate.store.connection import opening
 from postdate.store.embedded import Embedded
@@ -89,6 +89,7 @@ async def started(dsn: str) -> AsyncIterator[Api]:
     database = await opening.connect(dsn, writers=12, readers=4)
     settings = ProcessSettings(admin_key="an-admin-key-of-the-tests", secret_key=SECRET_KEY)
     node = Node(settings=settings, database=database, roles=ROLES)
+    await prepare(node)
     listener, stop = bind("127.0.0.1", 0), asyncio.Event()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     serving = asyncio.create_task(run(node, [listener], stop))
@@ -158,6 +159,7 @@ CAUSES = {
     **{f"{table} locked": locked(table) for table in ("timer", "outbox", "idempotency")},
     **{f"{table} locked": locked(table) for table in ("account", "job")},
     "tenant_halt locked": locked("tenant_halt", "halts"),
+    "halt_lock locked": locked("halt_lock", "halts", "EXCLUSIVE"),
     "api_key locked": locked("api_key", "keys"),
     "tenant locked": locked("tenant", "keys"),
 }

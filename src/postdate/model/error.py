@@ -361,6 +361,10 @@ class StartError(Exception):
     """The server cannot start or continue; the message is one sentence that says what to do."""
 
 
+class NotYetError(StartError):
+    """The server cannot start yet: the same start may succeed later."""
+
+
 def refuse(code: Code, detail: str, field: str | None = None, **extra: Any) -> RefusedError:
     """Make the exception for a refusal; the caller raises it."""
     return RefusedError(Refusal(code=code, detail=detail, field=field, extra=extra))

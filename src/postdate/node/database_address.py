@@ -82,18 +82,30 @@ async def opened(settings: ProcessSettings) -> AsyncIterator[Database]:
         await opened_database.close()
 
 
+def session_name(settings: ProcessSettings) -> str:
+    """Return the name of this process's sessions."""
+    return f"postdate {settings.node_name}".strip()
+
+
+async def connect(
+    address: Address, settings: ProcessSettings, *, writers: int, readers: int
+) -> Database:
+    """Open the pools."""
+    return await opening.connect(
+        address.app,
+        read_dsn=address.read,
+        writers=writers,
+        readers=readers,
+        name=session_name(settings),
+    )
+
+
 async def open_database(
     address: Address, settings: ProcessSettings, *, writers: int, readers: int
 ) -> Database:
     """Open the pools; report an unreachable database in one clear sentence."""
     try:
-        return await opening.connect(
-            address.app,
-            read_dsn=address.read,
-            writers=writers,
-            readers=readers,
-            name=f"postdate {settings.node_name}".strip(),
-        )
+        return await connect(address, settings, writers=writers, readers=readers)
     except DatabaseError as error:
         raise unreachable(error) from error
 

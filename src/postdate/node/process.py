@@ -32,25 +32,36 @@ async def run(
     listeners: Sequence[socket.socket],
     stop: asyncio.Event,
     parent: int | None = None,
+    *,
+    new_key: str | None = None,
 ) -> None:
     """Run the node's roles until `stop` is set, `parent` is gone or a part of the process fails."""
     group = BackgroundTasks()
     if parent is not None:
         group.start("parent", end_with(parent, stop), endless=True)
     try:
-        await _run(node, group, listeners, stop)
+        await _run(node, group, listeners, stop, new_key)
     finally:
         await group.stop(0)
         await node.close()
 
 
-async def _run(
-    node: Node, group: BackgroundTasks, listeners: Sequence[socket.socket], stop: asyncio.Event
-) -> None:
+async def prepare(node: Node) -> str | None:
+    """Read what every request needs; return the admin key if this start had to make one."""
     new_key = await initial_key.ensure_key(Tenants(node.database), node.settings)
     await node.refresh_settings()
-    await node.clock_guard.run_once()
+    await node.clock_guard.look()
     await node.lanes.refresh()
+    return new_key
+
+
+async def _run(
+    node: Node,
+    group: BackgroundTasks,
+    listeners: Sequence[socket.socket],
+    stop: asyncio.Event,
+    new_key: str | None,
+) -> None:
     node.loops += [*node.housekeeping(), *role.loops(node)]
     servers = _http(node, group, listeners) if listeners else []
     for loop in node.loops:

@@ -11,8 +11,7 @@ from postdate.api.http.listener import bind, bind_beside
 from postdate.node import api_process, database_address
 from postdate.node.settings import ProcessSettings
 from postdate.node.starting import Starting, StoppedError
-from postdate.store import migrate
-from postdate.store.connection.error import DatabaseError
+from postdate.store import migrate, upgrade
 
 if TYPE_CHECKING:
     from postdate.node.trace import Tracing
@@ -41,22 +40,27 @@ async def _serve(
     listeners = _listeners(settings, roles, beside_parent=parent is not None)
     # Loading the program takes as long as the database needs to start: both at once.
     loading = asyncio.create_task(asyncio.to_thread(import_module, "postdate.node.process"))
-    starting = Starting(listeners, loading, stop)
+    # Beside its parent a process that waits takes no connection.
+    starting = Starting(listeners if parent is None else (), loading, stop)
     attach = role is not None
     try:
         async with database_address.serving(
             settings, attach=attach, start=starting.start
         ) as address:
             own = api_process.share(settings) if "api" in roles else settings
-            database = await starting.reach(lambda: _open(address, own))
+            database = await _open(starting, address, own)
             try:
                 await loading
                 from postdate.node.node import Node
-                from postdate.node.process import run
+                from postdate.node.process import prepare, run
 
                 node = Node(settings=own, database=database, roles=roles, tracing=tracing)
+                new_key = await starting.reach(
+                    lambda: prepare(node),
+                    lambda: upgrade.find_obstacle(address.app, database_address.session_name(own)),
+                )
                 await starting.end()
-                await run(node, listeners, stop, parent)
+                await run(node, listeners, stop, parent, new_key=new_key)
             finally:
                 await database.close()
                 if tracing:
@@ -82,13 +86,16 @@ def _listeners(
     return [bind(settings.host, port, shared=True), *own]
 
 
-async def _open(address: database_address.Address, own: ProcessSettings) -> "Database":
-    try:
-        await migrate.migrate(address.owner)
-    except DatabaseError as error:
-        raise database_address.unreachable(error) from error
-    return await database_address.open_database(
-        address, own, writers=own.writers, readers=own.readers
+async def _open(
+    starting: Starting, address: database_address.Address, own: ProcessSettings
+) -> "Database":
+    """Bring the schema up to date, and open the pools."""
+    await starting.reach(
+        lambda: upgrade.ensure_current(address.owner),
+        lambda: upgrade.find_obstacle(address.owner, migrate.SESSION),
+    )
+    return await starting.reach(
+        lambda: database_address.connect(address, own, writers=own.writers, readers=own.readers)
     )
 
 

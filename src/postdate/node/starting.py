@@ -1,13 +1,16 @@
-"""Wait for the database at a start, and answer requests with the reason meanwhile."""
+"""Wait for the database at a start, and say what for: in the log, and to requests meanwhile."""
 
 import asyncio
 import socket
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from postdate.model.error import StartError
+from postdate.model.error import NotYetError
 from postdate.model.log import Log
-from postdate.store.connection.error import TransientError
+from postdate.node.database_address import unreachable
+from postdate.store.connection.error import DatabaseError, TransientError
 from postdate.store.embedded import Embedded, Login
 
 T = TypeVar("T")
@@ -15,9 +18,16 @@ T = TypeVar("T")
 QUIET_SECONDS: Final = 1.0
 """How long a start may take before requests that wait are answered "not ready"."""
 
+PATIENCE_SECONDS: Final = 2.0
+"""How long a step may take before the server is asked what it waits for."""
+
 PAUSE_SECONDS: Final = 1.0
+MAX_SILENT_SECONDS: Final = 60.0
+"""The longest pause between two log lines that say the same."""
 
 log = Log()
+
+Why = Callable[[], Awaitable[str | None]]
 
 
 class StoppedError(Exception):
@@ -34,7 +44,8 @@ class Starting:
         self._loading = loading
         self._stop = stop
         self._server: Embedded | None = None
-        self._failure = ""
+        self._obstacle = ""
+        self._said: dict[str, tuple[float, float]] = {}
         self._answering = asyncio.create_task(self._answer_if_slow())
 
     async def start(self, server: Embedded) -> Login:
@@ -42,27 +53,34 @@ class Starting:
         self._server = server
         return await self._unless_stopped(server.start())
 
-    async def reach(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do the first work with the database, again while our own cannot do it just now."""
+    async def reach(self, work: Callable[[], Coroutine[Any, Any, T]], why: Why | None = None) -> T:
+        """Do some of the first work with the database, again while something passing prevents it.
+
+        `why` tells what the work waits for where it takes long.
+        """
         while True:
             try:
-                return await self._unless_stopped(work())
-            except StartError as error:
-                if self._server is None or not isinstance(error.__cause__, TransientError):
-                    raise
-                self._failure = str(error.__cause__)
-                log.warning("database.awaited", error=self._failure)
-            await asyncio.sleep(PAUSE_SECONDS)
+                return await self._unless_stopped(work(), why)
+            except NotYetError as error:
+                self._say(str(error))
+            except TransientError as error:
+                self._say(str(unreachable(error)))
+            except DatabaseError as error:
+                raise unreachable(error) from error
+            await self._unless_stopped(asyncio.sleep(PAUSE_SECONDS))
 
     async def end(self) -> None:
         """Leave the requests to the server that has started, or to nobody."""
         self._answering.cancel()
         await asyncio.gather(self._answering, return_exceptions=True)
 
-    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T], why: Why | None = None) -> T:
         working, stopped = asyncio.create_task(work), asyncio.create_task(self._stop.wait())
+        both: set[asyncio.Task[Any]] = {working, stopped}
+        first, seconds = asyncio.FIRST_COMPLETED, PATIENCE_SECONDS if why else None
         try:
-            await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            while not (await asyncio.wait(both, timeout=seconds, return_when=first))[0]:
+                self._say(await _ask(why) or "the database takes long to answer")
             if working.done():
                 return working.result()
             raise StoppedError
@@ -70,6 +88,15 @@ class Starting:
             stopped.cancel()
             working.cancel()
             await asyncio.gather(working, stopped, return_exceptions=True)
+
+    def _say(self, obstacle: str) -> None:
+        """Log an obstacle when it is new, and again after pauses that grow."""
+        self._obstacle = obstacle
+        now = time.monotonic()
+        due, pause = self._said.get(obstacle, (now, PATIENCE_SECONDS))
+        if now >= due:
+            log.warning("start.waits", reason=obstacle)
+            self._said[obstacle] = now + pause, min(2 * pause, MAX_SILENT_SECONDS)
 
     async def _answer_if_slow(self) -> None:
         await asyncio.sleep(QUIET_SECONDS)
@@ -82,6 +109,15 @@ class Starting:
         await asyncio.gather(*(HttpServer(app, each.dup()).run() for each in self._listeners))
 
     def _reason(self) -> str:
-        if self._server is None or self._failure:
-            return f"it does not answer yet: {self._failure}".rstrip(": ")
+        if self._obstacle or self._server is None:
+            return self._obstacle or "it does not answer yet"
         return f"our own PostgreSQL is not ready yet: {self._server.doing()}"
+
+
+async def _ask(why: Why | None) -> str | None:
+    if why is None:
+        return None
+    with suppress(DatabaseError, TimeoutError):
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await why()
+    return None

@@ -59,16 +59,21 @@ class ClockGuard:
         return self._belief.doubt
 
     async def run_once(self, _: int = 1) -> int:
-        """Compare the clocks once; the step of a loop."""
+        """Compare the clocks once, and record the time; the step of a loop."""
+        seen = await self.look()
+        if self._since is not None:
+            await self._record(seen, self._since)
+        return 0
+
+    async def look(self) -> WatchedClock:
+        """Compare the clocks, and write nothing: a start must not wait for a commit."""
         seen = await store.read(self._reads)
         step = self._settings.number(STEP)
         wrong = self._fault_at_start(seen, step) if self._since is None else self._leap(seen, step)
         if wrong is None:
             self._confirmations = seen.confirmations
         self._log_change(wrong)
-        if self._since is not None:
-            await self._record(seen, self._since)
-        return 0
+        return seen
 
     def _fault_at_start(self, seen: WatchedClock, step: float) -> str | None:
         """Return why the first time is not believed; until one is, the recorded time goes on."""

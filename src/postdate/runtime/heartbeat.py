@@ -22,6 +22,7 @@ from postdate.store.connection.error import (
     UnavailableError,
 )
 from postdate.store.operate import obstacle
+from postdate.store.operate.obstacle import READ_ONLY, STANDBY
 
 log = Log()
 
@@ -30,9 +31,6 @@ PATIENCE_SECONDS: Final = 1.0
 
 ANSWER_SECONDS: Final = 2.5
 """How long a heartbeat may take; a commit that takes longer counts as one that fails."""
-
-READ_ONLY: Final = "it is read-only: a standby, or a primary being replaced"
-STANDBY: Final = "commits wait for a synchronous standby, and none has confirmed in time"
 
 
 class WriteFault(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from postdate.model.error import StartError
+from postdate.model.error import NotYetError, StartError
 from postdate.model.log import Log
 from postdate.model.setting.table import QUARANTINE
 from postdate.store.connection.database import (
@@ -36,6 +36,9 @@ log = Log()
 
 LOCK: Final = f"LOCK TABLE {SCHEMA}.migration IN SHARE ROW EXCLUSIVE MODE"
 """One migrator at a time: a lock that only the owner can take, and that no reader waits for."""
+
+SESSION: Final = "postdate migrate"
+"""The name of a migrator's session."""
 
 MEETINGS: Final = 20
 """How often a migrator begins again because another one made the same role or schema just then."""
@@ -184,12 +187,12 @@ async def migrate(
     With `citus` the tables are distributed over a Citus cluster, now and after every later call.
     `step` is called with each name.
     """
-    connection = await connect_alone(dsn, CONNECT_SECONDS, {})
+    connection = await connect_alone(dsn, CONNECT_SECONDS, {"application_name": SESSION})
     try:
         if await connection.fetchval(
             "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean"
         ):
-            raise StartError(
+            raise NotYetError(
                 "the database is read-only: point POSTDATE_DATABASE_URL at the primary "
                 "(several hosts may be given; the writable one is found)"
             )
@@ -205,9 +208,7 @@ async def _migrate(
     connection: DatabaseSession, *, dry_run: bool, citus: bool, step: Callable[[str], None]
 ) -> list[str]:
     if dry_run:
-        todo = pending(await _applied(connection), known())
-        changed = changed_functions(await _remembered(connection), known_functions(), release())
-        return [*(m.name for m in todo), *(f.name for f in changed)]
+        return await list_outdated(connection)
     await _prepare(connection, citus=citus)
     done = await _upgrade(connection)
     for name in done:
@@ -310,12 +311,16 @@ def release() -> str:
     return version("postdate")
 
 
+async def list_outdated(connection: DatabaseSession | Connection) -> list[str]:
+    """Return the names of the migrations and functions that the database lacks."""
+    todo = pending(await _applied(connection), known())
+    changed = changed_functions(await _remembered(connection), known_functions(), release())
+    return [*(m.name for m in todo), *(f.name for f in changed)]
+
+
 async def require_current(connection: DatabaseSession | Connection) -> None:
     """Refuse a database whose schema this release cannot use."""
-    missing = [m.name for m in pending(await _applied(connection), known())]
-    changed = changed_functions(await _remembered(connection), known_functions(), release())
-    missing += [f.name for f in changed]
-    if missing:
+    if missing := await list_outdated(connection):
         raise StartError(
             f"the database's schema is older than this postdate ({len(missing)} files are missing, "
             f"{missing[0]} first): run `postdate migrate`, or start `postdate serve` once"

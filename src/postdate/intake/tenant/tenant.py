@@ -94,6 +94,16 @@ class Tenants:
         async with self._database.write() as connection:
             return await self._create(connection, name, actor, mode or LIVE)
 
+    async def exists(self, name: str) -> bool:
+        """Return whether there is a tenant of this name."""
+        async with self._database.look_up() as connection:
+            return await tenant_store.find(connection, name) is not None
+
+    async def has_key(self, key: str) -> bool:
+        """Return whether a key was issued before, however it has ended."""
+        async with self._database.look_up() as connection:
+            return await key_store.find_by_secret(connection, digest(key)) is not None
+
     async def open(
         self,
         name: str,

@@ -28,6 +28,9 @@ WRITTEN: Final[Mapping[str, tuple[str, ...]]] = {
 ASKED: Final = ("api_key", "lane", "tenant", "tenant_halt")
 """The tables that are read before anything is written."""
 
+HALT_LOCK: Final = "halt_lock"
+"""The table that is locked by whoever accepts something or changes halts."""
+
 SHOWN: Final = ("account", "attempt", "entry", "job", "lane", "outcome", "payment", "timer")
 """The tables that reads on behalf of a tenant need."""
 
@@ -40,8 +43,13 @@ EXCLUSIVE: Final = "AccessExclusiveLock"
 _RIGHTS: Final = [
     *((WRITER, table, right) for table, rights in WRITTEN.items() for right in rights),
     *((WRITER, table, "SELECT") for table in ASKED),
+    (WRITER, HALT_LOCK, "UPDATE"),
     *((READER, table, "SELECT") for table in SHOWN),
 ]
+
+
+READ_ONLY: Final = "it is read-only: a standby, or a primary being replaced"
+STANDBY: Final = "commits wait for a synchronous standby, and none has confirmed in time"
 
 
 class Obstacle(msgspec.Struct, frozen=True):
@@ -71,6 +79,11 @@ async def waits_for(connection: Connection, pid: int, seconds: float) -> Wait | 
     """Return what a session of this login waits for."""
     found = await fetch_all(connection, Wait, "obstacle_waits_for", pid, timeout=seconds)
     return found[0] if found else None
+
+
+async def session_waits_for(reader: Reader, name: str) -> list[Wait]:
+    """Return what the sessions of this name wait for."""
+    return await fetch_all(reader, Wait, "obstacle_session_waits_for", name)
 
 
 async def has_room(connection: Connection) -> bool:

@@ -40,6 +40,10 @@ UNION ALL
 -- name: obstacle_waits_for
 SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE pid = $1
 
+-- name: obstacle_session_waits_for
+SELECT wait_event_type, wait_event FROM pg_stat_activity
+ WHERE application_name = $1 AND datname = current_database() AND wait_event_type <> 'Client'
+
 -- name: obstacle_take_room
 -- About half a megabyte that nothing has held before: the caller rolls back.
 CREATE TEMPORARY TABLE room AS SELECT md5(n::text) FROM generate_series(1, 8192) AS n

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from postdate.runtime.heartbeat import READ_ONLY, WriteFault
+from postdate.runtime.heartbeat import WriteFault
 from postdate.store.connection.database import READER, Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.operate import obstacle, partition
-from postdate.store.operate.obstacle import Obstacle
+from postdate.store.operate.obstacle import READ_ONLY, Obstacle
 from postdate.store.secret import secret as secret_store
 
 MIN_WEEKS: Final = 2
@@ -90,13 +90,14 @@ def faults_of(found: Sequence[Obstacle]) -> list[DatabaseFault]:
 
 def _locked(lock: Obstacle) -> DatabaseFault | None:
     exclusive = lock.detail == obstacle.EXCLUSIVE
-    if not exclusive and lock.subject not in obstacle.WRITTEN:
+    halts = lock.subject == obstacle.HALT_LOCK and lock.detail == "ExclusiveLock"
+    if not exclusive and not halts and lock.subject not in obstacle.WRITTEN:
         return None
     holder = f"session {lock.pid} holds or awaits {lock.detail}"
     if lock.subject in obstacle.KEYS:
         reason = f"keys cannot be looked up, so every request is refused: {holder}"
         return DatabaseFault("keys", reason, reads=False, writes=False, serves=False)
-    if lock.subject == "tenant_halt":
+    if lock.subject in {"tenant_halt", obstacle.HALT_LOCK}:
         return DatabaseFault(
             "halts", f"halts cannot be read, so nothing is accepted: {holder}", writes=False
         )
