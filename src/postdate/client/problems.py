@@ -54,6 +54,10 @@ class HeadTooLargeError(ProblemError, code=Code.HEAD_TOO_LARGE):
     """The request head is too large."""
 
 
+class TooCostlyError(ProblemError, code=Code.TOO_COSTLY):
+    """The answer takes too much memory or CPU time to compute."""
+
+
 class AmbiguousRequestError(ProblemError, code=Code.AMBIGUOUS_REQUEST):
     """The request is ambiguous."""
 

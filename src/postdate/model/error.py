@@ -26,6 +26,7 @@ class Code(OpenEnum):
     BATCH_TOO_LARGE = "batch_too_large"
     TARGET_NOT_ALLOWED = "target_not_allowed"
     HEAD_TOO_LARGE = "head_too_large"
+    TOO_COSTLY = "too_costly"
     AMBIGUOUS_REQUEST = "ambiguous_request"
     # The caller
     UNAUTHENTICATED = "unauthenticated"
@@ -137,6 +138,11 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
     ),
     Code.HEAD_TOO_LARGE: Explanation(
         431, "The request head is too large", "Send fewer or shorter headers."
+    ),
+    Code.TOO_COSTLY: Explanation(
+        422,
+        "The answer takes too much memory or CPU time to compute",
+        "Ask for less: a shorter window, a simpler rule, fewer changes; `detail` names the limit.",
     ),
     Code.AMBIGUOUS_REQUEST: Explanation(
         400,

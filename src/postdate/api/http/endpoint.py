@@ -1,7 +1,7 @@
 """Endpoints are values: what other modules declare and the shell serves."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 from uuid import UUID
@@ -11,7 +11,7 @@ from msgspec import Meta
 from starlette.types import Receive
 
 from postdate.api.http.disconnect import until_gone
-from postdate.model.error import Code, not_found
+from postdate.model.error import Code, not_found, refuse
 from postdate.model.tenant.identity import Identity, Scope
 
 S = TypeVar("S")
@@ -92,6 +92,20 @@ class Call(Generic[S, B, Q]):
         """Return a header by its lower-case name; a value that is not ASCII counts as absent."""
         value = self.headers.get(name.encode())
         return value.decode() if value is not None and value.isascii() else None
+
+    async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
+        """Compute an answer for as long as the client waits for it; nothing may be written."""
+        working = asyncio.create_task(work)
+        gone = asyncio.create_task(self.disconnected())
+        try:
+            await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise refuse(Code.OVERLOADED, "The client has disconnected.")
+            return working.result()
+        finally:
+            for each in (working, gone):
+                each.cancel()
+            await asyncio.wait({working, gone})
 
     async def disconnected(self) -> None:
         """Wait until the client has gone; a long poll races this against its work."""

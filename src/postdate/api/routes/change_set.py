@@ -96,7 +96,13 @@ def items_of(found: ChangeSet, actor: Identity) -> list[ChangeItem]:
     "/change-sets",
     "any",
     status=201,
-    errors=(Code.FORBIDDEN, Code.NOT_FOUND, Code.DUE_IN_PAST, Code.UNKNOWN_SETTING),
+    errors=(
+        Code.FORBIDDEN,
+        Code.NOT_FOUND,
+        Code.DUE_IN_PAST,
+        Code.UNKNOWN_SETTING,
+        Code.TOO_COSTLY,
+    ),
     max_seconds=APPLY_SECONDS,
     idempotency="optional",
     returns=ChangeSetView,
@@ -137,7 +143,8 @@ async def _create(
     draft = await sets.draft(actor, body.changes, body.note)
     supposed = await sets.suppose(actor, draft)
     effects = call.services.foresight.effect
-    made = _Created(draft, await effects.effect(actor.tenant_id, supposed, body.until_at))
+    asked = effects.effect(actor.tenant_id, supposed, body.until_at)
+    made = _Created(draft, await call.while_connected(asked))
     await sets.create(actor, draft, lambda connection, _: remember(connection, made))
     return made
 

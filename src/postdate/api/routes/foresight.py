@@ -98,7 +98,7 @@ def question_of(query: LoadQuery) -> LoadQuestion:
     )
 
 
-@ROUTES.add("GET", "/foresight/load", Scope.JOBS_READ)
+@ROUTES.add("GET", "/foresight/load", Scope.JOBS_READ, errors=(Code.TOO_COSTLY,))
 async def show_load(call: Call[Services, Any, TenantLoadQuery]) -> LoadView:
     """Forecast the load: what comes due, and when it exceeds the capacity.
 
@@ -112,16 +112,18 @@ async def show_load(call: Call[Services, Any, TenantLoadQuery]) -> LoadView:
     actor, question = call.actor, question_of(call.query)
     if actor.accounts is not None or not actor.allows(Scope.PAYMENTS_READ):
         question = msgspec.structs.replace(question, payments=False)
-    return await call.services.foresight.load.load(actor.tenant_id, question)
+    load = call.services.foresight.load
+    return await call.while_connected(load.load(actor.tenant_id, question))
 
 
-@ROUTES.add("GET", "/internal/foresight/load", "internal")
+@ROUTES.add("GET", "/internal/foresight/load", "internal", errors=(Code.TOO_COSTLY,))
 async def show_load_of_all(call: Call[Services, Any, LoadQuery]) -> LoadView:
     """Forecast the load of all tenants.
 
     For operators, with `X-Internal-Auth`; by tenant.
     """
-    return await call.services.foresight.load.load_of_all(question_of(call.query))
+    load = call.services.foresight.load
+    return await call.while_connected(load.load_of_all(question_of(call.query)))
 
 
 class MoneyQuery(Query, kw_only=True):
@@ -133,7 +135,9 @@ class MoneyQuery(Query, kw_only=True):
     account_id: Annotated[str | None, Meta(description="Project this account.")] = None
 
 
-@ROUTES.add("GET", "/foresight/money", Scope.PAYMENTS_READ, errors=(Code.NOT_FOUND,))
+@ROUTES.add(
+    "GET", "/foresight/money", Scope.PAYMENTS_READ, errors=(Code.NOT_FOUND, Code.TOO_COSTLY)
+)
 async def show_money(call: Call[Services, Any, MoneyQuery]) -> MoneyView:
     """Forecast which payments will fail, and how a balance will develop.
 
@@ -146,5 +150,6 @@ async def show_money(call: Call[Services, Any, MoneyQuery]) -> MoneyView:
     if actor.accounts is not None:
         raise refuse(Code.FORBIDDEN, "The key is limited to accounts and sees no totals.")
     money = call.services.foresight.money
-    found = await money.project(actor.tenant_id, call.query.until_at, account_id)
+    asked = money.project(actor.tenant_id, call.query.until_at, account_id)
+    found = await call.while_connected(asked)
     return existing(found, "account", account_id or "")

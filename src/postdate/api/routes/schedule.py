@@ -32,6 +32,7 @@ _REFUSALS: Final = (
     Code.TARGET_NOT_ALLOWED,
     Code.PAYLOAD_TOO_LARGE,
     Code.SECRET_KEY_MISSING,
+    Code.TOO_COSTLY,
 )
 
 
@@ -109,7 +110,8 @@ async def preview_unsaved_schedule(call: Call[Services, PreviewSpec, None]) -> P
 
     A template is checked as if it were created, and needs the same scopes.
     """
-    return await call.services.schedule.change.preview(call.actor, call.body)
+    asked = call.services.schedule.change.preview(call.actor, call.body)
+    return await call.while_connected(asked)
 
 
 @ROUTES.add("PATCH", "/schedules/{schedule_id:uuid}", Scope.SCHEDULES_WRITE, errors=(*_REFUSALS,))

@@ -137,18 +137,15 @@ async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply |
     )
 
 
-@ROUTES.add("GET", f"{_ID}/preview", Scope.SCHEDULES_READ)
+@ROUTES.add("GET", f"{_ID}/preview", Scope.SCHEDULES_READ, errors=(Code.TOO_COSTLY,))
 async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
     """Preview the next occurrences of a schedule.
 
     Nothing is created. Closed days, clock changes and jitter are taken into account.
     """
-    schedule_id = call.uuid("schedule_id")
-    return existing(
-        await call.services.schedule.read.preview(call.actor, schedule_id, call.query.count),
-        "schedule",
-        schedule_id,
-    )
+    schedule_id, read = call.uuid("schedule_id"), call.services.schedule.read
+    asked = read.preview(call.actor, schedule_id, call.query.count)
+    return existing(await call.while_connected(asked), "schedule", schedule_id)
 
 
 @ROUTES.add("GET", f"{_ID}/occurrences", Scope.SCHEDULES_READ)

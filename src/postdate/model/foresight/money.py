@@ -26,11 +26,15 @@ from postdate.model.foresight.balance import (
     instant,
 )
 from postdate.model.payment.money import MAX_BALANCE
+from postdate.model.work import spend
 
 T = TypeVar("T")
 
 RETRY: Final = timedelta(hours=1) // MICROSECOND
 """How often a payment that waits for its money is taken to try again: the longest real wait."""
+
+MAX_WAITS: Final = 1_000_000
+"""After so many tries of all payments, one that waits is tried only once more, at its end."""
 
 LAST: Final = 1 << 128
 """Where payments that are not stored yet stand among those of one instant: behind all ids."""
@@ -279,6 +283,7 @@ class _Settlement:
 
     def settle_all(self, payments: Sequence[ExpectedPayment]) -> None:
         """Settle payments, and then what still waits for its money."""
+        spend(len(payments))
         sure = self._sure(payments)
         if None not in sure.values() and len({*sure.values()}) == 1:
             self.done.extend(payments)
@@ -325,6 +330,7 @@ class _Settlement:
         """Try those again that wait for their money, up to a position."""
         while self._again and (until is None or self._again[0][0] <= until):
             position, _, due_at, terms = heappop(self._again)
+            spend(2)
             self._settle(position, due_at, terms)
 
     def _settle(self, position: int, due_at: int, terms: ExpectedTerms) -> None:
@@ -372,7 +378,8 @@ class _Settlement:
             self._fail(at, due_at, SHORT, terms, available)
             return
         self._waiting += 1
-        position, _ = expected_payment(min(at + RETRY, until), terms)
+        again = min(at + RETRY, until) if self._waiting <= MAX_WAITS else until
+        position, _ = expected_payment(again, terms)
         heappush(self._again, (position, self._waiting, due_at, terms))
 
     def _fail(

@@ -111,6 +111,7 @@ class CompiledRule:
     """A rule and, where all of its days have the same seconds, these days and seconds."""
 
     def __init__(self, plan: RecurrencePlan) -> None:
+        self._given = plan
         self.fraction = _fraction(plan)
         """By how much each of its instants comes after those of `plan`, which are whole seconds."""
         self.plan = plan = _earlier(plan, self.fraction) if self.fraction else plan
@@ -126,6 +127,10 @@ class CompiledRule:
             found = None
         if found is not None:
             self.days, self.times = found
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let another process compile the rule for itself."""
+        return CompiledRule, (self._given,)
 
     def _walked(self) -> tuple[DaySet, DayTimes] | None:
         walk = daily_walk(self.plan)

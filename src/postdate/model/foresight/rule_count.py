@@ -29,12 +29,17 @@ from postdate.model.foresight.regular import (
 from postdate.model.recurrence import zone
 from postdate.model.recurrence.plan import RecurrencePlan, occurrences
 from postdate.model.schedule.schedule import EPOCH, SECONDS_A_DAY
+from postdate.model.work import spend
 
 STEP_LIMIT: Final = 50_000
 """How many occurrences are found one by one; rules beyond that are left out, and told."""
 
 INTERVAL_LIMIT: Final = 1_000_000
 """How many occurrences of intervals that fit into no day are added one by one."""
+
+STEP_WORK: Final = 10
+RULE_WORK: Final = 40
+"""What following a rule by one occurrence, and adding it to a sum, count for an allowance."""
 
 WEEK_DAYS: Final = 7
 WEEK: Final = (1 << WEEK_DAYS) - 1
@@ -136,6 +141,7 @@ def run_seconds(rule: CompiledRule, after: datetime, until: datetime) -> Iterato
                 for place in _set_bits(days & ~changed)
             ]
         )
+        spend(len(midnights) * times.size // 8)
         for midnight in midnights:
             for second in times.seconds:
                 if low <= midnight + second < high:
@@ -228,6 +234,7 @@ class RuleSum:
         for rules, sign in ((added, 1), (removed, -1)):
             patterns: dict[_Group, _Pattern] = defaultdict(_Pattern)
             for rule, weight in Counter(rules).items():
+                spend(RULE_WORK)
                 if rule.max_runs is None and rule.rule.is_regular(self._until):
                     self._add(rule, weight, patterns)
                 else:
@@ -258,6 +265,7 @@ class RuleSum:
         skipped, mask = first - self._first, (1 << count) - 1
         weeks: dict[str, list[int]] = defaultdict(lambda: [0] * WEEK_DAYS)
         for (clock, days, less), packed in self.groups.items():
+            spend(1 if days == _every_week(days) else count)
             if not isinstance(clock, str):
                 grid.add_days([clock.day - 1], 0, packed)
             elif not less and days == _every_week(days):
@@ -331,6 +339,7 @@ class RuleWalk:
         if self._left.intervals < len(instants):
             return False
         self._left.intervals -= len(instants)
+        spend(len(instants) // 8)
         ahead = (EPOCH - self._grid.begin + rule.shift) // _SECOND
         self._grid.add_seconds(range(instants.start + ahead, instants.stop + ahead, every), weight)
         return True
@@ -348,6 +357,7 @@ class RuleWalk:
                 if self._left.steps <= 0:
                     return False
                 self._left.steps -= 1
+                spend(STEP_WORK)
                 if each.skip is None:
                     runs = None if runs is None else runs - 1
                     found.append(due_at)

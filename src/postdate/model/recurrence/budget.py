@@ -3,6 +3,7 @@
 from datetime import date
 from typing import Final
 
+from postdate.model import work
 from postdate.model.error import Code, refuse
 
 HORIZON: Final = date(2200, 1, 1)
@@ -10,6 +11,9 @@ HORIZON: Final = date(2200, 1, 1)
 
 MAX_STEPS: Final = 50_000
 """Several times what the slowest known rule needs: the horizon ends a search before this does."""
+
+STEP_WORK: Final = 4
+"""What a step counts for the allowance of a computation."""
 
 
 class StepBudget:
@@ -25,6 +29,7 @@ class StepBudget:
         """Count steps of a search."""
         self.left -= steps
         self.spent += steps
+        work.spend(steps * STEP_WORK)
         if self.left < 0:
             detail = (
                 f"Finding an occurrence takes more than {MAX_STEPS} steps; write a simpler rule, "

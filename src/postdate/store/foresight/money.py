@@ -24,7 +24,7 @@ from postdate.model.foresight.money import (
 from postdate.model.ids import BUCKETS
 from postdate.model.tenant.test_clock import own_lane
 from postdate.store.account.account import key_of
-from postdate.store.connection.off_loop import computed
+from postdate.store.connection.off_loop import in_thread
 from postdate.store.connection.query import Connection, fetch_all, query
 from postdate.store.foresight.due import exceeds
 from postdate.store.timer.timer import LANE_PAYMENT
@@ -105,15 +105,15 @@ class KnownPayments:
         async with self._reading:
             stale = self._stale({each[BUCKET_BYTE] % BUCKETS: each for each in found}, until)
             if stale:
-                changes = await computed(None, self._compared, stale, until)
+                changes = await in_thread(self._compared, stale, until)
                 rows = await _terms(connection, tenant_id, changes.new)
                 # Whoever asked may stop waiting while the thread goes on: it changes nothing here.
-                applied = await computed(None, self._applied, changes, rows)
+                applied = await in_thread(self._applied, changes, rows)
                 self.payments, self._ordered, self._runs = applied
             known = self._ordered
             count = bisect_left(known, first_at(until + MILLENNIUM), key=itemgetter(0))
             if self._named[0] is not known or self._named[1] != count:
-                self._named = known, count, await computed(None, _names, known[:count])
+                self._named = known, count, await in_thread(_names, known[:count])
             return known[:count], self._named[2]
 
     def _stale(self, runs: Mapping[int, bytes], until: int) -> dict[int, bytes]:

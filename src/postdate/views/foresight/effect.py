@@ -62,9 +62,9 @@ class EffectViews:
     ) -> ChangeEffect:
         """Compute load and money as they are and as they would be."""
         question = LoadQuestion(until=until, by="lane")
-        parts, book, counted = await self._load.prepare(tenant_id, question)
-        before, after, held, skipped = await self._load.computed(
-            tenant_id, lambda: _both(parts, book, counted, hypothesis)
+        parts, book, counting = await self._load.prepare(tenant_id, question)
+        before, after, held, skipped = await self._load.answered(
+            tenant_id, _both, parts, book, counting, hypothesis
         )
         was, would, released = await self._money.suppose(tenant_id, parts.window[1], hypothesis)
         known = {_identity(each) for each in was.failing}
@@ -91,7 +91,7 @@ def _identity(each: FailingPayment) -> tuple[object, ...]:
 
 
 def _both(
-    parts: LoadParts, book: RuleBook, counted: CountedSchedules, hypothesis: Hypothesis
+    parts: LoadParts, book: RuleBook, counted: CountedSchedules | None, hypothesis: Hypothesis
 ) -> tuple[list[LoadQueue], list[LoadQueue], int, int]:
     """Return the queues as they are and as they would be, what would wait and what be skipped."""
     naming, window = parts.naming, parts.window
@@ -115,6 +115,7 @@ def _both(
         begin, until = ((at or window[0]) - window[0] for at in hypothesis.freeze)
         first, last = max(0, begin // MINUTE), until // MINUTE
         held += sum(grid.hold(first, last) for grid in grids.values())
+    counted = counted or count_schedules(book, naming.by, *window)
     before = parts.queues(parts.grids(counted))
     return before, changed.queues(grids), held, _occurrences(parts, book, hypothesis)
 

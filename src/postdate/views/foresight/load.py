@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, TypeVar, TypeVarTuple
 
 import msgspec
 
@@ -14,9 +14,17 @@ from postdate.model.foresight.capacity import LoadCapacity, chosen, limited
 from postdate.model.foresight.lateness import late_forecast
 from postdate.model.foresight.minutes import added, hour_peaks
 from postdate.model.setting.setting import Settings
+from postdate.model.work import TooMuchWorkError
 from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.off_loop import computed, started
+from postdate.store.connection.off_loop import (
+    attempted,
+    cancelling,
+    computed,
+    in_process,
+    in_thread,
+    started,
+)
 from postdate.store.foresight import due as due_store
 from postdate.store.operate import activity as activity_store
 from postdate.store.operate import vital as vital_store
@@ -46,6 +54,7 @@ from postdate.views.foresight.rules import (
 from postdate.views.foresight.series import SeriesCounts, largest, max_series
 
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 Window = tuple[datetime, datetime]
 """From when until when, both whole minutes."""
@@ -82,28 +91,46 @@ class LoadViews:
 
     async def load(self, tenant_id: int, question: LoadQuestion) -> LoadView:
         """Return the forecast for one tenant."""
-        return await self._view(tenant_id, *await self.prepare(tenant_id, question))
+        return await self.answered(tenant_id, load_view, *await self.prepare(tenant_id, question))
 
     async def prepare(
         self, tenant_id: int, question: LoadQuestion
-    ) -> tuple["LoadParts", RuleBook, CountedSchedules]:
-        """Read and count everything for a forecast."""
+    ) -> tuple["LoadParts", RuleBook, asyncio.Task[CountedSchedules]]:
+        """Read everything for a forecast, while a thread counts the schedules."""
         lanes = await self._lanes.of_tenant(tenant_id, question.lane)
         async with self._database.read(tenant_id) as connection:
             window = await self._window(connection, question)
-            book = await self._books.get(connection, tenant_id)
-            # A thread counts schedules while the database counts what is stored.
-            counting = started(tenant_id, count_schedules, book, question.by, *window)
-            stored = await _stored(connection, tenant_id, question.by, lanes, window)
-            slots = await activity_store.recent(connection, tenant_id, MEASURED_SECONDS)
+            book, counting = await self._counting(connection, tenant_id, question.by, window)
+            async with cancelling(counting):
+                stored = await _stored(connection, tenant_id, question.by, lanes, window)
+                slots = await activity_store.recent(connection, tenant_id, MEASURED_SECONDS)
         limits = self._capacities(tenant_id, question, slots)
         naming = LoadNaming(question.by, lanes, {})
-        parts = LoadParts(question, window, stored, naming, limits)
-        return parts, book, await asyncio.shield(counting)
+        return LoadParts(question, window, stored, naming, limits), book, counting
 
-    async def computed(self, tenant_id: int, function: Callable[[], R]) -> R:
-        """Compute something off the event loop, as one of the tenant's computations."""
-        return await computed(tenant_id, function)
+    async def _counting(
+        self, connection: Connection, tenant_id: int | None, by: By, window: Window
+    ) -> tuple[RuleBook, asyncio.Task[CountedSchedules]]:
+        """Read the rules, and begin to count their occurrences."""
+        book = await self._books.get(connection, tenant_id)
+        await in_thread(book.sums, by, *window)  # remembered, and so outside of any allowance
+        return book, started(attempted(tenant_id, count_schedules, book, by, *window))
+
+    async def answered(
+        self,
+        tenant_id: int | None,
+        answer: Callable[["LoadParts", RuleBook, CountedSchedules | None, *Ts], R],
+        parts: "LoadParts",
+        book: RuleBook,
+        counting: asyncio.Task[CountedSchedules],
+        *arguments: *Ts,
+    ) -> R:
+        """Compute an answer in a thread, or all of it in a process if that is too much."""
+        try:
+            counted = await counting
+            return await attempted(tenant_id, answer, parts, book, counted, *arguments)
+        except TooMuchWorkError:
+            return await in_process(tenant_id, answer, parts, book, None, *arguments)
 
     async def load_of_all(self, question: LoadQuestion) -> LoadView:
         """Return the forecast for all tenants, by tenant, for the operator."""
@@ -111,28 +138,30 @@ class LoadViews:
         async with self._database.connection() as connection:
             lanes = await lane_store.list_all(connection)
             window = await self._window(connection, question)
-            book = await self._books.get(connection, None)
-            counting = started(None, count_schedules, book, question.by, *window)
-            walk = partial(due_store.by_tenant, connection)
-            stored = await stored_due(connection, walk, lane_buckets(lanes), *window)
-            slots = await activity_store.recent_of_all(connection, MEASURED_SECONDS)
-            ids = {each.schedule.tenant_id for each in book.planned}
-            ids |= {int(each.key) for each in stored.found if each.key is not None}
-            names = await vital_store.tenant_names(connection, sorted(ids))
+            book, counting = await self._counting(connection, None, question.by, window)
+            async with cancelling(counting):
+                walk = partial(due_store.by_tenant, connection)
+                stored = await stored_due(connection, walk, lane_buckets(lanes), *window)
+                slots = await activity_store.recent_of_all(connection, MEASURED_SECONDS)
+                ids = {each.schedule.tenant_id for each in book.planned}
+                ids |= {int(each.key) for each in stored.found if each.key is not None}
+                names = await vital_store.tenant_names(connection, sorted(ids))
         limits = self._capacities(0, question, slots)
         naming = LoadNaming("tenant", lanes, names)
         parts = LoadParts(question, window, stored, naming, limits)
-        return await self._view(None, parts, book, await asyncio.shield(counting))
+        return await self.answered(None, load_view, parts, book, counting)
 
     async def counts(
         self, connection: Connection, tenant_id: int, lanes: Sequence[Lane], window: Window
     ) -> tuple[StoredDue, CountedSchedules]:
         """Count stored work and future occurrences for the overview."""
         book = await self._books.get(connection, tenant_id)
-        counting = started(None, count_schedules, book, "total", *window)
-        walk = partial(due_store.by_lane, connection, tenant_id)
-        stored = await stored_due(connection, walk, lane_buckets(lanes), *window)
-        return stored, await asyncio.shield(counting)
+        await in_thread(book.sums, "total", *window)
+        counting = started(computed(None, count_schedules, book, "total", *window))
+        async with cancelling(counting):
+            walk = partial(due_store.by_lane, connection, tenant_id)
+            stored = await stored_due(connection, walk, lane_buckets(lanes), *window)
+            return stored, await counting
 
     async def _window(self, connection: Connection, question: LoadQuestion) -> Window:
         now = next_minute(await clock.now(connection))
@@ -141,21 +170,6 @@ class LoadViews:
         window = begin, min(max(until, begin + MINUTE), begin + MAX_WINDOW)
         _check_cells(question, window)
         return window
-
-    async def _view(
-        self, tenant_id: int | None, part: "LoadParts", book: RuleBook, counted: CountedSchedules
-    ) -> LoadView:
-        by, window, spread = part.naming.by, part.window, part.question.spread
-
-        def compute() -> LoadView:
-            view = part.view(counted, book)
-            if spread is None:
-                return view
-            spreaded = supposed([spread.of(each) for each in book.planned])
-            changed = count_schedules(spreaded, by, *window)
-            return msgspec.structs.replace(view, spread=part.effect(changed, spread))
-
-        return await computed(tenant_id, compute)
 
     def _capacities(
         self, tenant_id: int, question: LoadQuestion, slots: Sequence[ActivitySlot]
@@ -170,6 +184,16 @@ class LoadViews:
             False: chosen(question.jobs_per_second, get(CAPACITY_SETTINGS[False]), jobs),
             True: chosen(question.payments_per_second, get(CAPACITY_SETTINGS[True]), payments),
         }
+
+
+def load_view(parts: "LoadParts", book: RuleBook, counted: CountedSchedules | None) -> LoadView:
+    """Build the answer, with what spreading would change; best off the event loop."""
+    by, window, spread = parts.naming.by, parts.window, parts.question.spread
+    view = parts.view(counted or count_schedules(book, by, *window), book)
+    if spread is None:
+        return view
+    changed = count_schedules(supposed([spread.of(each) for each in book.planned]), by, *window)
+    return msgspec.structs.replace(view, spread=parts.effect(changed, spread))
 
 
 def _slot_minutes(question: LoadQuestion, window: Window) -> int:

@@ -1,6 +1,5 @@
 """The money forecast: the balance of an account, and the payments that will fail."""
 
-import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -29,13 +28,27 @@ from postdate.model.foresight.money import (
     ordered,
     project,
 )
+from postdate.model.work import TooMuchWorkError
 from postdate.store.connection import clock
 from postdate.store.connection.database import Database
-from postdate.store.connection.off_loop import computed, started
+from postdate.store.connection.off_loop import (
+    attempted,
+    cancelling,
+    computed,
+    in_process,
+    in_thread,
+    started,
+)
 from postdate.store.foresight import money as store
 from postdate.store.foresight.money import AccountSum, KnownPayments
-from postdate.views.foresight.rules import RuleBooks
-from postdate.views.foresight.standing_order import OrderLists, waiting_time
+from postdate.views.foresight.rules import RuleBook, RuleBooks
+from postdate.views.foresight.standing_order import (
+    KEPT,
+    OrderList,
+    OrderLists,
+    listed,
+    waiting_time,
+)
 
 EXACT_LIMIT: Final = 100_000
 """Up to so many payments the whole window is settled; beyond, only its beginning."""
@@ -161,7 +174,7 @@ class MoneyViews:
     ) -> tuple[MoneyView, MoneyView, int]:
         """Simulate settlement with and without the changes; return what would be released."""
         found = await self._expected(tenant_id, until, None)
-        would, released = await computed(tenant_id, _supposed, found, hypothesis)
+        would, released = await in_thread(_supposed, found, hypothesis)
         before, after = await self._settled(tenant_id, found), await self._settled(tenant_id, would)
         return before, after, released
 
@@ -172,19 +185,31 @@ class MoneyViews:
             now = await clock.now(connection)
             end = min(until or now + DEFAULT_WINDOW, now + MAX_WINDOW)
             book = await self._books.get(connection, tenant_id)
-            # A thread lists what schedules make while the database finds what is stored.
-            listing = started(tenant_id, self._orders.get, book, now, end)
-            known = self._payments.of(tenant_id)
-            found = await store.open_payments(connection, tenant_id, end, LIMITS, known)
-            names = {*found.names, *book.accounts, *([] if account_id is None else [account_id])}
-            accounts = await store.accounts(connection, tenant_id, names)
-            sums = await store.sums(connection, tenant_id) if account_id is None else []
-        orders = await asyncio.shield(listing)
+            # Schedules are listed while the database finds what is stored.
+            listing = started(self._orders_of(tenant_id, book, now, end))
+            async with cancelling(listing):
+                known = self._payments.of(tenant_id)
+                found = await store.open_payments(connection, tenant_id, end, LIMITS, known)
+                own = [] if account_id is None else [account_id]
+                names = {*found.names, *book.accounts, *own}
+                accounts = await store.accounts(connection, tenant_id, names)
+                sums = await store.sums(connection, tenant_id) if account_id is None else []
+        orders = await listing
         until = min(end, orders.known_until, found.known_until)
         stored = before(found.payments, until)
-        expected = await computed(tenant_id, merged, stored, orders.within(now, until))
+        expected = await in_thread(merged, stored, orders.within(now, until))
         left_out = orders.left_out + book.unread
         return _Expected(expected, accounts, sums, (now, end, until), left_out)
+
+    async def _orders_of(
+        self, tenant_id: int, book: RuleBook, now: datetime, end: datetime
+    ) -> OrderList:
+        try:
+            return await attempted(tenant_id, self._orders.get, book, now, end)
+        except TooMuchWorkError:
+            found = await in_process(tenant_id, listed, book, now, end + KEPT)
+            self._orders.keep(book, found)
+            return found
 
     async def _settled(
         self, tenant_id: int, found: "_Expected", account_id: str | None = None

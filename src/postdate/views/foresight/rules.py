@@ -28,8 +28,9 @@ from postdate.model.schedule.schedule import (
     Template,
     jitter,
 )
+from postdate.model.work import spend
 from postdate.store.connection.database import Connection
-from postdate.store.connection.off_loop import computed
+from postdate.store.connection.off_loop import in_thread
 from postdate.store.foresight import rule as store
 from postdate.store.foresight.rule import Fingerprint, ScheduleRule, StoredRule
 from postdate.store.schedule import calendar as calendar_store
@@ -61,6 +62,9 @@ MAX_DAY_TIMES: Final = 500_000
 
 A rule of every second has 86,400 of them; 10,000 rules that run once an hour or less have 40,000.
 """
+
+CELLS_A_STEP: Final = 8
+"""How many minutes of a grid count as one step of an allowance."""
 
 By = Literal["total", "lane", "destination", "tenant"]
 WAYS: Final[tuple[By, ...]] = ("total", "lane", "destination")
@@ -130,6 +134,11 @@ class RuleBook:
         self.left_out = self.unread + len(found) - len(self.planned)
         is_whole = before is not None and not (self.dense or before.dense)
         self._sums = before.sums_with(parts) if before is not None and is_whole else {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let another process add up the same schedules for itself."""
+        planned = [each for part in self.parts.values() for each in part.planned]
+        return RuleBook, ({0: BookPart((), planned, self.unread)},)
 
     @cached_property
     def accounts(self) -> frozenset[str]:
@@ -240,7 +249,7 @@ class RuleBooks:
                 marks = {bucket: wanted[bucket] for bucket in buckets}
                 parts |= await _parts(connection, tenant_id, marks)
             if stale or parts.keys() != book.parts.keys():
-                book = await computed(None, RuleBook, parts, book)
+                book = await in_thread(RuleBook, parts, book)
             self._books[tenant_id] = book
             self._forget()
             return book
@@ -269,7 +278,7 @@ async def _parts(
     def compile_all() -> dict[int, BookPart]:
         return {at: _part(mark, found.get(at, []), calendars) for at, mark in wanted.items()}
 
-    return await computed(None, compile_all)
+    return await in_thread(compile_all)
 
 
 class _NamesCalendar(msgspec.Struct):
@@ -332,6 +341,7 @@ def count_schedules(book: RuleBook, by: By, begin: datetime, until: datetime) ->
     counts, left_out, budget = {}, 0, WalkBudget()
     for series, rules in book.sums(by, begin, until).items():
         grid = MinuteGrid(begin, until)
+        spend(grid.size // CELLS_A_STEP)
         left_out += rules.count(grid, budget)
         counts[series] = grid.counts()
     return CountedSchedules(counts, left_out)

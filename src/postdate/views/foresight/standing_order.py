@@ -15,6 +15,7 @@ from postdate.model.foresight.balance import MICROSECOND, ORDER_BITS, first_at, 
 from postdate.model.foresight.money import LAST, ExpectedPayment, ExpectedTerms, ordered
 from postdate.model.foresight.rule_count import run_seconds, walked_times
 from postdate.model.schedule.schedule import FundsPolicy, InsufficientFunds
+from postdate.model.work import spend
 from postdate.views.foresight.rules import PlannedSchedule, RuleBook
 
 ORDER_LIMIT: Final = 100_000
@@ -68,10 +69,11 @@ class OrderLists:
             known = self._known.get(book)
         if known is None or not known.serves(now, until):
             known = listed(book, now, until + KEPT)
-            self._keep(book, known)
+            self.keep(book, known)
         return known
 
-    def _keep(self, book: RuleBook, known: OrderList) -> None:
+    def keep(self, book: RuleBook, known: OrderList) -> None:
+        """Remember a list."""
         with self._lock:
             kept = sum(len(each.payments) for each in self._known.values())
             if kept + len(known.payments) > MAX_LISTED:
@@ -121,6 +123,7 @@ def _payments(
             # Half of a rule would look like one that ends.
             del found[before:]
             left_out += 1
+        spend(1 + (len(found) - before) // 2)
         if len(found) > limit:
             return None
     return found, left_out

@@ -10,7 +10,7 @@ from postdate.model.log import Log
 from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
-from postdate.store.connection.off_loop import computed
+from postdate.store.connection.off_loop import in_thread
 from postdate.store.foresight import rule as store
 from postdate.views.foresight.money import MoneyViews
 from postdate.views.foresight.rules import WAYS, RuleBooks
@@ -63,7 +63,7 @@ class RuleWarming:
             now = await clock.now(connection)
             book = await self._books.get(connection, tenant_id)
         for by in WAYS:
-            await computed(None, book.sums, by, now, now + YEAR)
+            await in_thread(book.sums, by, now, now + YEAR)
 
 
 class MoneyWarming:
