@@ -13,16 +13,25 @@ async def send(connection: Connection, text: str) -> None:
 
 
 async def listen(
-    connection: Connection, begun: Callable[[], None], heard: Callable[[str], None]
-) -> None:
-    """Pass notifications on until the connection ends; call `begun` once listening."""
+    connection: Connection, begun: Callable[[], None], heard: Callable[[str], bool | None]
+) -> bool:
+    """Pass notifications on until the connection ends; call `begun` once listening.
+
+    When `heard` returns True, because there are too many, the connection is closed: the driver
+    would read and queue whatever the server sends. Return whether that was so.
+    """
     ended = asyncio.Event()
+    flooded = False
 
     def on_end(_: Any) -> None:
         ended.set()
 
     def on_text(_connection: Any, _pid: int, _channel: str, text: object) -> None:
-        heard(str(text))
+        nonlocal flooded
+        # What the driver had queued by then still comes.
+        if not flooded and heard(str(text)):
+            flooded = True
+            connection.terminate()
 
     connection.add_termination_listener(on_end)
     channel = ""
@@ -31,6 +40,7 @@ async def listen(
         await connection.add_listener(channel, on_text)
         begun()
         await ended.wait()
+        return flooded
     finally:
         if not connection.is_closed():
             connection.remove_termination_listener(on_end)
