@@ -5,7 +5,7 @@ import inspect
 import itertools
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.tenant import tenant as tenant_store
 from postdate.views.authentication.identity import Identities
-from support import citus
+from support import citus, loop_holds
 from support.documented import check_answer
 from support.receiver import Receiver
 
@@ -92,6 +92,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             test = getattr(getattr(test, "hypothesis", None), "inner_test", test)
             if not inspect.iscoroutinefunction(test):
                 raise pytest.UsageError(f"{item.nodeid} uses the server: make it async")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test in which the server kept the loop to itself."""
+    loop_holds.WATCH.holds.clear()
+    result = yield
+    found = loop_holds.server_holds(list(loop_holds.WATCH.holds))
+    if found and item.get_closest_marker("holds_loop") is None:
+        pytest.fail(loop_holds.described(found), pytrace=False)
+    return result
+
+
+@pytest.fixture(scope="session")
+async def loop_watch() -> AsyncIterator[None]:
+    """Watch the loop, which the tests share with the servers that they start."""
+    watching = asyncio.create_task(loop_holds.WATCH.run())
+    yield
+    watching.cancel()
 
 
 @contextmanager
@@ -170,7 +189,11 @@ async def database_name(server: Embedded | citus.CitusCluster, template: str) ->
 
 
 @pytest.fixture(scope="module")
-async def database(server: Embedded, database_name: str) -> AsyncIterator[Database]:
+async def database(
+    server: Embedded,
+    database_name: str,
+    loop_watch: None,  # noqa: ARG001 - it runs beside
+) -> AsyncIterator[Database]:
     opened = await opening.connect(app_dsn(server, database_name), writers=12, readers=4)
     yield opened
     await opened.close()

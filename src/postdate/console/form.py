@@ -23,6 +23,7 @@ from postdate.api.http.request_reader import check_depth
 from postdate.console.action import form_key
 from postdate.console.equivalent_command import ENDPOINT_BY_NAME, ShownRequest, shown_lines
 from postdate.console.page_request import PageRequest, instant, scalar
+from postdate.model import any_json
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
 
@@ -118,7 +119,7 @@ def _lines(text: str, _: str) -> list[str]:
 def _json(text: str, name: str) -> Any:
     check_depth(text.encode(), RequestLimits().json_depth)
     try:
-        return msgspec.json.decode(text)
+        return any_json.decode(text)
     except msgspec.DecodeError as error:
         raise refuse(Code.INVALID_FIELD, f"This is not JSON: {error}.", name) from None
 

@@ -9,6 +9,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from postdate.model import any_json
 from postdate.model.job.job import Destination, Queue, Webhook
 from postdate.model.job.view import JobView
 
@@ -231,7 +232,7 @@ def pretty(value: Any) -> str:
 
 def facts(data: Any) -> Markup:
     """Write the members of an object as words: each name with its value, what is empty left out."""
-    found = msgspec.json.decode(data) if isinstance(data, str) else msgspec.to_builtins(data)
+    found = any_json.decode(data) if isinstance(data, str) else msgspec.to_builtins(data)
     parts = [
         Markup('<span class="fact">{} <b title="{}">{}</b></span>').format(name, full, _brief(full))
         for name, full in _members(found)

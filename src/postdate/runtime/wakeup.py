@@ -43,7 +43,7 @@ class Wakeup:
         self.listeners: list[Wake] = []
         # Hints of others that are passed on together; None stands for any lane.
         self._heard: set[int | None] = set()
-        self._allowance = _Allowance()
+        self._allowance = _HintAllowance()
 
     def hint(self, lane_id: int, seconds: float) -> None:
         """Record that a lane has something due in some seconds; only short delays are sent."""
@@ -117,7 +117,7 @@ class Wakeup:
                 wake(lane_id)
 
 
-class _Allowance:
+class _HintAllowance:
     """Counts the notifications of the current second."""
 
     def __init__(self) -> None:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.model import any_json
 from postdate.model.event.audit import AUDITED, STAMP, audited
 from postdate.model.event.event import EventFilter, Sealed, like_patterns
 from postdate.model.shape import shaped
@@ -94,7 +95,7 @@ def _chosen(event: Sealed, wanted: AuditFilter) -> bool:
 
 
 def _entry(event: Sealed) -> AuditEntry:
-    data: dict[str, Any] = msgspec.json.decode(event.data) if event.data else {}
+    data: dict[str, Any] = any_json.decode(event.data) if event.data else {}
     came = data.pop(STAMP, None) or {}
     return shaped(
         AuditEntry,

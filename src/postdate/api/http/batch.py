@@ -10,6 +10,7 @@ from postdate.api.http.body_problem import ExplanationBudget, find_problems
 from postdate.api.http.endpoint import Reply
 from postdate.intake.accept.idempotency import CREATED, Refused
 from postdate.intake.accept.pipeline import Accepted
+from postdate.model import any_json
 from postdate.model.error import Refusal
 
 T = TypeVar("T")
@@ -34,9 +35,7 @@ def decoded(decoder: msgspec.json.Decoder[T], items: Iterable[msgspec.Raw]) -> l
             found.append(decoder.decode(item))
         except msgspec.ValidationError as error:
             looked = budget.admits(item)
-            problems = (
-                find_problems(msgspec.json.decode(item), decoder.type, budget) if looked else ()
-            )
+            problems = find_problems(any_json.decode(item), decoder.type, budget) if looked else ()
             found.append(problem.undecodable(error, problems))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             found.append(problem.undecodable(error))

@@ -16,6 +16,7 @@ from postdate.api.http.body_problem import ExplanationBudget, find_problems
 from postdate.api.http.deadline import Deadline
 from postdate.api.http.exchange import UNREADABLE
 from postdate.api.http.limit import RequestLimits
+from postdate.model import any_json
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.problem import FieldProblem
 
@@ -123,7 +124,7 @@ def decode(
     try:
         decoded = decoder.decode(raw or b"{}")
         if whole and raw:
-            msgspec.json.decode(raw)
+            any_json.decode(raw)
     except msgspec.ValidationError as error:
         raise RefusedError(problem.undecodable(error, _problems(raw, decoder.type))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -141,7 +142,7 @@ def _problems(raw: bytes, shape: Any) -> list[FieldProblem]:
     try:
         if not budget.admits(raw):
             return []
-        return find_problems(msgspec.json.decode(raw or b"{}"), shape, budget)
+        return find_problems(any_json.decode(raw or b"{}"), shape, budget)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return []
 

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.model import any_json
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow, fingerprint_of
 
@@ -105,8 +106,8 @@ def kept_body(row: IdempotencyRow, kind: type[Body]) -> Body | None:
 
 def kept_differences(row: IdempotencyRow, request: KeyedRequest) -> list[str]:
     """Return the fields in which a request differs from the stored one."""
-    before = msgspec.json.decode(_kept(row).request)
-    return differences(before, msgspec.json.decode(request.request))
+    before = any_json.decode(_kept(row).request)
+    return differences(before, any_json.decode(request.request))
 
 
 def _kept(row: IdempotencyRow) -> _Kept:

@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from postdate.intake.accept.idempotency import canonical as canonical_request
 from postdate.intake.job import validation
+from postdate.model import any_json
 from postdate.model.job.job import JobSpec
 from postdate.model.schedule.schedule import Template
 from postdate.model.schedule.spec import ScheduleSpec
@@ -91,9 +92,7 @@ class PayloadEncryption:
         if self._cipher is None or not self.is_enabled(tenant_id):
             return canonical_request(spec)
         bare = encrypted_template.without_payload(spec.template)
-        members = msgspec.json.decode(
-            canonical_request(msgspec.structs.replace(spec, template=bare))
-        )
+        members = any_json.decode(canonical_request(msgspec.structs.replace(spec, template=bare)))
         payload = encrypted_template.payload_of(spec.template)
         if payload is not None:
             members["template"]["job"]["payload"] = {
@@ -106,7 +105,7 @@ class PayloadEncryption:
         if self._cipher is None or not self.is_enabled(tenant_id):
             return validation.canonical(spec)
         plain = msgspec.structs.replace(spec, payload=UNSET, payload_base64=None)
-        members = msgspec.json.decode(validation.canonical(plain))
+        members = any_json.decode(validation.canonical(plain))
         given = validation.payload_of(spec)
         if isinstance(given, tuple) and given[0] is not None:
             members["payload"] = {"hmac": self._cipher.digest(tenant_id, given[0])}

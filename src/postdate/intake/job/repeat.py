@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
 from postdate.intake.accept.pipeline import Known
 from postdate.intake.job.payload_encryption import PayloadEncryption
 from postdate.intake.job.request import CheckedJob
 from postdate.intake.job.validation import ANY_TIME, due_at
+from postdate.model import any_json
 from postdate.model.job.job import JobSpec, decode_destination, decode_policy
 from postdate.model.job.view import JSON
 from postdate.store.connection.database import Connection
@@ -62,7 +62,7 @@ def _asked(job: JobAsAccepted, lane: str) -> dict[str, Any]:
 
 def _content(payload: bytes | None, content_type: str | None) -> object:
     """Return what a payload says: JSON however it is spaced (null is some), other bytes as is."""
-    return [msgspec.json.decode(payload)] if payload and content_type == JSON else payload
+    return [any_json.decode(payload)] if payload and content_type == JSON else payload
 
 
 def _payload_field(spec: JobSpec, before: bytes | None) -> str:

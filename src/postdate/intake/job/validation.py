@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from postdate.intake.accept.idempotency import KeyedRequest
 from postdate.intake.job.request import CheckedJob, JobRequest
+from postdate.model import any_json
 from postdate.model.destination.target import Networks, check_url
 from postdate.model.error import Code, Refusal
 from postdate.model.job.job import (
@@ -153,7 +154,7 @@ def _opaque(text: str, content_type: str | None) -> tuple[bytes | None, str | No
 def _is_json(data: bytes) -> bool:
     """Return whether bytes can be shown as JSON, as everything of this type is."""
     try:
-        msgspec.json.decode(data)
+        any_json.decode(data)
     except (msgspec.DecodeError, RecursionError):
         return False
     return True
@@ -234,7 +235,7 @@ def canonical(spec: JobSpec) -> bytes:
     members = {name: value for name, value in plain.items() if value is not None}
     members.pop("idempotency_key", None)  # items of a batch carry their key with them
     if spec.payload is not UNSET:
-        members["payload"] = msgspec.json.decode(spec.payload)
+        members["payload"] = any_json.decode(spec.payload)
     return _encode_sorted(members)
 
 

@@ -17,6 +17,7 @@ from postdate.intake.accept.create_once import (
 from postdate.intake.accept.idempotency import CREATED, Granted, Refused
 from postdate.intake.job.payload_encryption import PayloadEncryption
 from postdate.intake.schedule.validation import ScheduleCheck
+from postdate.model import any_json
 from postdate.model.error import Code, not_found, refuse
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.recurrence.calendar import Calendar
@@ -71,7 +72,7 @@ class Schedules:
             tenant_id=actor.tenant_id,
             operation="",
             key=key,
-            members=msgspec.json.decode(canonical),
+            members=any_json.decode(canonical),
             scope=KeyScope.SCHEDULE,
         )
         return await self._once.run(

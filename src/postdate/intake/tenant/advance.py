@@ -12,8 +12,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-import msgspec
-
+from postdate.model import any_json
 from postdate.model.error import Code, refuse
 from postdate.model.event.audit import STAMP
 from postdate.model.event.event import EventFilter, Sealed
@@ -300,7 +299,7 @@ class ClockAdvance:
 
 
 def _event_entry(event: Sealed) -> NewClockEntry:
-    data = msgspec.json.decode(event.data) if event.data else {}
+    data = any_json.decode(event.data) if event.data else {}
     data.pop(STAMP, None)
     return NewClockEntry(event.time, event.type, event.subject, data)
 

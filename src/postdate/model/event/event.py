@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.model import any_json
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.event.audit import STAMP
 from postdate.model.event.types import EVENT_TYPES
@@ -96,7 +97,7 @@ def without_origin(event: Sealed) -> Sealed:
     """Leave out where a request came from: only the auditor needs addresses of people."""
     if event.data is None or f'"{STAMP}"' not in event.data:
         return event
-    members = msgspec.json.decode(event.data)
+    members = any_json.decode(event.data)
     members.pop(STAMP, None)
     return msgspec.structs.replace(event, data=msgspec.json.encode(members).decode())
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.model import any_json
 from postdate.model.event.audit import SYSTEM
 from postdate.model.ids import bucket_of
 from postdate.model.instant import instant_text
@@ -205,7 +206,7 @@ def _delivery(taken: TakenJob, policy: Policy, lane: Lane) -> Delivery:
 
 @lru_cache(maxsize=8192)
 def _decoded(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.decode(text)
+    found: dict[str, Any] = any_json.decode(text)
     return found
 
 
