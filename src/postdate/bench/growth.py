@@ -18,6 +18,9 @@ MAX_RATIO: Final = 1.5
 SETTLING_SECONDS: Final = 10.0
 IDLE_SECONDS: Final = 20.0
 ASK_SECONDS: Final = 0.05
+MIN_FIGURE: Final = 0.01
+"""What is less counts as this much: a short watch may see no processor time at all."""
+
 FEW: Final = Population(tenants=10, lanes=10)
 
 MANY: Final[Mapping[str, Population]] = {
@@ -123,11 +126,17 @@ async def _ask(url: str, seconds: float) -> list[float]:
 
 
 def _figures(name: str, few: Idle, many: Idle) -> list[Measure]:
-    found = []
+    found: list[Measure] = []
     for (what, unit), little, much in zip(MEASURES, few, many, strict=True):
         found += [
             plain(ARM, f"{what}, without {name}", little, unit),
             plain(ARM, f"{what}, with {name}", much, unit),
-            at_most(ARM, f"{what}, with : without {name}", much / little, MAX_RATIO, "x"),
+            at_most(
+                ARM,
+                f"{what}, with : without {name}",
+                much / max(little, MIN_FIGURE),
+                MAX_RATIO,
+                "x",
+            ),
         ]
     return found
