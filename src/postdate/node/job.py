@@ -12,8 +12,10 @@ from postdate.node.node import Node
 from postdate.runtime.loop import Loop
 from postdate.runtime.share import BucketShare
 from postdate.store.destination.directory import DestinationDirectory
+from postdate.worker.expirer import EXPIRE_SECONDS, Expirer
 from postdate.worker.retention import Retention
 
+EXPIRY_STEPS: Final = 200
 RETENTION_STEPS: Final = 50
 RETENTION_SECONDS: Final = 60.0
 
@@ -71,6 +73,12 @@ def _refusal(named: Named, found: Resolved) -> Refusal | None:
             )
         case _:
             return None
+
+
+def expiry(node: Node) -> Loop:
+    """Return the loop that ends jobs whose time is over."""
+    walk = Expirer(node.database, node.lanes, node.runtime, node.tallies, node.node_id, node.reads)
+    return Loop("expiry", walk.run_once, limit=EXPIRY_STEPS, poll_seconds=EXPIRE_SECONDS)
 
 
 def retention(node: Node) -> Loop:

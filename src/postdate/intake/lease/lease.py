@@ -13,6 +13,7 @@ from uuid import UUID
 
 from postdate.intake.lease.release import LeaseReturns
 from postdate.model.error import Code, refuse
+from postdate.model.ids import bucket_of
 from postdate.model.job.outcome import Delivery
 from postdate.model.job.retry import RetryPolicies
 from postdate.model.job.tally import Tally
@@ -24,6 +25,7 @@ from postdate.runtime.low_water import LowWaterMark
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import execution
 from postdate.store.job.execution import ClaimedExecution, Recorded
+from postdate.store.job.expiry import end_expired
 from postdate.store.secret.payload_encryption import PayloadCipher
 from postdate.store.timer import permit, timer
 from postdate.store.timer.lane import Lane, LaneDirectory
@@ -131,16 +133,30 @@ class LeaseClaims:
             if door.empty_until > now and not first:
                 return [], door.empty_until - now
             door.hint.clear()
-            with self._owned(lane, door, ask) as taken:
-                pause = await self._take(ask, lane, door, taken)
-                await self._record_judged(taken)
-                if not taken:
-                    pause = max(pause, await self._next_due(lane, door))
-                    door.empty_until = now + pause
-                ready = [each for each in taken if each.delivery is not None]
+            ready, pause = await self._take_ready(ask, lane, door)
+            if not ready:
+                pause = max(pause, await self._next_due(lane, door))
+                door.empty_until = now + pause
         if ask.gone.is_set():
             return [], 0.0
         return [_leased(each, ask.lease_seconds) for each in ready], pause
+
+    async def _take_ready(
+        self, ask: ClaimAsk, lane: Lane, door: _Door
+    ) -> tuple[list[ClaimedExecution], float]:
+        """Claim jobs to run; expired jobs that lie before them are ended, and use up no claim."""
+        while True:
+            with self._owned(lane, door, ask) as taken:
+                pause = await self._take(ask, lane, door, taken)
+                await self._record_judged(taken)
+                ready = [each for each in taken if each.delivery is not None]
+            if ready or not taken or ask.gone.is_set():
+                return ready, pause
+            for bucket in {bucket_of(each.held.job_id) for each in taken}:
+                step = await end_expired(
+                    self._database, lane, bucket, self._policies, ask.holder, self._settings.floor
+                )
+                self._tally.recorded([verdict for _, verdict in step.ended])
 
     @contextmanager
     def _owned(self, lane: Lane, door: _Door, ask: ClaimAsk) -> Iterator[list[ClaimedExecution]]:

@@ -92,11 +92,14 @@ async def take(
     bucket: int,
     policies: RetryPolicies,
     cipher: PayloadCipher | None = None,
+    *,
+    opened: bool = True,
     **wanted: Any,
 ) -> list[ClaimedExecution]:
     """Claim due jobs of one bucket's lane and load them, inside the caller's transaction.
 
-    `wanted` is what `store.lease.take` takes: low, limit, lease_seconds, claimed_by.
+    `wanted` is what `store.lease.take` takes: low, limit, lease_seconds, claimed_by. Payloads are
+    decrypted unless `opened` is False.
     """
     taken = await lease.take(connection, bucket, lane, **wanted)
     if any(each.lost_at is not None for each in taken):
@@ -104,7 +107,7 @@ async def take(
     revised = [each for each in taken if each.revision]
     if revised:
         taken = await _revise(connection, bucket, lane, taken, revised)
-    if any(each.payload is not None and each.payload.startswith(MARK) for each in taken):
+    if opened and any(each.payload is not None and each.payload.startswith(MARK) for each in taken):
         taken = await _opened(connection, lane.tenant_id, taken, cipher)
     return [_judged(each, lane, policies) for each in taken]
 

@@ -142,23 +142,27 @@ async def claim(
     )
 
 
-async def take(
+async def take(  # noqa: PLR0913 - what to claim, for whom and how long, by name
     connection: Connection,
     bucket: int,
     lane: Lane,
     *,
-    low: datetime,
-    limit: int,
+    low: datetime | None = None,
+    limit: int = 0,
     lease_seconds: float,
     claimed_by: UUID,
+    only: tuple[str, Sequence[UUID]] | None = None,
 ) -> list[TakenJob]:
-    """Claim as `claim` does, in a tenant's lane, and load the jobs."""
+    """Claim as `claim` does, in a tenant's lane, and load the jobs.
+
+    `only` is another statement, which claims some jobs alone.
+    """
     rows = await connection.fetch(
-        query("lease_take"),
+        query("lease_take") if only is None else only[0],
         bucket,
         lane.lane_id,
-        low,
-        limit,
+        low if only is None else only[1],
+        limit if only is None else len(only[1]),
         lease_seconds,
         claimed_by,
         lane.tenant_id,

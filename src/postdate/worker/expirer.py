@@ -1,0 +1,83 @@
+"""Expire: end due jobs whose time is over, also in lanes that no worker serves."""
+
+from collections.abc import Mapping
+from typing import Final
+from uuid import UUID
+
+from postdate.model.ids import BUCKETS
+from postdate.model.job.retry import RetryPolicies
+from postdate.model.job.tally import Tally
+from postdate.model.setting.setting import Settings
+from postdate.runtime.shared_read import SharedReads
+from postdate.store.connection.database import Database
+from postdate.store.job.expiry import end_expired
+from postdate.store.operate.item_log import write_endings
+from postdate.store.timer import timer
+from postdate.store.timer.lane import LaneDirectory
+
+EXPIRE_SECONDS: Final = 1.8
+"""How often due jobs are searched for expired ones."""
+
+LATE_SECONDS: Final = 0.5
+"""How late the first timer of a lane must be: what is quickly claimed need not be searched."""
+
+MAX_LANES: Final = 50
+"""The most lanes of a bucket that one step searches; the next step goes on after them."""
+
+MAX_LOOKS: Final = 20
+"""The most looks at one lane bucket in a step."""
+
+FIRST_LANE: Final = 15
+LAST_LANE: Final = 2**31 - 1
+
+
+class Expirer:
+    """Walks the lanes that have due jobs; remembers per bucket after which lane to go on."""
+
+    def __init__(
+        self,
+        database: Database,
+        lanes: LaneDirectory,
+        settings: Settings,
+        tallies: Mapping[str, Tally],
+        node_id: UUID,
+        reads: SharedReads | None = None,
+    ) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._settings = settings
+        self._tallies = tallies
+        self._node_id = node_id
+        self._reads = reads or SharedReads(database)
+        self._policies = RetryPolicies(settings)
+        self._after = [FIRST_LANE] * BUCKETS
+
+    async def run_once(self, limit: int) -> int:
+        """Search up to `limit` lane buckets with late jobs; return 0, to rest afterwards."""
+        gaps = [(bucket, after, LAST_LANE) for bucket, after in enumerate(self._after)]
+        heads = await timer.lanes(self._reads, gaps, MAX_LANES)
+        self._after = [FIRST_LANE] * BUCKETS
+        for bucket in range(BUCKETS):
+            found = [head.lane_id for head in heads if head.bucket == bucket]
+            if len(found) >= MAX_LANES:
+                self._after[bucket] = max(found)
+        late = [head for head in heads if head.seconds < -LATE_SECONDS][:limit]
+        await self._lanes.load({head.lane_id for head in late})
+        for head in late:
+            await self._expire(head.bucket, head.lane_id)
+        return 0
+
+    async def _expire(self, bucket: int, lane_id: int) -> None:
+        lane = self._lanes.by_id.get(lane_id)
+        if lane is None or lane.test:
+            return
+        low = self._settings.floor
+        for _ in range(MAX_LOOKS):
+            step = await end_expired(
+                self._database, lane, bucket, self._policies, self._node_id, low
+            )
+            self._tallies[lane.kind].recorded([verdict for _, verdict in step.ended])
+            write_endings((held.job_id, held.attempt, end) for held, end in step.ended)
+            if step.after is None or step.after == low:
+                return
+            low = step.after
