@@ -63,7 +63,7 @@ MAX_DAY_TIMES: Final = 500_000
 A rule of every second has 86,400 of them; 10,000 rules that run once an hour or less have 40,000.
 """
 
-CELLS_A_STEP: Final = 8
+CELLS_A_STEP: Final = 32
 """How many minutes of a grid count as one step of an allowance."""
 
 By = Literal["total", "lane", "destination", "tenant"]
