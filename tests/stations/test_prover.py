@@ -1,11 +1,12 @@
 """Rounds of proofs: each bucket in its turn, from what is proved on, and the rest once more."""
 
 from collections.abc import AsyncIterator
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
 
+from postdate.intake.tenant.tenant import Tenants
 from postdate.model.ids import BUCKETS
 from postdate.model.setting.setting import Settings, Stored
 from postdate.proof.prover import Prover
@@ -28,6 +29,12 @@ async def vandal(server: Embedded, database_name: str) -> AsyncIterator[asyncpg.
     await connection.execute("SET search_path = postdate; SET session_replication_role = replica")
     yield connection
     await connection.close()
+
+
+@pytest.fixture
+async def tenant_id(database: Database) -> int:
+    """A tenant of which its chain tells."""
+    return await Tenants(database).create(f"told-{uuid4().hex}")
 
 
 @pytest.fixture

@@ -9,13 +9,16 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from conftest import FAST, admin, owner_dsn, scratch
+from conftest import FAST, admin, app_dsn, owner_dsn, scratch
 from postdate.store import migrate
+from postdate.store.connection import opening
 from postdate.store.embedded import Embedded
 from postdate.store.embedded.binaries import locate
 from postdate.store.embedded.runas import choose
+from postdate.store.proof import catalog
 
 PAGE: Final = Path(__file__).parents[2] / "docs/reference/schema.sql"
+CATALOG: Final = Path(catalog.__file__).with_name("catalog.txt")
 DATABASE: Final = "schema_page"
 
 HEAD: Final = """\
@@ -55,13 +58,28 @@ def tidy(dumped: str) -> str:
     return _STATEMENT.sub("\n\n", _NOISE.sub("", text))
 
 
+async def describe(server: Embedded) -> str:
+    """Migrate an empty database and write its catalog down, for `postdate prove`."""
+    await admin(server, f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+    await admin(server, f"CREATE DATABASE {DATABASE} OWNER postdate_owner")
+    await migrate.migrate(owner_dsn(server, DATABASE))
+    database = await opening.connect(app_dsn(server, DATABASE), writers=1, readers=1)
+    async with database.connection() as connection:
+        major = await catalog.major(connection)
+        lines = sorted("\t".join(each) for each in await catalog.lines(connection))
+    await database.close()
+    await admin(server, f"DROP DATABASE {DATABASE} WITH (FORCE)")
+    return "\n".join((str(major), *lines, ""))
+
+
 async def main() -> None:
-    """Rewrite the page."""
+    """Rewrite the page and the catalog."""
     with scratch() as directory:
         server = Embedded(directory, settings=FAST)
         await server.start()
         try:
             PAGE.write_text(await render(server))
+            CATALOG.write_text(await describe(server))
         finally:
             await server.stop()
 

@@ -16,11 +16,14 @@ MAX_ROWS: Final = 1000
 """The most that such a command lists."""
 
 
-def with_database(act: Callable[[Database], Awaitable[T]]) -> T:
-    """Connect to the running database, act, and close the connection."""
+def with_database(act: Callable[[Database], Awaitable[T]], *, altered: bool = False) -> T:
+    """Connect to the running database, act, and close the connection.
+
+    `altered` is for a command that says itself how the database differs from what was shipped.
+    """
 
     async def run() -> T:
-        async with database_address.opened(settings) as database:
+        async with database_address.opened(settings, altered=altered) as database:
             return await act(database)
 
     settings = configured()

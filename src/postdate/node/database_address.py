@@ -65,8 +65,8 @@ async def serving(
 
 
 @asynccontextmanager
-async def opened(settings: ProcessSettings) -> AsyncIterator[Database]:
-    """Open the database for one command."""
+async def opened(settings: ProcessSettings, *, altered: bool = False) -> AsyncIterator[Database]:
+    """Open the database for one command; `altered` lets it name what `require_current` refuses."""
     address = await running(settings)
     if address is None:
         raise StartError(
@@ -76,7 +76,7 @@ async def opened(settings: ProcessSettings) -> AsyncIterator[Database]:
     opened_database = await open_database(address, settings, writers=2, readers=2)
     try:
         async with opened_database.connection() as connection:
-            await require_current(connection)
+            await require_current(connection, altered=altered)
         yield opened_database
     finally:
         await opened_database.close()

@@ -1,10 +1,10 @@
 """The checker: every proof over one snapshot of the database."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from postdate.ledger.prove import Proof, attached_range
-from postdate.proof import functions, keys, rules
+from postdate.proof import catalog, functions, keys, rules
 from postdate.publisher.anchor import Anchors
 from postdate.publisher.verify import ChainFinding, Kind, verify_on
 from postdate.store.account import repair as repair_store
@@ -36,6 +36,7 @@ STEPS: Final = (
     keys.CHECK,
     rules.CHECK,
     functions.CHECK,
+    catalog.CHECK,
     "chain",
 )
 """What `prove` goes through, in this order."""
@@ -47,6 +48,8 @@ FINDINGS: Final = (
     *map(keys.finding_of, keys.SCOPES),
     rules.CHECK,
     functions.CHECK,
+    catalog.CHECK,
+    catalog.CLOCK_CHECK,
     store.UNREADABLE,
     *map(store.state_finding, STATE_NOUNS),
     *(f"chain_{kind}" for kind in CHAIN_KINDS),
@@ -54,6 +57,14 @@ FINDINGS: Final = (
     "dead_lettered",
 )
 """Every name that a finding may have; each has its section in docs/operate/findings.md."""
+
+OWN_CHECKS: Final[Mapping[str, Callable[[Connection, Range], Awaitable[list[LedgerFinding]]]]] = {
+    catalog.CHECK: catalog.check,
+    functions.CHECK: functions.check,
+    keys.CHECK: keys.check,
+    rules.CHECK: rules.check,
+}
+"""The proofs that are more than a query."""
 
 REPAIRS_SHOWN: Final = 100
 """How many repairs a proof lists, the newest first."""
@@ -94,12 +105,8 @@ async def prove_on(
 async def _check(
     connection: Connection, name: str, where: Range, anchors: Mapping[int, Anchors]
 ) -> list[LedgerFinding]:
-    if name == keys.CHECK:
-        return await keys.check(connection, where)
-    if name == functions.CHECK:
-        return await functions.check(connection, where)
-    if name == rules.CHECK:
-        return await rules.check(connection, where)
+    if name in OWN_CHECKS:
+        return await OWN_CHECKS[name](connection, where)
     if name == "chain":
         return await _chain(connection, where.tenant_id, anchors)
     if name in STATE_CHECKS:

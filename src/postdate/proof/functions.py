@@ -30,8 +30,13 @@ async def check(connection: Connection, where: Range) -> list[LedgerFinding]:
         wrong = [name for name in sorted(spread) if not set(there.get(name, [""])) <= spread[name]]
     else:
         wrong = [name for name in sorted(shipped) if sorted(shipped[name]) != there.get(name)]
-    return [
+    found = [
         LedgerFinding(CHECK, 0, name, "its text is not what this release ships")
         for name in wrong
         if name not in NOT_COMPARED
-    ][: where.limit]
+    ]
+    found += [
+        LedgerFinding(CHECK, 0, name, "the checksum kept in function_file is not that of its text")
+        for name in await migrate.altered_files(connection)
+    ]
+    return found[: where.limit]

@@ -8,7 +8,7 @@ from uuid import UUID
 from postdate.ledger.prove import OVERDUE_SECONDS
 from postdate.model.event.chain import GENESIS
 from postdate.model.ids import MAX_ID, MIN_ID, floor_id
-from postdate.proof import functions, keys, rules
+from postdate.proof import catalog, functions, keys, rules
 from postdate.proof.checker import chain_finding
 from postdate.publisher.anchor import Anchors
 from postdate.publisher.verify import ChainCheck, slipped_in
@@ -84,6 +84,7 @@ def _proofs(
         yield keys.CHECK, keys.check(connection, part)
         yield "chain_unsealed", _unsealed(connection, part)
     yield functions.CHECK, functions.check(connection, where)
+    yield catalog.CHECK, catalog.check(connection, where)
     yield rules.CHECK, rules.check(connection, Range(where.tenant_id, where.buckets))
 
 

@@ -42,7 +42,6 @@ SESSION: Final = "postdate migrate"
 
 MEETINGS: Final = 20
 """How often a migrator begins again because another one made the same role or schema just then."""
-
 MET: Final = frozenset({"23505", "42710", "42P06", "42P07", "XX000"})
 """What the server says to that: it is there already, or its row was changed meanwhile."""
 
@@ -318,13 +317,27 @@ async def list_outdated(connection: DatabaseSession | Connection) -> list[str]:
     return [*(m.name for m in todo), *(f.name for f in changed)]
 
 
-async def require_current(connection: DatabaseSession | Connection) -> None:
-    """Refuse a database whose schema this release cannot use."""
-    if missing := await list_outdated(connection):
+async def require_current(
+    connection: DatabaseSession | Connection, *, altered: bool = False
+) -> None:
+    """Refuse a database whose schema this release cannot use; a proof names `altered_files`."""
+    passed = await altered_files(connection) if altered else []
+    if missing := [name for name in await list_outdated(connection) if name not in passed]:
         raise StartError(
             f"the database's schema is older than this postdate ({len(missing)} files are missing, "
             f"{missing[0]} first): run `postdate migrate`, or start `postdate serve` once"
         )
+
+
+async def altered_files(connection: DatabaseSession | Connection) -> list[str]:
+    """Return the files of functions that this release applied with another text than it has."""
+    there = await _remembered(connection)
+    applied = {f.name: (f, there[f.noun]) for f in known_functions() if f.noun in there}
+    return [
+        name
+        for name, (file, kept) in applied.items()
+        if kept.release == release() and kept.checksum != file.checksum
+    ]
 
 
 async def _applied(connection: DatabaseSession | Connection) -> dict[int, str]:

@@ -37,7 +37,7 @@ def prove(*, tenant: str | None = None) -> None:
             await record_check(database, "prove", time.monotonic() - began, len(proof.findings))
         return proof
 
-    proof = with_database(run)
+    proof = with_database(run, altered=True)
     if wants_json():
         show(proof)
     else:

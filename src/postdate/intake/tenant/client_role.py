@@ -6,7 +6,7 @@ from typing import Final
 from postdate.model.error import Code, refuse
 from postdate.model.event.audit import CLI
 from postdate.model.tenant.identity import Scope
-from postdate.store.connection.database import Database
+from postdate.store.connection.database import Connection, Database
 from postdate.store.event.event import named, record_event
 from postdate.store.tenant import client_role as store
 from postdate.store.tenant import tenant as tenant_store
@@ -42,10 +42,13 @@ class ClientRoles:
                 detail = f"The server has no role {role}: CREATE ROLE {role} LOGIN first."
                 raise refuse(Code.NOT_FOUND, detail, "role")
             limits = sorted(scopes), accounts, max_amount
+            spoke_for = await store.unbind(connection, role)
             left = await store.bind(connection, role, tenant_id, *limits, actor=CLI)
-            names = "role", "scopes", "accounts", "max_amount"
+            if spoke_for is not None and spoke_for != tenant_id:
+                await _record_unbound(connection, spoke_for, role)
+            names = "name", "scopes", "accounts", "max_amount"
             data = dict(zip(names, (role, *limits), strict=True))
-            about = named(tenant_id, "tenant", tenant)
+            about = named(tenant_id, "role", role)
             await record_event(connection, about, "tenant.role_bound", CLI, data)
         return left
 
@@ -55,7 +58,9 @@ class ClientRoles:
             spoke_for = await store.unbind(connection, role)
             if spoke_for is None:
                 raise refuse(Code.NOT_FOUND, f"The role {role} is not bound to a tenant.", "role")
-            tenant_id, tenant = spoke_for
-            about = named(tenant_id, "tenant", tenant)
-            data = {"role": role}
-            await record_event(connection, about, "tenant.role_unbound", CLI, data)
+            await _record_unbound(connection, spoke_for, role)
+
+
+async def _record_unbound(connection: Connection, tenant_id: int, role: str) -> None:
+    about = named(tenant_id, "role", role)
+    await record_event(connection, about, "tenant.role_unbound", CLI, {"name": role})

@@ -71,6 +71,7 @@ _ROWS: Final = frozenset(
         "destination",
         "key",
         "lane",
+        "receipt_key",
         "schedule",
         "setting",
         "subscription",

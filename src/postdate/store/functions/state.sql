@@ -6,6 +6,7 @@ CREATE OR REPLACE FUNCTION state_noun(type text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN type IN ('tenant.killed', 'tenant.released') THEN 'kill'
                 WHEN type IN ('tenant.frozen', 'tenant.thawed') THEN 'freeze'
+                WHEN type IN ('tenant.role_bound', 'tenant.role_unbound') THEN 'role'
                 WHEN type IN ('job.rescheduled', 'job.changed') THEN 'revision'
                 WHEN type IN ('job.retried', 'job.unknown', 'payment.retried',
                               'payment.dead_lettered') THEN 'attempt'
@@ -115,6 +116,12 @@ BEGIN
     WHEN 'tenant' THEN
         SELECT ROW(t.name, instant_text(created_at), instant_text(disabled_at))::text INTO found
           FROM tenant t WHERE t.tenant_id = of_tenant;
+    WHEN 'role' THEN
+        SELECT ROW(scopes, accounts, max_amount, instant_text(bound_at), bound_by)::text
+          INTO found FROM client_role r WHERE r.tenant_id = of_tenant AND r.role_name = $4;
+    WHEN 'receipt_key' THEN
+        SELECT ROW(encode(public_key, 'hex'), instant_text(created_at))::text INTO found
+          FROM receipt_key k WHERE k.key_id = $4;
     WHEN 'kill', 'freeze' THEN
         SELECT ROW(mode, instant_text(from_at), instant_text(until_at), note, set_by)::text
           INTO found FROM tenant_halt h

@@ -73,6 +73,9 @@ WITH kept AS (
              WHERE name <> 'restore.quarantine'
              UNION ALL SELECT 'destination', tenant_id, name, created_at FROM destination
              UNION ALL SELECT 'calendar', tenant_id, name, changed_at FROM calendar
+             UNION ALL SELECT 'role', tenant_id, role_name, bound_at FROM client_role
+             UNION ALL SELECT 'receipt_key', 0, key_id, created_at FROM receipt_key
+             UNION ALL SELECT 'tenant', tenant_id, NULL, created_at FROM tenant
              UNION ALL SELECT kind, tenant_id, NULL, set_at FROM tenant_halt) AS each
      WHERE ($1 IS NULL OR each.tenant_id = $1)
        AND ($2 IS NULL OR tenant_bucket(each.tenant_id) = ANY ($2))),
@@ -102,7 +105,7 @@ SELECT CASE WHEN k.noun IN ('kill', 'freeze') THEN 'halt' ELSE k.noun END AS nou
    AND NOT EXISTS (SELECT FROM told t WHERE t.noun = k.noun AND t.tenant_id = k.tenant_id
                       AND t.subject = k.subject)
    AND NOT EXISTS (SELECT FROM told t WHERE t.noun = k.noun AND t.tenant_id = k.tenant_id
-                      AND k.noun IN ('kill', 'freeze'))
+                      AND k.noun IN ('kill', 'freeze', 'tenant'))
  ORDER BY k.tenant_id, k.noun, 3 LIMIT $3
 
 -- name: prove_state_subscription_position

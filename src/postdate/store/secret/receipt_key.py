@@ -5,9 +5,11 @@ from typing import Final
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from postdate.model.event.audit import SYSTEM
 from postdate.model.event.receipt import key_id_of
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.query import fetch_all, query
+from postdate.store.event.event import named, record_event
 from postdate.store.secret import secret
 from postdate.store.secret.secret import Keyring
 
@@ -64,6 +66,8 @@ async def create(connection: Connection, keyring: Keyring) -> ReceiptKey:
     envelope = keyring.encrypt(EVERYBODY, FIELD, private.private_bytes_raw())
     key = ReceiptKey(key_id_of(public), public, envelope)
     await connection.execute(query("receipt_key_create"), key.key_id, public, envelope)
+    about = named(EVERYBODY, "receipt_key", key.key_id)
+    await record_event(connection, about, "receipt_key.created", SYSTEM, {"name": key.key_id})
     return key
 
 

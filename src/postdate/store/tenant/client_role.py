@@ -40,10 +40,10 @@ async def bind(
     )
 
 
-async def unbind(connection: Connection, role: str) -> tuple[int, str] | None:
-    """Unbind a role; return the number and name of its tenant, or None."""
-    row = await connection.fetchrow(query("client_role_unbind"), role)
-    return None if row is None else (row[0], row[1])
+async def unbind(connection: Connection, role: str) -> int | None:
+    """Unbind a role; return the number of its tenant, or None."""
+    tenant_id: int | None = await connection.fetchval(query("client_role_unbind"), role)
+    return tenant_id
 
 
 async def page(connection: Connection, limit: int) -> list[ClientRole]:

@@ -8,8 +8,7 @@ SELECT client_bind($1, $2, $3, $4, $5, $6)
 SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)
 
 -- name: client_role_unbind
-DELETE FROM client_role r USING tenant t WHERE r.role_name = $1 AND t.tenant_id = r.tenant_id
-RETURNING t.tenant_id, t.name
+DELETE FROM client_role WHERE role_name = $1 RETURNING tenant_id
 
 -- name: client_role_list
 SELECT r.role_name, t.name, r.scopes, r.accounts, r.max_amount, r.bound_at
