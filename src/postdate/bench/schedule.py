@@ -19,6 +19,9 @@ from postdate.node import job as job_parts
 from postdate.node import schedule as schedule_parts
 from postdate.scheduler.expander import Expander
 
+MAX_SPREAD: Final = 1.0
+"""Within how many seconds few schedules over all buckets must be expanded."""
+
 MIN_EXPAND: Final = 5000
 IDLE_LOOKS: Final = 200
 FEW: Final = 1000
@@ -139,5 +142,22 @@ class Hourly:
             raise RuntimeError(f"{count} schedules made {found[0]} jobs, {found[1]} occurrences")
 
 
-ARMS: Final[Mapping[str, Arm[SchedulePlan]]] = {"expand": expand, "stored": stored}
+async def spread(at: Testbed, _: SchedulePlan) -> list[Measure]:
+    """Expand two schedules in each bucket, all due at one instant, until the last is done."""
+    hourly = await Hourly.begin(at)
+    seconds = []
+    for _round in range(ROUNDS):
+        await hourly.copy(2 * BUCKETS, due=True)
+        await at.settle()
+        watch = Stopwatch()
+        await hourly.expand(2 * BUCKETS)
+        seconds.append(2 * BUCKETS / watch.rate(2 * BUCKETS))
+    return [at_most("spread", f"{2 * BUCKETS} over all buckets", min(seconds), MAX_SPREAD, "s")]
+
+
+ARMS: Final[Mapping[str, Arm[SchedulePlan]]] = {
+    "expand": expand,
+    "stored": stored,
+    "spread": spread,
+}
 SUITE: Final = Suite(ARMS, SchedulePlan(), SchedulePlan(due=500, stored=2000, beside=200))
