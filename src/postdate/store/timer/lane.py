@@ -183,6 +183,7 @@ class LaneDirectory:
             at = await self._read(clock)
             found = await self._read(newest, MAX_FIRST)
             self._all = len(found) < MAX_FIRST
+            self._reload_at = now + RELOAD_SECONDS
         else:
             since, before = self._read_at
             found = await self._read(changed, since, self._again())
