@@ -18,6 +18,7 @@ from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import UnavailableError
 from postdate.store.connection.query import query
 from postdate.store.operate import node as node_store
+from postdate.store.operate import vital
 from postdate.store.operate.vital import Untouched
 from postdate.store.timer.timer import LONG_AGO
 from postdate.views.monitor.overdue import HeadWatch, OverdueWatch, Reexamine
@@ -296,3 +297,32 @@ async def test_each_look_walks_an_index(database: Database, tenant_id: int, name
     plan = "\n".join(row[0] for row in rows)
     assert "Index" in plan
     assert "Seq Scan on timer" not in plan
+
+
+async def test_old_events_are_not_overdue_before_a_node_could_seal_them(
+    database: Database, tenant_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an outage the oldest event is minutes old: only one that stays the oldest is stuck."""
+    watch = await make_watch(database, tenant_id)
+    age = 345.0
+
+    async def event_seconds(_: object) -> float:
+        return age
+
+    monkeypatch.setattr(vital, "event_seconds", event_seconds)
+    for _ in range(4):
+        await watch.run_once()
+        assert "event" not in found(watch)
+        age -= 60  # events are being sealed
+
+    async def told() -> bool:
+        await watch.run_once()
+        return found(watch).get("event") == 1
+
+    await eventually(told)
+    database.writable = False
+    try:
+        await watch.run_once()
+        assert watch.sentences() == []
+    finally:
+        database.writable = True

@@ -33,6 +33,12 @@ WATCH_SECONDS: Final = 5.0
 UNTOUCHED_SECONDS: Final = 10.0
 """How long a lane bucket may keep the same first due timer before it is watched, and then again."""
 
+PAUSE_SECONDS: Final = 4 * WATCH_SECONDS
+"""After this long without a look the watch begins again: node or database were away."""
+
+MOVED_SECONDS: Final = 0.5
+"""If the oldest unsealed event is younger by this much, events are being sealed."""
+
 OUTLIVED_SECONDS: Final = 30.0
 """How long beyond its job's timeout a lease may be renewed."""
 
@@ -111,6 +117,10 @@ class OverdueWatch:
         untouched_seconds: float = UNTOUCHED_SECONDS,
         outlived_seconds: float = OUTLIVED_SECONDS,
     ) -> None:
+        self._database = database
+        self._looked_at = time.monotonic()
+        self._oldest: tuple[float, float] | None = None
+        """When the oldest unsealed event was written, and since when it is the oldest."""
         # Its own instance: the watch must not stop together with what it watches.
         self._reads = SharedReads(database)
         self._lanes = lanes
@@ -129,12 +139,20 @@ class OverdueWatch:
 
     async def run_once(self, _: int = 1) -> int:
         """Look once; the step of a loop."""
+        self._forget_after_pause(time.monotonic())
         await self._lane_buckets.find(self._reads)
         roles, *found = await asyncio.gather(
             vital.nodes(self._reads), self._untouched(), self._unsealed(), self._outlived()
         )
         self._act([each for some in found for each in some if roles.get(KINDS[each.kind][0])])
+        self._looked_at = time.monotonic()
         return 0
+
+    def _forget_after_pause(self, now: float) -> None:
+        """Forget what was seen before a time in which nobody could look or write."""
+        if now - self._looked_at > PAUSE_SECONDS or not self._database.writable:
+            self._heads = HeadWatch(self._untouched_seconds)
+            self._oldest = None
 
     def sentences(self, tenant_id: int | None = None) -> list[str]:
         """Describe what the last scan found: of all tenants, or of one."""
@@ -218,10 +236,17 @@ class OverdueWatch:
         return [each.lane_id for each in await self._lanes.of_tenant(lane.tenant_id)]
 
     async def _unsealed(self) -> list[Overdue]:
-        seconds = await vital.event_seconds(self._reads)
-        if seconds < 2 * self._untouched_seconds:
+        """Check the oldest event: after an outage it is old, but moves on when sealed."""
+        seconds, now = await vital.event_seconds(self._reads), time.monotonic()
+        bound = 2 * self._untouched_seconds
+        if seconds < bound:
+            self._oldest = None
             return []
-        return [Overdue("event", _NOWHERE, "event", seconds)]
+        written, since = self._oldest or (now - seconds, now)
+        if now - seconds > written + MOVED_SECONDS:
+            written, since = now - seconds, now
+        self._oldest = written, since
+        return [Overdue("event", _NOWHERE, "event", seconds)] if now - since >= bound else []
 
     async def _outlived(self) -> list[Overdue]:
         """Check this node's own leases: only this node knows whether a handler still runs."""
