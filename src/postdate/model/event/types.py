@@ -82,4 +82,5 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
     "tenant.enabled": "A tenant was enabled again.",
     "tenant.role_bound": "A database role was bound to the tenant.",
     "tenant.role_unbound": "A database role was unbound from the tenant.",
+    "receipt_key.created": "The server has made a key that signs receipts.",
 }
