@@ -1317,6 +1317,7 @@ CREATE TABLE schedule (
     missed_at timestamp with time zone,
     set_aside_at timestamp with time zone,
     set_aside_error text,
+    silent_since timestamp with time zone,
     ended_at timestamp with time zone,
     deleted_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock() NOT NULL,
@@ -1678,6 +1679,8 @@ CREATE INDEX payment_to ON ONLY payment USING btree (bucket, tenant_id, to_accou
 
 CREATE INDEX schedule_set_aside ON schedule USING btree (tenant_id, schedule_id) WHERE ((set_aside_at IS NOT NULL) AND (deleted_at IS NULL));
 
+CREATE INDEX schedule_silent ON schedule USING btree (silent_since) WHERE ((silent_since IS NOT NULL) AND (deleted_at IS NULL));
+
 CREATE INDEX schedule_tenant ON schedule USING btree (tenant_id, schedule_id) WHERE (deleted_at IS NULL);
 
 CREATE INDEX seal_decision ON ONLY seal USING btree (bucket, tenant_id, "position") WHERE decision;
@@ -1717,6 +1720,8 @@ CREATE TRIGGER job_revision_fact BEFORE DELETE OR UPDATE ON job_revision FOR EAC
 CREATE TRIGGER job_revision_fact_truncate BEFORE TRUNCATE ON job_revision FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE TRIGGER occurrence_final BEFORE UPDATE ON occurrence FOR EACH ROW WHEN ((old.status = ANY (ARRAY['FIRED'::text, 'LATE'::text]))) EXECUTE FUNCTION occurrence_final();
+
+CREATE TRIGGER occurrence_kept BEFORE DELETE ON occurrence FOR EACH ROW WHEN (((old.subject IS NOT NULL) OR (old.scheduled_for <= clock()))) EXECUTE FUNCTION occurrence_final();
 
 CREATE TRIGGER outcome_fact BEFORE DELETE OR UPDATE ON outcome FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
@@ -2485,7 +2490,7 @@ GRANT SELECT(secret_keys) ON TABLE node TO postdate_reader;
 GRANT SELECT(started_at) ON TABLE node TO postdate_reader;
 GRANT SELECT(seen_at) ON TABLE node TO postdate_reader;
 GRANT SELECT ON TABLE occurrence TO postdate_reader;
-GRANT SELECT,INSERT,UPDATE ON TABLE occurrence TO postdate_writer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE occurrence TO postdate_writer;
 GRANT SELECT ON TABLE outbox TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox TO postdate_writer;
 GRANT SELECT,UPDATE ON TABLE outbox_lock TO postdate_writer;

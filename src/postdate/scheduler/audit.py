@@ -6,15 +6,18 @@ from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from typing import Final
 
+from msgspec.structs import replace
+
 from postdate.model.event.audit import SYSTEM
 from postdate.model.ids import BUCKETS, MIN_ID
-from postdate.model.instant import instant_text
 from postdate.model.log import Log
+from postdate.model.recurrence import zone
 from postdate.model.schedule.schedule import Occurrence, Status, identify, jitter
 from postdate.model.schedule.timeline import Segment, upcoming
 from postdate.model.setting.setting import Settings
 from postdate.runtime.shared_read import SharedReads
 from postdate.scheduler.meter import ScheduleMeter
+from postdate.scheduler.timer_care import TimerCare
 from postdate.store.connection import clock
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
@@ -34,8 +37,8 @@ POLL_SECONDS: Final = 5.0
 MAX_EXPECTED: Final = 500
 """Occurrences of one schedule looked at in one step; the newest of a busy one may wait."""
 
-OVERDUE: Final = timedelta(minutes=5)
-"""A timer that is due for longer than this is an alert: nobody expands schedules."""
+MAX_SILENT: Final = 10_000
+"""Schedules that are known not to fire; beyond, some keep their mark a little longer."""
 
 _START: Final = ScheduleKey(0, 0, MIN_ID)
 
@@ -57,6 +60,7 @@ class Audit:
         self._reads = reads or SharedReads(database)
         self._settings = settings
         self._meter = meter or ScheduleMeter()
+        self._care = TimerCare(database, settings, self._meter)
         self._after = _START._replace(bucket=random.randrange(BUCKETS))
 
     async def run_once(self, limit: int = LIMIT) -> int:
@@ -70,11 +74,16 @@ class Audit:
             begin = [(row, self._begin(row, now)) for row in rows]
             held = await timeline.load(connection, begin)
             timers = await store.timers(connection, [row.key for row in rows])
+            marked = await store.list_silent(connection, MAX_SILENT)
+            # Nodes with other tz data would move each other's timers back and forth.
+            same_data = await store.tzdata(connection) in {None, zone.VERSION}
+        silent = {each.schedule_id for each in marked}
         for row in rows:
             segments = held[row.schedule_id]
             if not isinstance(segments, Exception):
                 missing += await self._look(row, segments, now)
-            await self._look_timer(row, timers.get(row.schedule_id), now)
+            rules = segments if same_data and not isinstance(segments, Exception) else None
+            await self._care.look(row, rules, timers.get(row.schedule_id), now, silent)
         return missing
 
     def _begin(self, row: ScheduleRow, now: datetime) -> datetime:
@@ -99,7 +108,9 @@ class Audit:
     async def _look(self, row: ScheduleRow, segments: Sequence[Segment], now: datetime) -> int:
         begin = self._begin(row, now)
         try:
-            expected = await computed(None, expected_in_book, row, segments, begin)
+            # Of the future nothing is expected, even where the schedule came too far.
+            until_now = replace(row, handled=min(row.handled, now))
+            expected = await computed(None, expected_in_book, until_now, segments, begin)
         except Exception:
             # The expander meets it as well, and sets the schedule aside.
             log.exception("schedule.unaudited", schedule_id=str(row.schedule_id))
@@ -134,26 +145,6 @@ class Audit:
         await record_event(connection, row.key[1:], "schedule.missed", SYSTEM, data)
         self._meter.count_missing(len(missing))
         log.error("schedule.missed", schedule_id=str(row.schedule_id), **_texts(data))
-
-    async def _look_timer(self, row: ScheduleRow, due_at: datetime | None, now: datetime) -> None:
-        """Restore a missing timer; only report one that is overdue."""
-        if due_at is not None and now - due_at < OVERDUE:
-            return
-        if due_at is None:
-            async with self._database.write("audit.timer") as connection:
-                if await store.lock(connection, row.key) is None:
-                    return
-                again = await store.load(connection, [row.key])
-                known = await store.timers(connection, [row.key])
-                if known or not again or again[0].ended_at or again[0].set_aside_at:
-                    return
-                await store.put_timer(connection, row.key, now)
-        self._meter.repaired()
-        log.error(
-            "schedule.timer_lost" if due_at is None else "schedule.overdue",
-            schedule_id=str(row.schedule_id),
-            due_at=None if due_at is None else instant_text(due_at),
-        )
 
 
 def expected_in_book(row: ScheduleRow, held: Sequence[Segment], begin: datetime) -> list[Expected]:

@@ -38,6 +38,7 @@ class ScheduleExpansion:
     entries: list[Entry] = field(default_factory=list)
     made: list[UUID] = field(default_factory=list)
     refused: int = 0
+    known_runs: int = 0
 
 
 @dataclass(slots=True)
@@ -83,12 +84,13 @@ class ExpansionBatch:
     def drop(self, known: Collection[tuple[UUID, UUID]]) -> None:
         """Drop occurrences that the book already has."""
         for each in self.expansions:
-            schedule_id = each.row.schedule_id
+            schedule_id, entries = each.row.schedule_id, each.entries
             each.entries = [
                 entry
-                for entry in each.entries
+                for entry in entries
                 if (schedule_id, identify(schedule_id, entry.occurrence)) not in known
             ]
+            each.known_runs = sum(e.runs for e in entries) - sum(e.runs for e in each.entries)
 
     def firings(self) -> list[Firing]:
         """Return the occurrences to fire: released ones first, then the new ones."""
@@ -123,7 +125,7 @@ class ExpansionBatch:
         return [
             Advance(
                 *each.row.key,
-                runs=each.step.runs - each.refused,
+                runs=each.step.runs - each.refused - each.known_runs,
                 handled=each.step.handled,
                 buffered_for=each.step.buffered_for,
                 last_id=each.made[-1] if each.made else None,

@@ -30,7 +30,7 @@ class ScheduleMeter:
         )
         self._repaired = Counter(
             "postdate_schedule_audit_timers",
-            "Schedules whose timer the audit found missing or overdue.",
+            "Schedules whose timer the audit found missing, overdue or too far ahead.",
             registry=registry,
         )
         self._recomputed = Counter(
@@ -56,8 +56,8 @@ class ScheduleMeter:
         """Count what the audit found missing."""
         self._missing.inc(count)
 
-    def repaired(self) -> None:
-        """Count a timer that the audit put back."""
+    def count_silent(self) -> None:
+        """Count a schedule that did not fire when its rule says so."""
         self._repaired.inc()
 
     def recomputed(self, count: int) -> None:

@@ -43,6 +43,7 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
     "schedule.missed": "Occurrences were missed and will not run.",
     "schedule.refused": "What an occurrence asked for was refused.",
     "schedule.recomputed": "New time zone data moved the next occurrence.",
+    "schedule.put_back": "A schedule that came further than the present continues from it.",
     "schedule.set_aside": "A schedule could not be expanded and waits for a person.",
     "schedule.ended": "A schedule had its last run.",
     "schedule.deleted": "A schedule was deleted.",

@@ -95,6 +95,14 @@ async def relabel(connection: Connection, rows: Sequence[Relabel]) -> None:
         await connection.execute(query("occurrence_relabel"), *zip(*rows, strict=True))
 
 
+async def take_back(
+    connection: Connection, schedule: tuple[int, int, UUID], after: datetime, limit: int
+) -> list[datetime]:
+    """Take the first occurrences of the future out of the book; return for when they were."""
+    rows = await connection.fetch(query("occurrence_take_back"), *schedule, after, limit)
+    return sorted(row[0] for row in rows)
+
+
 async def find(
     connection: Connection, keys: Sequence[OccurrenceKey]
 ) -> dict[tuple[UUID, UUID], str]:

@@ -28,6 +28,17 @@ UPDATE occurrence o SET status = new.status, kind = new.kind, subject = new.subj
  WHERE o.bucket = new.bucket AND o.tenant_id = new.tenant_id AND o.schedule_id = new.schedule_id
    AND o.occurrence_id = new.occurrence_id AND o.status NOT IN ('FIRED', 'LATE')
 
+-- name: occurrence_take_back
+-- The first of those of the future that a rule gave and nothing was made of.
+DELETE FROM occurrence
+ WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3 AND occurrence_id = ANY (ARRAY(
+       SELECT o.occurrence_id FROM occurrence o
+        WHERE o.bucket = $1 AND o.tenant_id = $2 AND o.schedule_id = $3
+          AND o.occurrence_id >= uuid_floor($4::timestamptz) AND o.scheduled_for > $4
+          AND o.cause = 'rule' AND o.subject IS NULL
+        ORDER BY o.occurrence_id LIMIT $5)::uuid[])
+RETURNING scheduled_for
+
 -- name: occurrence_find
 SELECT o.schedule_id, o.occurrence_id, o.status
   FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::uuid[])

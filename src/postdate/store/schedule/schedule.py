@@ -143,6 +143,15 @@ def _read_or(read: Callable[[str], T], text: str, empty: T) -> tuple[T, bool]:
         return empty, False
 
 
+class SilentSchedule(NamedTuple):
+    """A schedule that does not fire when its rule says so, and for how long."""
+
+    bucket: int
+    tenant_id: int
+    schedule_id: UUID
+    seconds: float
+
+
 class Advance(NamedTuple):
     """The state of a schedule after a step."""
 
@@ -342,8 +351,26 @@ async def timers(connection: Connection, keys: Sequence[ScheduleKey]) -> dict[UU
     return {row[0]: row[1] for row in rows}
 
 
+async def put_back(connection: Connection, key: ScheduleKey, at: datetime) -> None:
+    """Let a schedule continue from an instant that it has passed already."""
+    await connection.execute(query("schedule_put_back"), *key, at)
+
+
+async def mark_silent(connection: Connection, key: ScheduleKey, since: datetime | None) -> bool:
+    """Record since when a schedule has not fired though its rule says so, or that it does.
+
+    False if its tenant is halted.
+    """
+    return bool(await connection.fetchval(query("schedule_mark_silent"), *key, since))
+
+
+async def list_silent(reader: Reader, limit: int) -> list[SilentSchedule]:
+    """List the schedules that do not fire when their rule says so, the longest silent first."""
+    return await fetch_all(reader, SilentSchedule, "schedule_list_silent", limit)
+
+
 async def walk(connection: Reader, after: ScheduleKey, limit: int) -> list[ScheduleRow]:
-    """Return the next schedules that have neither ended nor been set aside."""
+    """Return the next schedules that have neither ended by now nor been set aside."""
     return await fetch_all(connection, ScheduleRow, "schedule_walk", *after, limit)
 
 

@@ -130,10 +130,30 @@ UPDATE schedule SET missed_at = $4 WHERE bucket = $1 AND tenant_id = $2 AND sche
 SELECT t.subject, t.due_at FROM unnest($1::smallint[], $2::uuid[]) AS wanted (bucket, subject)
   JOIN timer t USING (bucket, subject)
 
+-- name: schedule_put_back
+-- It came further than the present, by a clock that was ahead. What it made remains made.
+UPDATE schedule SET handled = $4, missed_at = least(missed_at, $4), ended_at = NULL,
+       buffered_for = CASE WHEN buffered_for <= $4 THEN buffered_for END, changed_at = $4
+ WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3
+
+-- name: schedule_mark_silent
+-- Nothing of a tenant that stands still fires, and that is as it should be.
+UPDATE schedule SET silent_since = $4
+ WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3
+   AND ($4::timestamptz IS NULL OR tenant_id <> ALL ((SELECT tenants_held())::integer[]))
+RETURNING true
+
+-- name: schedule_list_silent
+SELECT bucket, tenant_id, schedule_id, extract(epoch FROM clock() - silent_since)::float8 AS seconds
+  FROM schedule
+ WHERE silent_since <= clock() AND deleted_at IS NULL AND ended_at IS NULL
+   AND set_aside_at IS NULL
+ ORDER BY silent_since LIMIT $1
+
 -- name: schedule_walk
--- The schedules that go on, in the order of their keys; without those of tenants in test mode,
--- whose time may stand still for as long as they like. The place is said of the versions too: the
--- planner merges both in order, and would walk all versions before it.
+-- The schedules that continue, or that ended in the future, in the order of their keys; without
+-- those of tenants in test mode, whose time may stand still for as long as they like. The place is
+-- said of the versions too: the planner merges both in order, and would walk all before it.
 SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buffered_for,
        s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.set_aside_at,
        s.set_aside_error, s.ended_at, s.created_at, s.changed_at, v.since, v.name, v.rule::text,
@@ -141,7 +161,7 @@ SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buf
   FROM schedule s JOIN schedule_version v USING (bucket, tenant_id, schedule_id, version)
  WHERE (s.bucket, s.tenant_id, s.schedule_id) > ($1, $2, $3) AND s.deleted_at IS NULL
    AND (v.bucket, v.tenant_id, v.schedule_id) > ($1, $2, $3)
-   AND s.ended_at IS NULL AND s.set_aside_at IS NULL
+   AND (s.ended_at IS NULL OR s.ended_at > clock()) AND s.set_aside_at IS NULL
    AND NOT EXISTS (SELECT FROM test_clock c WHERE c.tenant_id = s.tenant_id)
  ORDER BY s.bucket, s.tenant_id, s.schedule_id LIMIT $4
 

@@ -21,6 +21,7 @@ from postdate.store.connection import clock
 from postdate.store.connection.database import Database
 from postdate.store.operate import vital
 from postdate.store.operate.vital import Untouched
+from postdate.store.schedule import schedule as schedule_store
 from postdate.store.timer.lane import LaneDirectory
 from postdate.store.timer.permit import lane_limits
 from postdate.views.monitor.bucket_cycle import LaneBucketCycle, LaneBucketKey, next_share
@@ -45,6 +46,9 @@ OUTLIVED_SECONDS: Final = 30.0
 MAX_LEASES: Final = 200
 """How many timers of a lane bucket are searched for leases."""
 
+MAX_SILENT: Final = 100
+"""How many schedules that do not fire are named at once."""
+
 STOPPED: Final = "settlement.stopped"
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "push": ("worker", "due jobs"),
@@ -53,6 +57,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "delivery": ("publisher", "subscriptions with unread events"),
     "event": ("publisher", "unsealed events"),
     "lease": ("worker", "leases that outlive their handlers"),
+    "silent": ("worker", "schedules that did not fire when their rule says"),
 }
 """What may be overdue: the role that is responsible, and the words for it."""
 
@@ -142,7 +147,11 @@ class OverdueWatch:
         self._forget_after_pause(time.monotonic())
         await self._lane_buckets.find(self._reads)
         roles, *found = await asyncio.gather(
-            vital.nodes(self._reads), self._untouched(), self._unsealed(), self._outlived()
+            vital.nodes(self._reads),
+            self._untouched(),
+            self._unsealed(),
+            self._outlived(),
+            self._silent(),
         )
         self._act([each for some in found for each in some if roles.get(KINDS[each.kind][0])])
         self._looked_at = time.monotonic()
@@ -247,6 +256,13 @@ class OverdueWatch:
             written, since = now - seconds, now
         self._oldest = written, since
         return [Overdue("event", _NOWHERE, "event", seconds)] if now - since >= bound else []
+
+    async def _silent(self) -> list[Overdue]:
+        """Read what the audit of schedules has found."""
+        rows = await schedule_store.list_silent(self._reads, MAX_SILENT)
+        return [
+            Overdue("silent", _NOWHERE, row.schedule_id, row.seconds, row.tenant_id) for row in rows
+        ]
 
     async def _outlived(self) -> list[Overdue]:
         """Check this node's own leases: only this node knows whether a handler still runs."""

@@ -47,6 +47,8 @@ CREATE TABLE schedule (
     -- Expanding it failed: it has no timer until somebody changes or resumes it.
     set_aside_at    timestamptz,
     set_aside_error text,
+    -- Since when the audit has found that it does not fire when its rule says so.
+    silent_since timestamptz,
     ended_at     timestamptz,
     deleted_at   timestamptz,
     created_at   timestamptz NOT NULL DEFAULT clock(),
@@ -58,6 +60,8 @@ CREATE TABLE schedule (
 CREATE INDEX schedule_tenant ON schedule (tenant_id, schedule_id) WHERE deleted_at IS NULL;
 CREATE INDEX schedule_set_aside ON schedule (tenant_id, schedule_id)
     WHERE set_aside_at IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX schedule_silent ON schedule (silent_since)
+    WHERE silent_since IS NOT NULL AND deleted_at IS NULL;
 
 -- The book. occurrence_id is made of the schedule and the instant alone, so that the key is the
 -- exactly-once guard of (schedule, occurrence); being a UUIDv7 of that instant it partitions like
@@ -125,4 +129,7 @@ GRANT SELECT, INSERT, UPDATE ON schedule_tzdata TO postdate_writer;
 
 CREATE TRIGGER occurrence_final BEFORE UPDATE ON occurrence FOR EACH ROW
     WHEN (OLD.status IN ('FIRED', 'LATE')) EXECUTE FUNCTION occurrence_final();
-REVOKE DELETE ON occurrence FROM postdate_writer;
+-- An occurrence of the future that nothing was made of can be taken back, and no other row.
+CREATE TRIGGER occurrence_kept BEFORE DELETE ON occurrence FOR EACH ROW
+    WHEN (OLD.subject IS NOT NULL OR OLD.scheduled_for <= clock())
+    EXECUTE FUNCTION occurrence_final();

@@ -1,0 +1,149 @@
+"""Look after the timers of schedules: one that does not fire when its rule says so is a problem."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Final, Literal
+from uuid import UUID
+
+from postdate.model.event.audit import SYSTEM
+from postdate.model.instant import instant_text
+from postdate.model.log import Log
+from postdate.model.schedule.expansion import next_due
+from postdate.model.schedule.timeline import Segment
+from postdate.model.setting.setting import Settings
+from postdate.scheduler.expansion import progress_of
+from postdate.scheduler.meter import ScheduleMeter
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.off_loop import computed
+from postdate.store.event.event import record_event
+from postdate.store.schedule import occurrence as occurrence_store
+from postdate.store.schedule import schedule as store
+from postdate.store.schedule.schedule import ScheduleRow
+
+log = Log()
+
+SILENT: Final = timedelta(minutes=1)
+"""A timer that is due for longer than this is a problem: nobody expands the schedule."""
+
+AHEAD: Final = timedelta(minutes=2)
+"""How far beyond what its rule says a timer may be: late occurrences come a minute apart."""
+
+MAX_TAKEN_BACK: Final = 5000
+"""Occurrences of the future that one transaction takes out of the book."""
+
+Fault = Literal["lost", "ahead", "moved", "overdue"]
+"""No timer; the book reaches into the future; a timer beyond the rule; nobody expands it."""
+
+
+class TimerCare:
+    """Judges the timers that the audit comes by, puts back what it can, and marks the schedule."""
+
+    def __init__(self, database: Database, settings: Settings, meter: ScheduleMeter) -> None:
+        self._database = database
+        self._settings = settings
+        self._meter = meter
+
+    async def look(
+        self,
+        row: ScheduleRow,
+        segments: Sequence[Segment] | None,
+        due_at: datetime | None,
+        now: datetime,
+        silent: Collection[UUID],
+    ) -> None:
+        """Judge one timer, by its rule if that is known; `silent` are the schedules with a mark."""
+        expected = await _expected(row, segments, due_at, now)
+        fault = self._fault(row, due_at, expected, now)
+        if fault is None:
+            if row.schedule_id in silent:
+                await self._mark(row, None)
+            return
+        since = min(at for at in (expected, due_at, now) if at is not None)
+        if row.schedule_id not in silent and await self._mark(row, since):
+            self._meter.count_silent()
+            log.error(
+                "schedule.silent",
+                schedule_id=str(row.schedule_id),
+                fault=fault,
+                due_at=None if due_at is None else instant_text(due_at),
+                since=instant_text(since),
+            )
+        if fault == "ahead":
+            await self._put_back(row, now)
+        elif fault != "overdue":
+            await self._put_timer(row, due_at, expected or now)
+
+    def _fault(
+        self, row: ScheduleRow, due_at: datetime | None, expected: datetime | None, now: datetime
+    ) -> Fault | None:
+        if row.handled > now + AHEAD or row.ended_at is not None:
+            return "ahead"
+        if due_at is None:
+            return "lost"
+        if expected is not None and due_at > max(expected, now) + AHEAD:
+            return "moved"
+        # What a restore has put in quarantine waits for a person.
+        if now - due_at > SILENT and due_at > self._settings.floor:
+            return "overdue"
+        return None
+
+    async def _mark(self, row: ScheduleRow, since: datetime | None) -> bool:
+        async with self._database.write("audit.silent") as connection:
+            return await store.mark_silent(connection, row.key, since)
+
+    async def _put_timer(self, row: ScheduleRow, before: datetime | None, due_at: datetime) -> None:
+        """Set a timer that is missing or wrong, unless somebody has changed it meanwhile."""
+        async with self._database.write("audit.timer") as connection:
+            if await store.lock(connection, row.key) is None:
+                return
+            again = await store.load(connection, [row.key])
+            known = (await store.timers(connection, [row.key])).get(row.schedule_id)
+            if known == before and again == [row]:
+                await store.put_timer(connection, row.key, due_at)
+
+    async def _put_back(self, row: ScheduleRow, now: datetime) -> None:
+        """Let a schedule that came further than the present go on from the present.
+
+        The clock was ahead, and believed. What the book says of the future is taken back, except
+        what became a job or a payment: that is made, and never again.
+        """
+        done = False
+        while not done:
+            async with self._database.write("audit.put_back") as connection:
+                await store.lock(connection, row.key)
+                again = await store.load(connection, [row.key])
+                if not again or self._fault(again[0], now, None, now) != "ahead":
+                    return
+                done = await self._take_back(connection, again[0], now)
+
+    async def _take_back(self, connection: Connection, row: ScheduleRow, now: datetime) -> bool:
+        """Take some of the future back; return whether all of it is, and the schedule goes on."""
+        taken = await occurrence_store.take_back(connection, row.key, now, MAX_TAKEN_BACK)
+        if done := len(taken) < MAX_TAKEN_BACK:
+            await store.put_back(connection, row.key, now)
+            await store.put_timer(connection, row.key, now)
+        data: dict[str, object] = {"count": len(taken), "stood_at": row.handled, "stands_at": now}
+        if taken:
+            data |= {"first": taken[0], "last": taken[-1]}
+        await record_event(connection, row.key[1:], "schedule.put_back", SYSTEM, data)
+        log.error("schedule.put_back", schedule_id=str(row.schedule_id), count=len(taken))
+        return done
+
+
+async def _expected(
+    row: ScheduleRow,
+    segments: Sequence[Segment] | None,
+    due_at: datetime | None,
+    now: datetime,
+) -> datetime | None:
+    """Return when the timer is due by the rule, where it seems to be late; None if unknown."""
+    if segments is None or row.buffered_for is not None:
+        return None
+    if due_at is not None and due_at <= now + AHEAD:
+        return due_at
+    try:
+        return await computed(None, next_due, segments, progress_of(row))
+    except Exception:
+        # The expander meets it as well, and sets the schedule aside.
+        log.exception("schedule.unaudited", schedule_id=str(row.schedule_id))
+        return None
