@@ -13,7 +13,6 @@ import pytest
 
 from conftest import app_dsn, eventually, owner_dsn, scratch
 from faults.sweep_money import identity
-from faults.test_log_lost import end_postgres, is_back
 from postdate.intake.accept.idempotency import Refused
 from postdate.intake.payment.accept import PaymentIntake
 from postdate.intake.payment.request import PaymentRequest
@@ -26,7 +25,6 @@ from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.embedded import Embedded
 from support.bank import Bank
-from support.serve_process import Served
 from support.worker import make_tenant
 
 DISK_MEGABYTES = 512
@@ -120,22 +118,3 @@ async def test_a_full_disk_acknowledges_nothing_unsaved_and_heals(
     assert stored == number + 2, "one payment for each key"
     assert (await prove(database, tenant_id)).findings == []
     await database.close()
-
-
-async def test_log_and_data_on_one_full_disk(disk: Path) -> None:
-    served = Served(disk / "data")
-    await served.start()
-    await served.ready()
-    ballast = fill(disk)
-    ended = end_postgres(served)
-
-    async def unready() -> bool:
-        return not await served.is_ready()
-
-    await eventually(unready, 30)
-    assert served.process
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(served.process.wait(), 20)
-    ballast.unlink()
-    await eventually(lambda: is_back(served, ended), 60)
-    assert await served.stop() == 0
