@@ -142,7 +142,9 @@ async def test_readiness_says_draining_during_the_grace() -> None:
         running.server.stop()
         answer = await running.ask("GET", "/readyz")
         assert answer.status == 503
-        assert answer.json["reasons"] == [{"name": "server", "reason": "draining"}]
+        stops = ["reads", "writes"]
+        draining = {"name": "server", "reason": "draining", "stops": stops}
+        assert answer.json["reasons"] == [draining]
         assert (await running.ask("GET", "/healthz")).status == 200
 
 

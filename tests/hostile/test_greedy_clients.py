@@ -5,12 +5,14 @@ import socket
 import sys
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from postdate.api.http import connection, unread
 from postdate.api.http.endpoint import Body, Call, Reply
+from postdate.api.http.pipelined_starts import STARTS_AT_ONCE, PipelinedStarts
 from support.raw_http import make_app, read_answer, serving, until
 from support.sample_app import endpoint
 
@@ -58,13 +60,13 @@ async def test_a_client_that_reads_nothing_is_not_answered_without_end() -> None
 
 async def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting: list[int] = []
-    serve = connection.Connection._serve
+    start = connection.Connection._start
 
     def watched(self: connection.Connection, exchange: Any) -> None:
         waiting.append(len(self._waiting))
-        serve(self, exchange)
+        start(self, exchange)
 
-    monkeypatch.setattr(connection.Connection, "_serve", watched)
+    monkeypatch.setattr(connection.Connection, "_start", watched)
     small = b"GET /a HTTP/1.1\r\nhost:\r\n\r\n"
     count = 10_000
     async with serving(Counted().app()) as running:
@@ -81,13 +83,13 @@ async def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -
 
 async def test_large_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[int] = []
-    serve = connection.Connection._serve
+    start = connection.Connection._start
 
     def watched(self: connection.Connection, exchange: Any) -> None:
         held.append(sum(each.held_bytes for each in self._waiting))
-        serve(self, exchange)
+        start(self, exchange)
 
-    monkeypatch.setattr(connection.Connection, "_serve", watched)
+    monkeypatch.setattr(connection.Connection, "_start", watched)
     body = b"1\r\n \r\n" * 15_000 + b"0\r\n\r\n"
     asks = [
         b"GET /a HTTP/1.1\r\nhost: x\r\nx-a: " + b"a" * 60_000 + b"\r\n\r\n",
@@ -244,3 +246,17 @@ async def test_an_answer_before_the_end_of_the_body_says_that_it_is_the_last() -
         answer = await read_answer(reader, 5)
         assert (answer.status, answer.headers.get("connection")) == (405, "close")
         writer.close()
+
+
+async def test_requests_that_waited_start_a_few_in_each_turn_of_the_loop() -> None:
+    starts, started, seen = PipelinedStarts(), [0], []
+
+    def start() -> None:
+        started[0] += 1
+
+    for _ in range(3 * STARTS_AT_ONCE):
+        starts.add(start)
+    while started[0] < 3 * STARTS_AT_ONCE:
+        await asyncio.sleep(0)
+        seen.append(started[0])
+    assert max(b - a for a, b in pairwise([0, *seen])) == STARTS_AT_ONCE

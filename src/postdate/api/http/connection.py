@@ -6,6 +6,7 @@ import secrets
 import socket
 import time
 from collections import deque
+from functools import partial
 from http import HTTPStatus
 from typing import Final, cast
 from urllib.parse import unquote
@@ -191,6 +192,9 @@ class Connection(asyncio.Protocol):
     def _serve(self, exchange: Exchange) -> None:
         self._serving = exchange
         self._connections.busy(self)
+        self._start(exchange)
+
+    def _start(self, exchange: Exchange) -> None:
         self._task = asyncio.get_running_loop().create_task(self._answer(exchange))
 
     async def _answer(self, exchange: Exchange) -> None:
@@ -216,7 +220,9 @@ class Connection(asyncio.Protocol):
         elif not exchange.keep_alive or self._connections.closing:
             self._transport.close()
         elif self._waiting:
-            self._serve(self._waiting.popleft())
+            # It counts as being served from now on, so that no later request overtakes it.
+            self._serving = self._waiting.popleft()
+            self._connections.pipelined_starts.add(partial(self._start, self._serving))
             self.resume_reading()
         else:
             self._connections.idle(self)

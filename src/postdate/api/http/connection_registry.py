@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from postdate.api.http.pipelined_starts import PipelinedStarts
 from postdate.api.http.unread import UnreadBytes
 from postdate.model.log import Log
 
@@ -77,6 +78,7 @@ class Connections:
         self.closing = False
         self.unread_requests = UnreadBytes(limits.exempt)
         self.unread_answers = UnreadBytes(limits.exempt)
+        self.pipelined_starts = PipelinedStarts()
 
     def __len__(self) -> int:
         return len(self._open)
