@@ -413,8 +413,35 @@ ALTER TABLE ONLY job FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION job_accepted_data(j job) RETURNS jsonb
     LANGUAGE sql STABLE;
 
+CREATE TABLE timer (
+    bucket smallint NOT NULL,
+    attempt smallint DEFAULT 0 NOT NULL,
+    tenant_id integer NOT NULL,
+    lane_id integer NOT NULL,
+    subject uuid NOT NULL,
+    revision integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    claimed_at timestamp with time zone,
+    token bigint DEFAULT 0 NOT NULL,
+    claimed_by uuid,
+    ready_at timestamp with time zone,
+    CONSTRAINT timer_attempt_check CHECK ((attempt >= 0)),
+    CONSTRAINT timer_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
+    CONSTRAINT timer_check CHECK (((claimed_at IS NULL) OR (token > 0))),
+    CONSTRAINT timer_revision_check CHECK ((revision >= 0)),
+    CONSTRAINT timer_token_check CHECK ((token >= 0))
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0.2', autovacuum_vacuum_cost_delay='0');
+ALTER TABLE ONLY timer FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION job_cancel_result(t timer) RETURNS text
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION job_digest(j job) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
+
+CREATE FUNCTION job_doubted(of_bucket smallint, ids uuid[]) RETURNS uuid[]
+    LANGUAGE sql STABLE;
 
 CREATE TABLE outcome (
     bucket smallint NOT NULL,
@@ -436,7 +463,10 @@ CREATE TABLE outcome (
     actor text,
     from_version bigint,
     to_version bigint,
+    doubt text,
     CONSTRAINT outcome_check CHECK (((status <> 'FAILED'::text) OR (code IS NOT NULL))),
+    CONSTRAINT outcome_check1 CHECK (((status <> 'COMPLETED'::text) OR (doubt IS NULL))),
+    CONSTRAINT outcome_doubt_check CHECK ((doubt = ANY (ARRAY['LAST'::text, 'EARLIER'::text]))),
     CONSTRAINT outcome_status_check CHECK ((status = ANY (ARRAY['COMPLETED'::text, 'FAILED'::text, 'CANCELLED'::text])))
 )
 PARTITION BY RANGE (subject);
@@ -465,7 +495,7 @@ CREATE FUNCTION job_purge_tell(buckets smallint[], tenants integer[], subjects u
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) RETURNS TABLE(job_id uuid, lane_id integer, lane text, status text, due_at timestamp with time zone, effective_at timestamp with time zone, expires_at timestamp with time zone, created_at timestamp with time zone, destination text, policy text, payload bytea, content_type text, payload_ref text, spread_seconds integer, metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer, attempt integer, timer_due_at timestamp with time zone, claimed_at timestamp with time zone, outcome_due_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, code text, error text, http_status smallint, worker_id uuid)
+CREATE FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) RETURNS TABLE(job_id uuid, lane_id integer, lane text, status text, due_at timestamp with time zone, effective_at timestamp with time zone, expires_at timestamp with time zone, created_at timestamp with time zone, destination text, policy text, payload bytea, content_type text, payload_ref text, spread_seconds integer, metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer, attempt integer, timer_due_at timestamp with time zone, claimed_at timestamp with time zone, outcome_due_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, code text, error text, http_status smallint, worker_id uuid, in_doubt boolean)
     LANGUAGE plpgsql STABLE;
 
 CREATE FUNCTION job_record(j job) RETURNS bytea
@@ -484,7 +514,7 @@ CREATE FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean) RETU
 CREATE FUNCTION lane_purpose(lane_id integer) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
-CREATE FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text, reported boolean) RETURNS uuid[]
+CREATE FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], unknowns boolean[], of_actor text, reported boolean) RETURNS uuid[]
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -1486,27 +1516,6 @@ CREATE TABLE test_clock_entry (
 );
 ALTER TABLE ONLY test_clock_entry FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE timer (
-    bucket smallint NOT NULL,
-    attempt smallint DEFAULT 0 NOT NULL,
-    tenant_id integer NOT NULL,
-    lane_id integer NOT NULL,
-    subject uuid NOT NULL,
-    revision integer DEFAULT 0 NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    claimed_at timestamp with time zone,
-    token bigint DEFAULT 0 NOT NULL,
-    claimed_by uuid,
-    ready_at timestamp with time zone,
-    CONSTRAINT timer_attempt_check CHECK ((attempt >= 0)),
-    CONSTRAINT timer_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
-    CONSTRAINT timer_check CHECK (((claimed_at IS NULL) OR (token > 0))),
-    CONSTRAINT timer_revision_check CHECK ((revision >= 0)),
-    CONSTRAINT timer_token_check CHECK ((token >= 0))
-)
-WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0.2', autovacuum_vacuum_cost_delay='0');
-ALTER TABLE ONLY timer FORCE ROW LEVEL SECURITY;
-
 CREATE TABLE wakeup_channel (
     one boolean DEFAULT true NOT NULL,
     name text DEFAULT ('postdate_'::text || replace((gen_random_uuid())::text, '-'::text, ''::text)) NOT NULL,
@@ -2234,9 +2243,14 @@ GRANT SELECT,INSERT ON TABLE job TO postdate_writer;
 REVOKE ALL ON FUNCTION job_accepted_data(j job) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_accepted_data(j job) TO postdate_writer;
 GRANT ALL ON FUNCTION job_accepted_data(j job) TO postdate_reader;
+GRANT SELECT ON TABLE timer TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE timer TO postdate_writer;
+REVOKE ALL ON FUNCTION job_cancel_result(t timer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION job_digest(j job) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_digest(j job) TO postdate_writer;
 GRANT ALL ON FUNCTION job_digest(j job) TO postdate_reader;
+REVOKE ALL ON FUNCTION job_doubted(of_bucket smallint, ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_doubted(of_bucket smallint, ids uuid[]) TO postdate_writer;
 GRANT SELECT ON TABLE outcome TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE outcome TO postdate_writer;
 REVOKE ALL ON FUNCTION job_ended_data(o outcome) FROM PUBLIC;
@@ -2269,8 +2283,8 @@ GRANT ALL ON FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean
 REVOKE ALL ON FUNCTION lane_purpose(lane_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION lane_purpose(lane_id integer) TO postdate_writer;
 GRANT ALL ON FUNCTION lane_purpose(lane_id integer) TO postdate_reader;
-REVOKE ALL ON FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text, reported boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text, reported boolean) TO postdate_writer;
+REVOKE ALL ON FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], unknowns boolean[], of_actor text, reported boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], unknowns boolean[], of_actor text, reported boolean) TO postdate_writer;
 REVOKE ALL ON FUNCTION lock_named(of_name text, of_number integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION lock_named(of_name text, of_number integer) TO postdate_writer;
 REVOKE ALL ON FUNCTION lock_named_share(of_name text, of_number integer) FROM PUBLIC;
@@ -2526,6 +2540,4 @@ GRANT SELECT ON TABLE test_clock TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE test_clock TO postdate_writer;
 GRANT SELECT ON TABLE test_clock_entry TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE test_clock_entry TO postdate_writer;
-GRANT SELECT ON TABLE timer TO postdate_reader;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE timer TO postdate_writer;
 GRANT SELECT ON TABLE wakeup_channel TO postdate_writer;

@@ -149,3 +149,21 @@ async def test_later_runs_until_it_is_acknowledged(api: Api, receiver: Receiver)
     assert answer.status == 200, answer.body
     await all_in(api, ids, "COMPLETED")
     assert len(receiver.arrivals) == 1
+
+
+async def test_a_receiver_that_hangs_up_leaves_doubt_to_the_end(
+    api: Api, receiver: Receiver
+) -> None:
+    async def hang_up(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    receiver.script("/deaf", hang_up)
+    await named(api, receiver.url("/deaf"))
+    retry = {"max_attempts": 2, "backoff": "fixed", "initial_seconds": 0.05}
+    [job_id] = await add(api, 1, retry=retry)
+    await all_in(api, [job_id], "FAILED")
+    attempts = (await api.call("GET", f"/jobs/{job_id}/attempts")).body["attempts"]
+    assert [each["status"] for each in attempts] == ["UNKNOWN", "UNKNOWN"]
+    assert (await api.call("GET", f"/jobs/{job_id}")).body["in_doubt"] is True

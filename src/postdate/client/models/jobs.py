@@ -80,7 +80,9 @@ class AttemptList(Struct, frozen=True, kw_only=True):
 class CancelledJobEffect(OpenEnum):
     """What `CancelledJobEffect` may be."""
 
+    CANCELLED_AFTER_FAILURE = "cancelled_after_failure"
     CANCELLED_BEFORE_CLAIM = "cancelled_before_claim"
+    CANCELLED_IN_DOUBT = "cancelled_in_doubt"
     STOPPED_IN_FLIGHT = "stopped_in_flight"
 
 

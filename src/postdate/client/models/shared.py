@@ -260,6 +260,7 @@ class Job(Struct, frozen=True, kw_only=True):
     lateness_ms: int | None = None
     code: str | None = None
     error: str | None = None
+    in_doubt: bool = False
     http_status: int | None = None
     worker_id: str | None = None
     expires_at: datetime | None = None

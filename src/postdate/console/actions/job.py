@@ -1,18 +1,29 @@
 """Actions on a job: run now, reschedule, cancel, resolve, redrive."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from postdate.console.action import Action, Field, moment_of
 from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
-from postdate.intake.job.change import BEFORE_CLAIM, JobPatch, Resolution
+from postdate.intake.job.change import CancelResult, JobPatch, Resolution
 from postdate.intake.job.dead_letter import Pace
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
 
 WHEN: Final = Field(name="at", label="New time", kind="datetime-local", hint="in UTC")
 """The field of everything that moves something to another instant."""
+
+_CANCELLED: Final[Mapping[CancelResult, str]] = {
+    "cancelled_before_claim": "The job is cancelled; it was never tried.",
+    "cancelled_after_failure": "The job is cancelled; every attempt so far had failed.",
+    "cancelled_in_doubt": (
+        "The job is cancelled, but an attempt had no clear answer: it may have taken effect."
+    ),
+    "stopped_in_flight": (
+        "The job is cancelled, but an attempt was running: it may have taken effect."
+    ),
+}
 
 
 async def _run_now(request: PageRequest) -> str:
@@ -36,9 +47,7 @@ async def _cancel(request: PageRequest) -> str:
     result = await request.services.job.change.cancel(
         request.actor.tenant_id, job_id, request.actor.key_id
     )
-    if result == BEFORE_CLAIM:
-        return "The job is cancelled; no attempt was running."
-    return "The job is cancelled, but an attempt was running: it may have taken effect."
+    return _CANCELLED[result]
 
 
 def _resolving(resolution: Resolution, done: str) -> Callable[[PageRequest], Awaitable[str]]:

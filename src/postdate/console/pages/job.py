@@ -40,6 +40,7 @@ COLUMNS: Final = (
     "lateness_ms",
     "code",
     "error",
+    "in_doubt",
     "http_status",
     "schedule_id",
     "origin_id",

@@ -1,6 +1,6 @@
 """Change an open job: time, payload or policy; run it now, cancel it, or resolve it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
@@ -35,12 +35,15 @@ from postdate.store.job.job_change import JobEnd, JobMove, OpenJob, Revision
 from postdate.store.job.job_view import JobRow
 from postdate.store.secret.payload_encryption import PayloadCipher
 
-CancelResult = Literal["cancelled_before_claim", "stopped_in_flight"]
+CancelResult = Literal[
+    "cancelled_before_claim", "cancelled_after_failure", "cancelled_in_doubt", "stopped_in_flight"
+]
 Resolution = Literal["completed", "failed", "retry"]
 
-
-BEFORE_CLAIM: Final[CancelResult] = "cancelled_before_claim"
-WHILE_RUNNING: Final[CancelResult] = "stopped_in_flight"
+_DOUBTS: Final[Mapping[CancelResult, Literal["LAST", "EARLIER"]]] = {
+    "stopped_in_flight": "LAST",
+    "cancelled_in_doubt": "EARLIER",
+}
 
 
 class JobPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -114,7 +117,8 @@ class JobChanges:
         row = await _found(connection, tenant_id, job_id)
         if row.status != JobStatus.CANCELLED:
             raise _conflict("The job has already ended.", row.status)
-        return BEFORE_CLAIM if row.started_at is None else WHILE_RUNNING
+        result: CancelResult = msgspec.convert(row.code, CancelResult)
+        return result
 
     async def run_now(self, tenant_id: int, job_id: UUID, actor: str) -> None:
         """Make a pending job due now."""
@@ -213,13 +217,25 @@ class JobChanges:
 
 def cancellation(job: OpenJob) -> JobEnd:
     """Return how a cancelled job ended."""
-    due = job.ready_at or job.due_at or job.now
-    return JobEnd(job.job_id, job.attempt, JobStatus.CANCELLED, due, job.claimed_at, result_of(job))
+    due, result = job.ready_at or job.due_at or job.now, result_of(job)
+    return JobEnd(
+        job_id=job.job_id,
+        attempt=job.attempt,
+        status=JobStatus.CANCELLED,
+        due_at=due,
+        started_at=job.claimed_at,
+        code=result,
+        doubt=_DOUBTS.get(result),
+    )
 
 
 def result_of(job: OpenJob) -> CancelResult:
-    """Return the result of a cancel: once a job is claimed, its effect may have happened."""
-    return BEFORE_CLAIM if job.claimed_at is None else WHILE_RUNNING
+    """Return the result of a cancel: what all attempts so far let us know of the effect."""
+    if job.claimed_at is not None:
+        return "stopped_in_flight"
+    if job.in_doubt:
+        return "cancelled_in_doubt"
+    return "cancelled_after_failure" if job.attempt else "cancelled_before_claim"
 
 
 def _policy(stored: str | None, patch: JobPatch) -> str | None:

@@ -53,8 +53,8 @@ _LEGS: Final = _names("debit debit_balance debit_at credit credit_balance credit
 _EVENT: Final = _names("bucket tenant_id subject event_id time type actor data state")
 COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "job.accepted": _JOB,
-    "job.completed": _OUTCOME,
-    "job.failed": _OUTCOME,
+    "job.completed": (*_OUTCOME, "doubt"),
+    "job.failed": (*_OUTCOME, "doubt"),
     "payment.scheduled": _PAYMENT,
     "payment.completed": _OUTCOME + _LEGS,
 }

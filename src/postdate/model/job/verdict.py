@@ -42,6 +42,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     http_status: int | None = None
     response: bytes | None = None
     tried: bool = True
+    # The attempt had no clear answer: it is given up, but it may have taken effect.
+    unknown: bool = False
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -158,6 +160,7 @@ def _fail(outcome: Failed | Unknown) -> End:
         error=plain(outcome.error),
         http_status=outcome.http_status,
         response=outcome.response,
+        unknown=isinstance(outcome, Unknown),
     )
 
 

@@ -29,9 +29,11 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `due_at` is the instant asked for, `effective_at` the one after spreading. `attempt` is the
     number of the last attempt begun. `code`, `error`, `http_status` and `worker_id` are those of
     the last attempt that has ended, also while the job waits for the next one or for a person;
-    `worker_id` is the node that made it, or stands for the key of the worker that did. A list
-    leaves the payload out. `payload_error` says why an encrypted one is not shown: the node that
-    answered lacks the key, which another may have, or what is stored cannot be opened.
+    `worker_id` is the node that made it, or stands for the key of the worker that did. `in_doubt`
+    is true for a job that failed or was cancelled after an attempt without a clear answer: the work
+    may have been done. A list leaves the payload out. `payload_error` says why an encrypted one is
+    not shown: the node that answered lacks the key, which another may have, or what is stored
+    cannot be opened.
     """
 
     job_id: UUID
@@ -52,6 +54,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     lateness_ms: int | None = None
     code: str | None = None
     error: str | None = None
+    in_doubt: bool = False
     http_status: int | None = None
     worker_id: UUID | None = None
     expires_at: datetime | None = None

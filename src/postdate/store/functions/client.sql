@@ -326,13 +326,14 @@ BEGIN
            AND p.payment_id = t.subject;
         DELETE FROM timer WHERE bucket = t.bucket AND subject = t.subject;
         IF paid.payment_id IS NULL THEN
-            result := CASE WHEN t.claimed_at IS NULL THEN 'cancelled_before_claim'
-                           ELSE 'stopped_in_flight' END;
+            result := job_cancel_result(t);
             INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
-                                 finished_at, code)
+                                 finished_at, code, doubt)
             VALUES (t.bucket, of_tenant, t.subject,
                     t.attempt + (t.claimed_at IS NOT NULL)::integer, 'CANCELLED',
-                    coalesce(t.ready_at, t.due_at), t.claimed_at, clock(), result);
+                    coalesce(t.ready_at, t.due_at), t.claimed_at, clock(), result,
+                    CASE result WHEN 'stopped_in_flight' THEN 'LAST'
+                                WHEN 'cancelled_in_doubt' THEN 'EARLIER' END);
             PERFORM client_event(of_tenant, t.subject, 'job.cancelled', asked.actor,
                                  jsonb_build_object('result', result), false);
             CONTINUE;

@@ -41,7 +41,7 @@ CREATE OR REPLACE FUNCTION outcome_record(o outcome) RETURNS bytea
     SELECT record_send(ROW(
         o.bucket, o.attempt, o.tenant_id, o.subject, o.status, o.due_at, o.started_at,
         o.finished_at, o.transfer_id, o.http_status, o.execution_id, o.code, o.error, o.response,
-        o.node_id, o.token, o.actor, o.from_version, o.to_version))
+        o.node_id, o.token, o.actor, o.from_version, o.to_version, o.doubt))
 $$;
 CREATE OR REPLACE FUNCTION outcome_digest(o outcome) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE AS $$
@@ -117,7 +117,8 @@ $$;
 CREATE OR REPLACE FUNCTION job_ended_data(o outcome) RETURNS jsonb LANGUAGE sql STABLE AS $$
     SELECT nullif(jsonb_strip_nulls(jsonb_build_object(
         'attempt', CASE WHEN o.attempt > 1 OR o.code <> '' THEN o.attempt END,
-        'http_status', o.http_status, 'code', o.code, 'error', o.error)), '{}')
+        'http_status', o.http_status, 'code', o.code, 'error', o.error,
+        'in_doubt', CASE WHEN o.doubt <> '' THEN true END)), '{}')
 $$;
 
 -- What an address leads to, and the bytes that its digest is taken of; no row where it is gone. Of

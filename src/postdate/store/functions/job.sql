@@ -74,6 +74,22 @@ BEGIN
      GROUP BY bucket, tenant_id;
 END $$;
 
+-- Which of these jobs of a bucket, in order, had an attempt without a clear answer.
+CREATE OR REPLACE FUNCTION job_doubted(of_bucket smallint, ids uuid[]) RETURNS uuid[]
+    LANGUAGE sql STABLE AS $$
+    SELECT coalesce(array_agg(DISTINCT a.subject), '{}') FROM attempt a
+     WHERE a.bucket = of_bucket AND a.subject = ANY (ids) AND a.status <> 'FAILED'
+       AND a.subject BETWEEN ids[1] AND ids[cardinality(ids)]
+$$;
+
+-- What all attempts so far let us know of a job that is cancelled; as in intake/job/change.py.
+CREATE OR REPLACE FUNCTION job_cancel_result(t timer) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN t.claimed_at IS NOT NULL THEN 'stopped_in_flight'
+                WHEN job_doubted(t.bucket, ARRAY[t.subject]) <> '{}' THEN 'cancelled_in_doubt'
+                WHEN t.attempt > 0 THEN 'cancelled_after_failure'
+                ELSE 'cancelled_before_claim' END
+$$;
+
 CREATE OR REPLACE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[])
     RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -144,8 +160,10 @@ BEGIN
     END IF;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION job_insert, job_remove, job_purge, job_purge_tell, job_prune FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION job_insert, job_purge, job_purge_tell, job_prune TO postdate_writer;
+REVOKE EXECUTE ON FUNCTION job_doubted, job_cancel_result, job_insert, job_remove, job_purge,
+    job_purge_tell, job_prune FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION job_doubted, job_insert, job_purge, job_purge_tell, job_prune
+    TO postdate_writer;
 
 -- Whole jobs by id, of one tenant, as one statement; see `payment_read`. Most jobs wait, untried
 -- and unchanged: attempts, outcomes and revisions are joined only for the others.
@@ -159,7 +177,7 @@ CREATE OR REPLACE FUNCTION job_read(
     metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer,
     attempt integer, timer_due_at timestamptz, claimed_at timestamptz, outcome_due_at timestamptz,
     started_at timestamptz, finished_at timestamptz, code text, error text, http_status smallint,
-    worker_id uuid
+    worker_id uuid, in_doubt boolean
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE
@@ -178,7 +196,7 @@ BEGIN
            j.payload_ref, j.spread_seconds, j.metadata, j.description, j.schedule_id, j.origin_id,
            0, (t.claimed_at IS NOT NULL)::integer, nullif(t.due_at, 'infinity'), t.claimed_at,
            NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::text, NULL::text,
-           NULL::smallint, t.claimed_by
+           NULL::smallint, t.claimed_by, false
       FROM unnest(buckets, ids) AS wanted (bucket, job_id)
       JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.job_id
            AND t.attempt = 0 AND t.revision = 0
@@ -213,7 +231,8 @@ BEGIN
            coalesce(t.attempt + (t.claimed_at IS NOT NULL)::integer, o.attempt, 0),
            nullif(t.due_at, 'infinity'), t.claimed_at, o.due_at, o.started_at, o.finished_at,
            coalesce(o.code, a.code), coalesce(o.error, a.error),
-           coalesce(o.http_status, a.http_status), coalesce(t.claimed_by, o.node_id, a.node_id)
+           coalesce(o.http_status, a.http_status), coalesce(t.claimed_by, o.node_id, a.node_id),
+           o.doubt IS NOT NULL
       FROM unnest(buckets, ids) AS wanted (bucket, job_id)
       JOIN job j ON j.bucket = wanted.bucket AND j.tenant_id = of_tenant
            AND j.job_id = wanted.job_id AND j.job_id BETWEEN first_id AND last_id

@@ -7,20 +7,24 @@
 -- back; else those that did.
 CREATE OR REPLACE FUNCTION lease_end(
     of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[],
-    codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text,
-    reported boolean
+    codes text[], errors text[], responses bytea[], untrieds boolean[],
+    unknowns boolean[], of_actor text, reported boolean
 ) RETURNS uuid[] LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
     first_token bigint := tokens[1];
     first_status text := statuses[1];
     held uuid[];
+    doubted uuid[];
 BEGIN
+    IF 'FAILED' = ANY (statuses) THEN
+        doubted := job_doubted(of_bucket, ids);
+    END IF;
     WITH ending AS (
         SELECT unnest(ids) AS subject, unnest(tokens) AS token, unnest(statuses) AS status,
                unnest(http_statuses) AS http_status, unnest(codes) AS code,
                unnest(errors) AS error, unnest(responses) AS response,
-               unnest(untrieds) AS untried),
+               unnest(untrieds) AS untried, unnest(unknowns) AS unknown),
     done AS (
         DELETE FROM timer t USING ending e
          WHERE t.bucket = of_bucket AND t.subject = e.subject AND t.claimed_at IS NOT NULL
@@ -30,12 +34,16 @@ BEGIN
                   CASE WHEN e.untried THEN NULL ELSE t.claimed_at END AS started_at,
                   CASE WHEN reported THEN t.token END AS token,
                   coalesce(e.status, first_status) AS status, e.http_status, e.code, e.error,
-                  e.response),
+                  e.response, e.unknown),
     ended AS (
         INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
-                             finished_at, http_status, code, error, response, node_id, token, actor)
+                             finished_at, http_status, code, error, response, node_id, token, actor,
+                             doubt)
         SELECT bucket, tenant_id, subject, attempt, status, ready_at, started_at, clock(),
-               http_status, code, error, response, claimed_by, token, of_actor FROM done
+               http_status, code, error, response, claimed_by, token, of_actor,
+               CASE WHEN status <> 'FAILED' THEN NULL WHEN unknown THEN 'LAST'
+                    WHEN subject = ANY (doubted) THEN 'EARLIER' END
+          FROM done
         RETURNING bucket, tenant_id, subject, outcome_event_id(subject, finished_at) AS event_id,
                   CASE status WHEN 'COMPLETED' THEN 'job.completed' ELSE 'job.failed' END AS type,
                   outcome_digest(ROW(outcome.*)::outcome) AS digest),

@@ -116,7 +116,7 @@ BEGIN
                            coalesce(tenant, first_tenant), id, 'COMPLETED',
                            due_origin + due * second, started, at, transfer, NULL, execution,
                            NULL, NULL, NULL, NULL, NULL, actor, from_version,
-                           to_version)::outcome,
+                           to_version, NULL)::outcome,
                        -amount, from_balance, at, amount, to_balance, at) AS digest
               FROM (SELECT unnest(tenants) AS tenant, unnest(ids) AS id,
                            unnest(tokens) AS token, unnest(dues) AS due,

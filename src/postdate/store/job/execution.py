@@ -319,6 +319,7 @@ def _endings(group: list[tuple[HeldLease, End]]) -> Endings:
         errors=[verdict.error for verdict in verdicts],
         responses=[verdict.response for verdict in verdicts],
         untried=[None if verdict.tried else True for verdict in verdicts],
+        unknown=[verdict.unknown or None for verdict in verdicts],
     )
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
+import asyncpg
 import msgspec
 
 from postdate.model.ids import bucket_of
@@ -25,6 +26,8 @@ class OpenJob(msgspec.Struct, frozen=True):
     revision: int
     status: JobStatus
     now: datetime
+    # Whether an attempt had no clear answer: its effect may have happened.
+    in_doubt: bool = False
 
 
 class JobEnd(NamedTuple):
@@ -36,6 +39,7 @@ class JobEnd(NamedTuple):
     due_at: datetime
     started_at: datetime | None
     code: str
+    doubt: Literal["LAST", "EARLIER"] | None = None
 
 
 class JobMove(NamedTuple):
@@ -66,7 +70,7 @@ async def lock(
 ) -> list[OpenJob]:
     """Lock the timers of a tenant's jobs in one bucket; final jobs have none."""
     rows = await connection.fetch(query("job_change_lock"), bucket, list(job_ids), tenant_id)
-    return [OpenJob(**{**row, "status": JobStatus(row["status"])}) for row in rows]
+    return await _opened(connection, bucket, rows)
 
 
 async def lock_free(
@@ -75,13 +79,26 @@ async def lock_free(
     """Lock the free timers of one bucket; return them and the jobs whose timers are locked."""
     asked = (bucket, list(job_ids), tenant_id)
     rows = await connection.fetch(query("job_change_lock_free"), *asked)
-    free = [OpenJob(**{**row, "status": JobStatus(row["status"])}) for row in rows]
+    free = await _opened(connection, bucket, rows)
     known = {job.job_id for job in free}
     left = [job_id for job_id in job_ids if job_id not in known]
     if not left:
         return free, []
     rows = await connection.fetch(query("job_change_open"), bucket, left, tenant_id)
     return free, [row[0] for row in rows]
+
+
+async def _opened(
+    connection: Connection, bucket: int, rows: Sequence[asyncpg.Record]
+) -> list[OpenJob]:
+    """Read locked timers, and which of their jobs are in doubt."""
+    tried = [row["job_id"] for row in rows if row["attempt"] > 0]
+    found = await connection.fetch(query("job_change_doubted"), bucket, tried) if tried else ()
+    doubted = {row[0] for row in found}
+    return [
+        OpenJob(**{**row, "status": JobStatus(row["status"])}, in_doubt=row["job_id"] in doubted)
+        for row in rows
+    ]
 
 
 async def end(connection: Connection, tenant_id: int, ends: Sequence[JobEnd]) -> None:

@@ -27,6 +27,11 @@ SELECT subject AS job_id, lane_id, nullif(due_at, 'infinity') AS due_at, claimed
 SELECT subject FROM timer
  WHERE bucket = $1 AND subject = ANY($2::uuid[]) AND tenant_id = $3 AND lane_id >= 16
 
+-- name: job_change_doubted
+-- Which of these locked jobs had an attempt without a clear answer. It is a statement of its own:
+-- what the lock was waited for is not yet seen by the one that waited.
+SELECT unnest(job_doubted($1, $2::uuid[]))
+
 -- name: job_change_remove
 DELETE FROM timer t USING unnest($1::smallint[], $2::uuid[]) AS gone (bucket, subject)
  WHERE t.bucket = gone.bucket AND t.subject = gone.subject
@@ -34,10 +39,11 @@ DELETE FROM timer t USING unnest($1::smallint[], $2::uuid[]) AS gone (bucket, su
 -- name: job_change_end
 -- started_at stays NULL when no execution ended it: a list of attempts then shows none for this.
 INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at, finished_at,
-                     code)
-SELECT bucket_of(subject), $1, subject, attempt, status, due_at, started_at, clock(), code
+                     code, doubt)
+SELECT bucket_of(subject), $1, subject, attempt, status, due_at, started_at, clock(), code, doubt
   FROM unnest($2::uuid[], $3::integer[], $4::text[], $5::timestamptz[], $6::timestamptz[],
-              $7::text[]) AS ended (subject, attempt, status, due_at, started_at, code)
+              $7::text[], $8::text[])
+       AS ended (subject, attempt, status, due_at, started_at, code, doubt)
 
 -- name: job_change_move
 UPDATE timer t SET due_at = moved.due_at, revision = moved.revision, claimed_at = NULL,

@@ -43,6 +43,7 @@ class JobRow(msgspec.Struct, frozen=True):
     error: str | None
     http_status: int | None
     worker_id: UUID | None
+    in_doubt: bool
 
 
 class AttemptRow(msgspec.Struct, frozen=True):

@@ -11,7 +11,8 @@ SELECT * FROM (
            response, node_id
       FROM attempt WHERE bucket = $1 AND tenant_id = $2 AND subject = $3
      UNION ALL
-    SELECT attempt, status, due_at, started_at, finished_at, NULL, http_status, code, error,
+    SELECT attempt, CASE WHEN status = 'FAILED' AND doubt = 'LAST' THEN 'UNKNOWN' ELSE status END,
+           due_at, started_at, finished_at, NULL, http_status, code, error,
            response, node_id
       FROM outcome WHERE bucket = $1 AND tenant_id = $2 AND subject = $3
        AND started_at IS NOT NULL) AS execution

@@ -80,6 +80,8 @@ class Endings(NamedTuple):
     responses: Sequence[bytes | None]
     # True where nothing ran: no attempt is counted, and none is listed. None is the rule.
     untried: Sequence[bool | None]
+    # True where the attempt had no clear answer. None is the rule.
+    unknown: Sequence[bool | None]
 
 
 class LeaseMove(NamedTuple):

@@ -92,7 +92,7 @@ renewed AS (
 SELECT held.subject, renewed.due_at FROM held LEFT JOIN renewed ON renewed.subject = held.subject
 
 -- name: lease_end
-SELECT lease_end($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+SELECT lease_end($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 
 -- name: lease_move
 -- End leases without ending the matter: due again after so many seconds, or (NULL) parked for a

@@ -100,8 +100,12 @@ CREATE TABLE outcome (
     -- The entries of the transfer, by the versions of the payer's and the payee's account.
     from_version bigint,
     to_version   bigint,
+    -- Nobody knows whether the work was done: the last attempt had no clear answer (LAST), or only
+    -- an earlier one (EARLIER).
+    doubt        text CHECK (doubt IN ('LAST', 'EARLIER')),
     PRIMARY KEY (bucket, subject),
-    CHECK (status <> 'FAILED' OR code IS NOT NULL)
+    CHECK (status <> 'FAILED' OR code IS NOT NULL),
+    CHECK (status <> 'COMPLETED' OR doubt IS NULL)
 ) PARTITION BY RANGE (subject);
 -- Success is the rule and pays nothing for this index; it serves the dead letters.
 CREATE INDEX outcome_not_completed ON outcome (bucket, tenant_id, status, subject)

@@ -3,8 +3,8 @@
 
 CREATE OR REPLACE FUNCTION lease_end(
     of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[],
-    codes text[], errors text[], responses bytea[], untrieds boolean[], of_actor text,
-    reported boolean
+    codes text[], errors text[], responses bytea[], untrieds boolean[],
+    unknowns boolean[], of_actor text, reported boolean
 ) RETURNS uuid[] LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
@@ -21,7 +21,11 @@ DECLARE
     attempts smallint[] := '{}';
     held_tokens bigint[] := '{}';
     ended outcome[];
+    doubted uuid[];
 BEGIN
+    IF 'FAILED' = ANY (statuses) THEN
+        doubted := job_doubted(of_bucket, ids);
+    END IF;
     FOR gone IN
         DELETE FROM timer t
          WHERE t.bucket = of_bucket AND t.subject = ANY (ids) AND t.claimed_at IS NOT NULL
@@ -41,18 +45,22 @@ BEGIN
                    t.tenant_id, t.subject, coalesce(e.status, first_status), t.ready_at,
                    CASE WHEN e.untried THEN NULL ELSE t.claimed_at END, at, NULL, e.http_status,
                    NULL, e.code, e.error, e.response, t.claimed_by,
-                   CASE WHEN reported THEN t.token END, of_actor, NULL, NULL)::outcome
+                   CASE WHEN reported THEN t.token END, of_actor, NULL, NULL,
+                   CASE WHEN coalesce(e.status, first_status) <> 'FAILED' THEN NULL
+                        WHEN e.unknown THEN 'LAST'
+                        WHEN t.subject = ANY (doubted) THEN 'EARLIER' END)::outcome
           FROM (SELECT unnest(ids) AS subject, unnest(statuses) AS status,
                        unnest(http_statuses) AS http_status, unnest(codes) AS code,
                        unnest(errors) AS error, unnest(responses) AS response,
-                       unnest(untrieds) AS untried) AS e
+                       unnest(untrieds) AS untried, unnest(unknowns) AS unknown) AS e
           JOIN unnest(subjects, tenants, readies, claims, claimers, attempts, held_tokens)
                AS t (subject, tenant_id, ready_at, claimed_at, claimed_by, attempt, token)
             ON t.subject = e.subject);
     INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
-                         finished_at, http_status, code, error, response, node_id, token, actor)
+                         finished_at, http_status, code, error, response, node_id, token, actor,
+                         doubt)
     SELECT bucket, tenant_id, subject, attempt, status, due_at, started_at, finished_at,
-           http_status, code, error, response, node_id, token, actor
+           http_status, code, error, response, node_id, token, actor, doubt
       FROM unnest(ended);
     FOR told IN
         SELECT tenant_id, outbox_types(array_agg(type ORDER BY event_id)) AS types,
