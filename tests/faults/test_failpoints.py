@@ -15,6 +15,7 @@ from faults import (
     kill_jobs,
     kill_money,
     kill_office,
+    kill_put_back,
     kill_schedules,
     kill_stages,
     sweep,
@@ -33,6 +34,7 @@ OPERATIONS = [
     *kill_stages.OPERATIONS,
     *kill_change_sets.OPERATIONS,
     *kill_office.OPERATIONS,
+    *kill_put_back.OPERATIONS,
     *kill_schedules.OPERATIONS,
 ]
 MANY = int(os.environ.get("POSTDATE_TEST_KILLS", "200"))

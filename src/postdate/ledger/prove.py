@@ -12,9 +12,15 @@ from postdate.store.connection.database import Connection, Database
 from postdate.store.operate import history as history_store
 from postdate.store.proof import prove as store
 from postdate.store.proof.prove import LedgerFinding, Range
+from postdate.store.timer import lost_timer
+from postdate.store.timer.lost_timer import LostTimer
 
 OVERDUE_SECONDS: Final = 60.0
 """How late a payment must be before it counts as forgotten."""
+
+
+MAX_LOST: Final = 1000
+"""How many lost timers are put back in one go."""
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -67,8 +73,22 @@ async def reconcile(
         found = await store.overdue(connection, where, OVERDUE_SECONDS)
         found += await store.parked(connection, where)
         for name in store.BUCKET_CHECKS:
-            only = newer if name == "payment_is_open_or_ended" else where
+            only = newer if name.endswith("_is_open_or_ended") else where
             found += await store.check(connection, name, only)
+    return found
+
+
+async def lost_timers(
+    database: Database, tenant_id: int | None = None, limit: int = MAX_LOST
+) -> list[LostTimer]:
+    """List payments and jobs that have neither timer nor outcome, the first ones of many."""
+    found: list[LostTimer] = []
+    async with store.snapshot(database) as connection:
+        floor = (await attached_range(connection, tenant_id)).floor
+        for bucket in range(BUCKETS):
+            if len(found) < limit:
+                left = limit - len(found)
+                found += await lost_timer.page(connection, bucket, tenant_id, floor, left)
     return found
 
 

@@ -52,7 +52,7 @@ class CancelledPayment(msgspec.Struct, frozen=True):
     "DELETE",
     "/payments/{payment_id:uuid}/cancel",
     Scope.PAYMENTS_WRITE,
-    errors=(Code.PAYMENT_NOT_PENDING,),
+    errors=(Code.CONFLICT, Code.PAYMENT_NOT_PENDING),
 )
 async def cancel_payment(call: Call[Services, None, None]) -> CancelledPayment:
     """Cancel a pending payment.
@@ -68,7 +68,7 @@ async def cancel_payment(call: Call[Services, None, None]) -> CancelledPayment:
     "PATCH",
     "/payments/{payment_id:uuid}",
     Scope.PAYMENTS_WRITE,
-    errors=(Code.PAYMENT_NOT_PENDING, Code.TIME_OUT_OF_RANGE),
+    errors=(Code.CONFLICT, Code.PAYMENT_NOT_PENDING, Code.TIME_OUT_OF_RANGE),
 )
 async def reschedule_payment(call: Call[Services, RescheduleBody, None]) -> Scheduled:
     """Reschedule a payment.
@@ -85,6 +85,7 @@ async def reschedule_payment(call: Call[Services, RescheduleBody, None]) -> Sche
     "/internal/payments/{payment_id:uuid}/execute",
     "internal",
     errors=(
+        Code.CONFLICT,
         Code.PAYMENT_NOT_PENDING,
         Code.NOT_DUE,
         Code.APPROVAL_MISSING,

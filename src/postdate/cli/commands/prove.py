@@ -6,6 +6,8 @@ from typing import Final
 
 from postdate.cli.database import tenant_number, with_database
 from postdate.cli.output import progress, show, wants_json
+from postdate.cli.remote import server
+from postdate.cli.repair_lost import RepairStep, repair_lost
 from postdate.ledger import prove as ledger
 from postdate.ledger.prove import Proof
 from postdate.model.ids import BUCKETS
@@ -54,11 +56,24 @@ def prove(*, tenant: str | None = None) -> None:
         sys.exit(CONTRADICTED)
 
 
-def reconcile(*, tenant: str | None = None) -> None:
-    """Find forgotten, overdue and dead-lettered payments, and balances that differ; repair none."""
+def reconcile(*, tenant: str | None = None, repair: bool = False) -> None:
+    """Find forgotten, overdue and dead-lettered payments, lost timers, and balances that differ.
+
+    Parameters
+    ----------
+    tenant
+        Look at one tenant only.
+    repair
+        Put back the timers of jobs that have lost theirs, and request it for payments. What another
+        person has requested within the last day is put back. The key (POSTDATE_API_KEY) needs the
+        scope ledger:adjust. Without this option nothing is written, but what would be done is said.
+
+    """
+    steps: list[RepairStep] = []
 
     async def run(database: Database) -> list[LedgerFinding]:
         only = await tenant_number(database, tenant) if tenant else None
+        steps.extend(await repair_lost(database, only, server()[1] if repair else None))
         began = time.monotonic()
         with progress("reconciling", BUCKETS) as step:
             found = await ledger.reconcile_all(database, only, step)
@@ -68,9 +83,11 @@ def reconcile(*, tenant: str | None = None) -> None:
 
     found = with_database(run)
     if wants_json():
-        show({"findings": found})
-    elif found:
+        show({"findings": found, "repairs": steps})
+    elif found or steps:
         _print(found)
+        for each in steps:
+            print(f"{each.done}: tenant {each.tenant_id}, {each.noun} {each.subject}")
     else:
         print("nothing to reconcile")
     if found:

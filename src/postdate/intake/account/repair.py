@@ -96,6 +96,9 @@ async def _decide(
     account = (await account_store.lock(connection, [key])).get(key)
     if account is None:
         raise not_found("account", account_id)
+    if lost := await store.lost_payment(connection, key):
+        detail = f"The payment {lost} has lost its timer: cancel it or put it back first."
+        raise refuse(Code.CONFLICT, detail)
     said = await store.read_evidence(connection, key)
     jumps = await store.jumps(connection, key)
     explained = await store.explained(connection, key)

@@ -34,6 +34,8 @@ from postdate.store.job import job_change, job_view
 from postdate.store.job.job_change import JobEnd, JobMove, OpenJob, Revision
 from postdate.store.job.job_view import JobRow
 from postdate.store.secret.payload_encryption import PayloadCipher
+from postdate.store.timer import lost_timer
+from postdate.store.timer.lost_timer import LostTimer
 
 CancelResult = Literal[
     "cancelled_before_claim", "cancelled_after_failure", "cancelled_in_doubt", "stopped_in_flight"
@@ -102,22 +104,16 @@ class JobChanges:
         async with self._database.write("job.cancel") as connection:
             job = await _lock(connection, tenant_id, job_id)
             if job is None:
-                return await self._cancelled_already(connection, tenant_id, job_id)
+                row = await _found(connection, tenant_id, job_id)
+                if not row.is_lost:
+                    return _cancelled_already(row)
+                job = await _recovered(connection, _lost(tenant_id, job_id))
             if job.status is JobStatus.UNKNOWN:
                 raise _conflict("The job is in doubt: resolve it instead.", job.status)
             await job_change.end(connection, tenant_id, [cancellation(job)])
             result = result_of(job)
             data = {job_id: {"result": result}}
             await record_events(connection, tenant_id, "job.cancelled", actor, data)
-        return result
-
-    async def _cancelled_already(
-        self, connection: Connection, tenant_id: int, job_id: UUID
-    ) -> CancelResult:
-        row = await _found(connection, tenant_id, job_id)
-        if row.status != JobStatus.CANCELLED:
-            raise _conflict("The job has already ended.", row.status)
-        result: CancelResult = msgspec.convert(row.code, CancelResult)
         return result
 
     async def run_now(self, tenant_id: int, job_id: UUID, actor: str) -> None:
@@ -189,9 +185,10 @@ class JobChanges:
         """Resolve a job in doubt: completed, failed, or retried."""
         async with self._database.write("job.resolve") as connection:
             job = await _lock(connection, tenant_id, job_id)
-            if job is None or job.status is not JobStatus.UNKNOWN:
-                status = job.status if job else (await _found(connection, tenant_id, job_id)).status
-                raise _conflict("Only a job in doubt can be resolved.", status)
+            if job is None:
+                raise _ended(tenant_id, await _found(connection, tenant_id, job_id))
+            if job.status is not JobStatus.UNKNOWN:
+                raise _conflict("Only a job in doubt can be resolved.", job.status)
             if resolution == "retry":
                 await job_change.move(connection, [JobMove(job_id, job.now, job.revision)])
             else:
@@ -208,8 +205,7 @@ class JobChanges:
         """Lock a job that is not running; refuse one whose worker may still be alive."""
         job = await _lock(connection, tenant_id, job_id)
         if job is None:
-            row = await _found(connection, tenant_id, job_id)
-            raise _conflict("The job has ended.", row.status)
+            raise _ended(tenant_id, await _found(connection, tenant_id, job_id))
         if job.claimed_at is not None or job.status is JobStatus.UNKNOWN:
             raise _conflict("The job is running or in doubt.", job.status)
         return job
@@ -265,6 +261,33 @@ async def _found(connection: Connection, tenant_id: int, job_id: UUID) -> JobRow
     if job_id not in rows:
         raise not_found("job", job_id)
     return rows[job_id]
+
+
+async def _recovered(connection: Connection, lost: LostTimer) -> OpenJob:
+    """Put a lost timer back and lock it, in order to end the job."""
+    await lost_timer.put_back(connection, lost)
+    job = await _lock(connection, lost.tenant_id, lost.subject)
+    if job is None:
+        raise lost_timer.is_lost(lost)
+    return job
+
+
+def _lost(tenant_id: int, job_id: UUID) -> LostTimer:
+    return LostTimer(tenant_id, job_id, "job")
+
+
+def _cancelled_already(row: JobRow) -> CancelResult:
+    if row.status != JobStatus.CANCELLED:
+        raise _conflict("The job has already ended.", row.status)
+    result: CancelResult = msgspec.convert(row.code, CancelResult)
+    return result
+
+
+def _ended(tenant_id: int, row: JobRow) -> RefusedError:
+    """Make the refusal for a job without a timer."""
+    if row.is_lost:
+        return lost_timer.is_lost(_lost(tenant_id, row.job_id))
+    return _conflict("The job has ended.", row.status)
 
 
 def _conflict(detail: str, status: str) -> RefusedError:

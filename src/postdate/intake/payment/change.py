@@ -29,6 +29,8 @@ from postdate.store.payment.approval import Approval, Decider, Decision
 from postdate.store.payment.payment_change import OpenPayment
 from postdate.store.payment.settlement import LockedTimer, PaymentTerms
 from postdate.store.tenant import halt as halt_store
+from postdate.store.timer import lost_timer
+from postdate.store.timer.lost_timer import LostTimer
 
 DELAY: Final = "payment.max_delay_seconds"
 
@@ -64,7 +66,11 @@ async def _release(connection: Connection, payments: Sequence[LockedOpen]) -> No
     if held:
         accounts = await account_store.lock(connection, sorted({key for key, _ in held}))
         for key, amount in held:
-            release(accounts[key], amount)
+            account = accounts.get(key)
+            if account is None or account.held < amount:
+                detail = f"{key.account_id} does not hold what the payment needs: repair it first."
+                raise refuse(Code.CONFLICT, detail)
+            release(account, amount)
         await account_store.write(connection, list(accounts.values()))
 
 
@@ -112,11 +118,13 @@ class PaymentChanges:
         async with self._database.write("payment.cancel") as connection:
             found, terms = await _payment(connection, actor, payment_id)
             if found is None:
-                ended = await _ended(connection, payment_id)
-                if ended == PaymentStatus.CANCELLED:
+                ended = await store.find_end(connection, payment_id)
+                if ended is not None and ended.status == PaymentStatus.CANCELLED:
                     await self._database.confirm()
                     return
-                raise _not_pending(payment_id, ended)
+                if ended is not None:
+                    raise _not_pending(payment_id, ended.status)
+                found = await _recovered(connection, actor.tenant_id, payment_id)
             await halt_store.refuse_killed(connection, actor.tenant_id)
             ending = Ending(PaymentStatus.CANCELLED)
             await end_payment(connection, found, terms, ending, actor.key_id)
@@ -240,7 +248,7 @@ async def open_payment(
     """Lock an open payment of this tenant, or raise the matching refusal."""
     found, terms = await _payment(connection, actor, payment_id)
     if found is None:
-        raise await not_pending(connection, payment_id)
+        raise await not_pending(connection, actor.tenant_id, payment_id)
     return found, terms
 
 
@@ -263,16 +271,22 @@ def _sees(actor: Identity, terms: PaymentTerms) -> bool:
     )
 
 
-async def not_pending(connection: Connection, payment_id: UUID) -> RefusedError:
-    """Make the refusal for a payment that has ended."""
-    return _not_pending(payment_id, await _ended(connection, payment_id))
-
-
-async def _ended(connection: Connection, payment_id: UUID) -> str:
+async def not_pending(connection: Connection, tenant_id: int, payment_id: UUID) -> RefusedError:
+    """Make the refusal for a payment that has ended, or has lost its timer."""
     ended = await store.find_end(connection, payment_id)
     if ended is None:
-        raise RuntimeError(f"payment {payment_id} has neither timer nor outcome: run reconcile")
-    return ended.status
+        return lost_timer.is_lost(LostTimer(tenant_id, payment_id, "payment"))
+    return _not_pending(payment_id, ended.status)
+
+
+async def _recovered(connection: Connection, tenant_id: int, payment_id: UUID) -> OpenPayment:
+    """Put a lost timer back and lock it, in order to end the payment."""
+    lost = LostTimer(tenant_id, payment_id, "payment")
+    await lost_timer.put_back(connection, lost)
+    found = await store.lock(connection, payment_id, tenant_id)
+    if found is None:
+        raise lost_timer.is_lost(lost)
+    return found
 
 
 def _not_pending(payment_id: UUID, status: str) -> RefusedError:

@@ -21,6 +21,8 @@ from postdate.store.payment.payment_change import OpenPayment
 from postdate.store.payment.settlement import LockedPayment
 from postdate.store.tenant import halt as halt_store
 from postdate.store.tenant import setting as setting_store
+from postdate.store.timer import lost_timer
+from postdate.store.timer.lost_timer import LostTimer
 
 STOPPED: Final = "settlement.stopped"
 ACTOR: Final = "internal"
@@ -94,7 +96,7 @@ class PaymentExecutions:
         )
         terms = await settlement_store.terms(connection, timer.tenant_id, timer.subject)
         if terms is None:
-            raise LookupError(f"the timer {timer.subject} has no payment")
+            raise not_found("payment", timer.subject)
         payment = LockedPayment(*astuple(timer), *astuple(terms))
         decision = (await batch.settle(connection, [payment], settling))[0]
         if isinstance(decision, RetryLater):
@@ -111,15 +113,15 @@ class PaymentExecutions:
 
 async def _settled(connection: Connection, payment_id: UUID, execution_id: str) -> Executed:
     ended = await store.find_end(connection, payment_id)
-    if ended is None or (
-        await settlement_store.terms(connection, ended.tenant_id, payment_id) is None
-    ):
+    if ended is None:
+        raise await _without_end(connection, payment_id)
+    if await settlement_store.terms(connection, ended.tenant_id, payment_id) is None:
         raise not_found("payment", payment_id)
     by = ended.execution_id or execution_name(payment_id, ended.attempt)
     completed = ended.status == PaymentStatus.COMPLETED
     failed_here = ended.status == PaymentStatus.FAILED and by == execution_id
     if not completed and not failed_here:
-        raise await not_pending(connection, payment_id)
+        raise await not_pending(connection, ended.tenant_id, payment_id)
     return Executed(
         success=completed,
         execution_id=execution_id,
@@ -128,3 +130,10 @@ async def _settled(connection: Connection, payment_id: UUID, execution_id: str) 
         transfer_id=ended.transfer_id,
         error_message=ended.error,
     )
+
+
+async def _without_end(connection: Connection, payment_id: UUID) -> RefusedError:
+    tenant_id = await lost_timer.tenant_of(connection, payment_id)
+    if tenant_id is None:
+        return not_found("payment", payment_id)
+    return lost_timer.is_lost(LostTimer(tenant_id, payment_id, "payment"))

@@ -67,6 +67,11 @@ async def read_evidence(connection: Connection, key: AccountKey) -> Witness:
     return Witness(*row)
 
 
+async def lost_payment(connection: Connection, key: AccountKey) -> UUID | None:
+    """Find a payment from a locked account that has lost its timer."""
+    return await connection.fetchval(query("repair_lost_payment"), *key)
+
+
 async def jumps(connection: Connection, key: AccountKey) -> list[Jump]:
     """List where the running balance of an account jumps."""
     return await fetch_all(connection, Jump, "repair_balance_jumps", *key)

@@ -20,6 +20,14 @@ SELECT coalesce(e.first_version, 1), coalesce(e.version, 0), coalesce(e.entries,
         WHERE t.bucket = $1 AND t.lane_id IN (0, 3, 4) AND t.tenant_id = $2
           AND p.from_account = $3 AND p.hold) AS p
 
+-- name: repair_lost_payment
+-- A payment of this account that has neither timer nor outcome: what it holds is not known.
+SELECT p.payment_id FROM payment p
+ WHERE p.bucket = $1 AND p.tenant_id = $2 AND p.from_account = $3 AND p.hold
+   AND NOT EXISTS (SELECT FROM timer t WHERE t.bucket = $1 AND t.subject = p.payment_id)
+   AND NOT EXISTS (SELECT FROM outcome o WHERE o.bucket = $1 AND o.subject = p.payment_id)
+ LIMIT 1
+
 -- name: repair_balance_jumps
 -- The versions at which the running balance does not follow from the one before, and by how much.
 SELECT version, balance - amount - balance_before AS difference

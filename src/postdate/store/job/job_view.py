@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
+from postdate.model.status import JobStatus
 from postdate.store.connection.query import Reader, fetch_all, query
 
 
@@ -44,6 +45,11 @@ class JobRow(msgspec.Struct, frozen=True):
     http_status: int | None
     worker_id: UUID | None
     in_doubt: bool
+
+    @property
+    def is_lost(self) -> bool:
+        """Return whether the job has neither timer nor outcome."""
+        return self.status == JobStatus.PENDING and self.timer_due_at is None
 
 
 class AttemptRow(msgspec.Struct, frozen=True):

@@ -39,6 +39,7 @@ BUCKET_CHECKS: Final = (
     "balance_follows_entries",
     "held_is_open_payments",
     "payment_is_open_or_ended",
+    "job_is_open_or_ended",
     "timer_has_payment",
 )
 """Those that reconciling makes for one bucket."""

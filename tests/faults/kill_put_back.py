@@ -1,0 +1,67 @@
+"""Lost timers that are put back, killed."""
+
+from datetime import timedelta
+from typing import ClassVar
+
+from faults.kill import KillOperation
+from faults.sweep_money import AMOUNT, MoneyOperation, identity
+from postdate.intake.job.put_back import put_back_job
+from postdate.intake.payment.put_back import put_back_payment
+from postdate.store.connection.database import Database
+from postdate.store.timer.lost_timer import LostTimer, Noun
+from support.bank import DuePayment
+from support.job import ask, make_intake
+
+
+class PutBackPayment(MoneyOperation, KillOperation):
+    """A payment that has lost its timer is put back by two persons, once."""
+
+    name = "put payment back"
+    noun: ClassVar[Noun] = "payment"
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        await self.accept()
+        [subject] = await self.ids(self.noun)
+        self.lost = LostTimer(self.tenant_id, subject, self.noun)
+        lose = "DELETE FROM timer WHERE tenant_id = $1"
+        await self.nodes.direct.writer.execute(lose, self.tenant_id)
+
+    async def accept(self) -> None:
+        due = await self.bank.now() + timedelta(hours=1)
+        await self.bank.pay([DuePayment("a", "b", AMOUNT, due)])
+
+    async def put_back(self, database: Database) -> None:
+        for person in (1, 2):
+            if not await self.count("timer"):
+                await put_back_payment(database, identity(self.tenant_id, person), self.lost)
+
+    async def act(self) -> None:
+        await self.put_back(self.nodes.proxied)
+
+    async def finish(self) -> None:
+        await self.put_back(self.nodes.direct)
+
+    async def violations(self) -> list[str]:
+        self.expect("timers", await self.count("timer"), 1)
+        told = await self.count("event", f"AND type = '{self.noun}.repaired'")
+        self.expect("told", told, 1)
+        return self.wrong
+
+
+class PutBackJob(PutBackPayment):
+    """A job that has lost its timer is put back, once."""
+
+    name = "put job back"
+    noun: ClassVar[Noun] = "job"
+
+    async def accept(self) -> None:
+        intake = make_intake(self.nodes.direct)
+        await intake.submit(ask(self.tenant_id, "key", delay_seconds=3600))
+
+    async def put_back(self, database: Database) -> None:
+        if not await self.count("timer"):
+            await put_back_job(database, self.lost)
+
+
+OPERATIONS: list[type[KillOperation]] = [PutBackPayment, PutBackJob]
