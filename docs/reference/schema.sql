@@ -230,7 +230,7 @@ CREATE FUNCTION client_open(of_tenant integer, id uuid) RETURNS boolean
 CREATE FUNCTION client_payment_due(body jsonb, at timestamp with time zone) RETURNS timestamp with time zone
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION client_payment_known(asked client_request) RETURNS uuid
+CREATE FUNCTION client_payment_known(asked client_request, own_accounts text[]) RETURNS uuid
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -2167,7 +2167,7 @@ REVOKE ALL ON FUNCTION client_lanes(of_tenant integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_new_id(bucket integer, tail bytea, at timestamp with time zone) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_open(of_tenant integer, id uuid) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_payment_due(body jsonb, at timestamp with time zone) FROM PUBLIC;
-REVOKE ALL ON FUNCTION client_payment_known(asked client_request) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_payment_known(asked client_request, own_accounts text[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_refuse(status integer, code text, message text, field text, hint text, more jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_refuse_halted(of_tenant integer, new_work boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_refuse_reused(differs text[]) FROM PUBLIC;

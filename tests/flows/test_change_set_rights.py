@@ -156,3 +156,37 @@ def test_every_field_is_covered() -> None:
     assert set(change_set_view.StepView.__struct_fields__) == set(step)
     assert set(ChangeEffect.__struct_fields__) == set(effect)
     assert change_set_view.READ_SCOPES.keys() == SCOPES.keys()
+
+
+@pytest.mark.parametrize("kind", ["cancel_payments", "reschedule_payments"])
+async def test_a_lesser_key_does_not_end_the_set_of_an_admin(api: Api, kind: str) -> None:
+    for name in ("ada", "rent"):
+        await _account(api, name, 1000)
+    await _pay(api, 700)
+    change = {"type": kind, "filter": {"from_account_id": "ada"}}
+    if kind == "reschedule_payments":
+        change["to"] = {"delay_seconds": 7200}
+    draft = await _draft(api, change)
+    where = f"/change-sets/{draft['change_set_id']}"
+    assert (await api.call("POST", f"{where}/apply")).status == 200
+    wish = {"scopes": ["payments:write", "payments:read"], "max_amount": 100}
+    key = (await api.call("POST", "/keys", wish)).body["key"]
+    refused = await api.call("POST", f"{where}/undo", key=key)
+    assert (refused.status, refused.body["code"]) == (403, "forbidden")
+    shown = (await api.call("GET", where)).body
+    assert (shown["status"], shown["steps"][0]["left"]) == ("APPLIED", [])
+    undone = (await api.call("POST", f"{where}/undo")).body
+    assert (undone["status"], undone["steps"][0]["left"]) == ("UNDONE", [])
+    pending = (await api.call("GET", "/payments?account_id=ada&status=PENDING")).body["payments"]
+    assert [each["amount"] for each in pending] == [700]
+
+
+async def test_a_pause_is_undone_only_by_a_key_that_could_run_the_schedule(api: Api) -> None:
+    schedule_id = await _schedule(api)
+    draft = await _draft(api, {"type": "pause_schedule", "schedule_id": schedule_id})
+    where = f"/change-sets/{draft['change_set_id']}"
+    assert (await api.call("POST", f"{where}/apply")).status == 200
+    key = await api.new_key("schedules:write")
+    assert (await api.call("POST", f"{where}/undo", key=key)).status == 403
+    assert (await api.call("GET", where)).body["status"] == "APPLIED"
+    assert (await api.call("POST", f"{where}/undo")).body["status"] == "UNDONE"

@@ -14,6 +14,7 @@ from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.tenant.identity import Scope
 from support.full_tenant import ROWS, FullTenant, build
 
+PAY = "/payments/schedule"
 SCOPES = [scope for scope in Scope if scope is not Scope.ADMIN]
 MONEY = {"account", "payee", "empty", "payment", "unapproved"}
 NAMED = [
@@ -134,3 +135,38 @@ async def test_a_payment_beyond_its_amount_is_not_moved(keyholder: Keyholder) ->
     made = (await send(keyholder.owner, "POST", "/payments/schedule", asked)).body["payment_id"]
     moved = await send(keyholder.limited, "PATCH", f"/payments/{made}", {"delay_seconds": 90})
     assert (moved.status, moved.body["code"]) == (403, "forbidden")
+
+
+async def test_a_schedule_is_resumed_only_by_a_key_that_could_run_it(keyholder: Keyholder) -> None:
+    owner = keyholder.owner
+    payment = order("mine", keyholder.full.payee, 60)
+    rule = {"every_seconds": 3600, "template": {"payment": payment}}
+    made = await send(owner, "POST", "/schedules", rule)
+    where = f"/schedules/{made.body['schedule_id']}"
+    assert (await send(owner, "POST", f"{where}/pause", {"note": "wait"})).status == 200
+    writes = replace(owner, key=await owner.new_key("schedules:write"))
+    for lesser in (keyholder.limited, writes):
+        refused = await send(lesser, "POST", f"{where}/resume")
+        assert (refused.status, refused.body["code"]) == (403, "forbidden")
+    assert (await send(owner, "GET", where)).body["status"] == "PAUSED"
+    assert (await send(owner, "POST", f"{where}/resume")).status == 200
+
+
+async def test_a_reused_key_tells_nothing_about_the_payment_of_others(keyholder: Keyholder) -> None:
+    full, rent = keyholder.full, {"Idempotency-Key": "rent-2026-12"}
+    theirs = {**order(full.account, full.payee, 7), "delay_seconds": 60}
+    assert (await keyholder.owner.call("POST", PAY, theirs, headers=rent)).status == 201
+    refused = {"Idempotency-Key": "too-much"}
+    broke = {**theirs, "amount": 1_000_000}
+    assert (await keyholder.owner.call("POST", PAY, broke, headers=refused)).status == 422
+    for headers in (rent, refused):
+        for guess in ({}, {"amount": 7}, {"to_account_id": full.payee}):
+            asked = {**order("mine", "yours", 1), "delay_seconds": 60, **guess}
+            answer = await keyholder.limited.call("POST", PAY, asked, headers=headers)
+            assert (answer.status, answer.body["code"]) == (422, "idempotency_key_reused")
+            assert (answer.body["differs"], answer.body.get("field")) == ([], None)
+    own = {"Idempotency-Key": "own"}
+    asked = {**order("mine", "yours", 1), "delay_seconds": 60}
+    assert (await keyholder.limited.call("POST", PAY, asked, headers=own)).status == 201
+    answer = await keyholder.limited.call("POST", PAY, {**asked, "amount": 2}, headers=own)
+    assert answer.body["differs"] == ["amount"]

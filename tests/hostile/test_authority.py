@@ -264,11 +264,10 @@ async def _take_above_the_limit(bank: Api) -> None:
 
 async def test_a_limited_admin_decides_nothing_for_the_whole_tenant(bank: Api) -> None:
     narrow = await limited(bank, "admin")
-    assert (await narrow.call("PUT", "/kill-switch", {"note": "help"})).status == 200
-    assert (await narrow.call("DELETE", "/kill-switch")).status == 403
-    assert (await bank.call("DELETE", "/kill-switch")).status == 200
     window = {"until": "2999-01-01T00:00:00Z", "note": "why"}
     for method, path, body in (
+        ("PUT", "/kill-switch", {"note": "help"}),
+        ("DELETE", "/kill-switch", None),
         ("PUT", "/freeze", window),
         ("DELETE", "/freeze", None),
         ("PUT", "/settings/job.max_attempts", {"value": 3}),

@@ -162,3 +162,33 @@ async def test_a_lane_that_a_client_keeps_to_itself_delays_no_other(
     assert (kept.status, fresh.status) == (503, 201)
     assert time.monotonic() - began < 1.9, "the usual time of waiting for a lock is two seconds"
     await transaction.rollback()
+
+
+async def test_a_role_limited_to_accounts_learns_nothing_of_others(
+    ledger: Ledger, server: Embedded, database_name: str, database: Database
+) -> None:
+    api = ledger.api
+    for name in ("carol", "dave"):
+        await api.call("POST", "/accounts", {"account_id": name})
+    theirs = {"from_account_id": "carol", "to_account_id": "dave", "amount": 777}
+    theirs |= {"delay_seconds": 60, "funding": "at_execution"}
+    headers = {"Idempotency-Key": "rent-2026-12"}
+    made = await api.call("POST", "/payments/schedule", theirs, headers=headers)
+    assert made.status == 201, made.body
+    tenant, limits = api.tenant, {"accounts": ["alice"]}
+    async with (
+        own_role(server, database_name, database, tenant, **limits) as role,
+        role.connect() as own,
+    ):
+        for amount in (1, 777):
+            with pytest.raises(asyncpg.PostgresError) as error:
+                await pay(own, amount, "rent-2026-12")
+            assert refusal(error.value)["code"] == "idempotency_key_reused"
+            assert refusal(error.value)["differs"] == []
+        with pytest.raises(asyncpg.PostgresError) as error:
+            await enqueue(own)
+        assert refusal(error.value)["code"] == "forbidden"
+        await pay(own, 1, "own")
+        with pytest.raises(asyncpg.PostgresError) as error:
+            await pay(own, 2, "own")
+        assert refusal(error.value)["differs"] == ["amount"]

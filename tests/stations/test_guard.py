@@ -183,3 +183,12 @@ async def test_too_many_names_at_once_are_not_an_attempt() -> None:
     async with setup(ALLOWED, busy) as calls:
         outcome = await calls.deliver(delivery("http://slow.example/"))
     assert isinstance(outcome, Throttled)
+
+
+async def test_an_error_does_not_name_the_private_address_behind_a_name() -> None:
+    for address in ("169.254.169.254", "fd00::1"):
+        async with setup("", Names([address])) as calls:
+            outcome = await calls.deliver(delivery("http://inside.example/"))
+        assert isinstance(outcome, Failed)
+        assert address not in f"{outcome.error}"
+        assert "not public" in f"{outcome.error}"

@@ -56,6 +56,7 @@ async def run_once_per_key(
         key=call.idempotency_key,
         members=_members(call),
         secret=secret,
+        accounts=None if call.caller is None else call.caller.accounts,
     )
 
     def answer_of(made: T) -> Shown:

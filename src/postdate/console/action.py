@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from starlette.responses import Response
 
+from postdate.api.http.endpoint import Limited
 from postdate.console.bulk import BulkRun, begin
 from postdate.console.equivalent_command import EquivalentCommand, shown_lines
 from postdate.console.page_request import PageRequest, instant, scalar
@@ -115,6 +116,7 @@ async def create_once(
         operation=operation,
         key=form_key(request),
         members=members,
+        accounts=request.actor.accounts,
     )
     return granted(await request.services.once.run(wanted, create, show, CREATED))
 
@@ -131,6 +133,7 @@ class Action:
     path: str
     scope: Scope | None
     """None where what is done decides about the scope."""
+    limited: Limited = "refused"
     title: str
     button: str
     means: str
@@ -147,8 +150,7 @@ class Action:
     """The name under which a list gives what was selected in it."""
 
     def _require(self, request: PageRequest) -> None:
-        if self.scope is not None:
-            request.require(self.scope)
+        request.require(self.scope, self.limited)
 
     async def ask(self, request: PageRequest) -> Response:
         """Show what will happen, and ask."""

@@ -95,7 +95,8 @@ class BulkRun:
         async with self.going:
             if self.ended or (self.undo_seconds and "now" not in request.form):
                 return
-            request.require(self.scope)
+            # The action that began it has decided about keys limited to accounts.
+            request.require(self.scope, "served")
             piece = self.items[self.position : self.position + (self.size or STEP_ITEMS)]
             try:
                 request.check_halt()
@@ -156,5 +157,5 @@ def _seen(request: PageRequest, work: BulkRun) -> Response:
     return redirect(work.address)
 
 
-PAGES: Final = (ConsolePage(PATH, work_page),)
+PAGES: Final = (ConsolePage(PATH, work_page, limited="filtered"),)
 STEPS: Final = ((PATH + "/step", work_step), (PATH + "/stop", work_stop))

@@ -171,10 +171,8 @@ class EndpointForm:
         return ENDPOINT_BY_NAME[self.operation]
 
     def _require(self, request: PageRequest) -> None:
-        """Refuse a key that lacks the scope of the operation."""
-        scope = self.needs or self.endpoint.scope
-        if isinstance(scope, Scope):
-            request.require(scope)
+        """Refuse a key that the operation itself would refuse."""
+        request.require(self.needs or self.endpoint.scope, self.endpoint.limited)
 
     async def ask(self, request: PageRequest) -> Response:
         """Show the form: empty, with what the address gives, or with what is stored."""
@@ -271,8 +269,7 @@ async def call_endpoint(
     idempotency_key: str | None = None,
 ) -> Answer:
     """Carry out an operation as the API does, for who is signed in, and return its answer."""
-    if isinstance(endpoint.scope, Scope):
-        request.require(endpoint.scope)
+    request.require(endpoint.scope, endpoint.limited)
     raw = b"" if body is None else msgspec.json.encode(body)
     decoded = None
     if endpoint.body is not None:

@@ -371,7 +371,7 @@ FORMS: Final = (
 
 async def preview_schedule(request: PageRequest) -> Response:
     """Show the next occurrences of a rule that is not saved, with the marks of DST and calendar."""
-    request.require(Scope.SCHEDULES_READ)
+    request.require(Scope.SCHEDULES_READ, "served")
     rule = {field.name for field in _RULE}
     try:
         body = SCHEDULE.body({k: v for k, v in request.form.items() if k in rule})

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from postdate.api.http import request_reader
+from postdate.api.http.endpoint import Access, Limited
 from postdate.api.http.gate import Gate
 from postdate.api.services import Services
 from postdate.console.render import actor, moment
@@ -76,7 +77,11 @@ class PageRequest:
     def operator(self) -> bool:
         """Return whether an admin of the operator's tenant asks, who sees the whole cluster."""
         actor = self.actor
-        return actor.allows(Scope.ADMIN) and actor.tenant == self.services.operator_tenant
+        return (
+            actor.allows(Scope.ADMIN)
+            and actor.accounts is None
+            and actor.tenant == self.services.operator_tenant
+        )
 
     async def learn_names(self, *, nodes: bool = False) -> None:
         """Learn how keys are called, and for operators nodes: `who` then says their names.
@@ -85,7 +90,7 @@ class PageRequest:
         """
         if self.actor.accounts is not None:
             return
-        keys, _ = await self.services.key.read.page(self.actor.tenant_id, FIRST_KEY, MAX_KEYS)
+        keys, _ = await self.services.key.read.page(self.actor, FIRST_KEY, MAX_KEYS)
         self.names |= {str(key.key_id): key.note for key in keys if key.note}
         if nodes and self.operator:
             self.names |= {
@@ -112,9 +117,9 @@ class PageRequest:
             raise TypeError(f"{name} is no id of the path")
         return found
 
-    def require(self, scope: Scope) -> None:
-        """Refuse a key that lacks a scope."""
-        self.gate.check_scope(self.actor, scope)
+    def require(self, scope: Access, limited: Limited) -> None:
+        """Refuse a key that lacks a scope, or that is limited to accounts where none is meant."""
+        self.gate.check_rights(self.actor, scope, limited)
 
     def check_halt(self) -> None:
         """Refuse a change while the tenant is halted."""
@@ -193,17 +198,17 @@ class PageRequest:
 
 @dataclass(slots=True, frozen=True)
 class ConsolePage:
-    """A page: its path, what makes it, and the scope that a key needs to see it."""
+    """A page: its path, what makes it, and which keys may see it."""
 
     path: str
     handler: Callable[[PageRequest], Awaitable[Response]]
     scope: Scope | None = None
+    limited: Limited = "refused"
     has_filters: bool = True
 
     async def show(self, request: PageRequest) -> Response:
         """Return the page; an address with empty filters is first sent to the shorter one."""
-        if self.scope is not None:
-            request.require(self.scope)
+        request.require(self.scope, self.limited)
         shorter = _without_empty_filters(request.http) if self.has_filters else None
         return shorter or await self.handler(request)
 

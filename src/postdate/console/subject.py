@@ -57,9 +57,8 @@ async def _schedule(request: PageRequest) -> Facts:
 
 
 async def _subscription(request: PageRequest) -> Facts:
-    found = await request.services.subscription.read.find(
-        request.actor.tenant_id, request.uuid("subscription_id")
-    )
+    subscription_id = request.uuid("subscription_id")
+    found = await request.services.subscription.read.find(request.actor, subscription_id)
     if found is None:
         return []
     return [

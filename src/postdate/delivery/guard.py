@@ -15,6 +15,9 @@ from typing import Any, Final
 
 from postdate.delivery.threads import TenantThreads, ThreadsBusyError
 from postdate.model.destination.target import FOREIGN_PORTS, Networks, refuse_address
+from postdate.model.log import Log
+
+log = Log()
 
 LOOKUPS: Final = 64
 """Most names being resolved at once: the system's resolver holds a thread for each."""
@@ -24,6 +27,9 @@ LOOKUPS_TENANT: Final = 8
 
 STREAM_BYTES: Final = 64 * 1024
 """How much of a broker's connection is buffered before reading pauses."""
+
+NOT_PUBLIC: Final = "its address is not public, and no allowed network contains it"
+"""Why an address is refused, in words that do not name it."""
 
 ADDRESSES: Final = 16
 REMEMBERED: Final = 4096
@@ -75,9 +81,12 @@ class Judge:
         if len(self._known) >= REMEMBERED:
             self._known.clear()
         # A link-local address may carry its interface (fe80::1%eth0), which is not part of it.
-        why = refuse_address(ip_address(address.partition("%")[0]), self._allowed)
-        self._known[address] = why
-        return why
+        found = refuse_address(ip_address(address.partition("%")[0]), self._allowed)
+        if found is not None:
+            # Only for the operator: by asking for names, a tenant could map the network.
+            log.warning("target.refused", address=address, reason=found)
+        self._known[address] = None if found is None else NOT_PUBLIC
+        return self._known[address]
 
 
 def system_lookup(threads: TenantThreads) -> Lookup:

@@ -198,7 +198,7 @@ def _refuse(settings: KafkaSettings, permitted: Permitted) -> Refusal | None:
             case name if name not in permitted.kafka_brokers:
                 return Refusal(
                     Code.TARGET_NOT_ALLOWED,
-                    f"{name} is not among the KafkaBroker brokers that the operator lists.",
+                    f"{name} is not among the Kafka brokers that the operator lists.",
                     "config",
                 )
     return None

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.model.tenant.identity import Scope
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.connection.database import Database
 from postdate.store.tenant import key as key_store
 
@@ -38,10 +38,17 @@ class KeyViews:
         self._database = database
 
     async def page(
-        self, tenant_id: int, after: UUID, limit: int
+        self, actor: Identity, after: UUID, limit: int
     ) -> tuple[list[KeyView], UUID | None]:
-        """List keys, the oldest first, and return where the next page begins."""
-        reader = self._database.tenant_reader(tenant_id)
-        rows = await key_store.page(reader, tenant_id, after, limit + 1)
-        shown = [msgspec.convert(row, KeyView, from_attributes=True) for row in rows[:limit]]
-        return shown, shown[-1].key_id if len(rows) > limit else None
+        """List keys, the oldest first, and return where the next page begins.
+
+        A key limited to accounts sees those limited to its accounts, so its page may be short.
+        """
+        reader = self._database.tenant_reader(actor.tenant_id)
+        rows = await key_store.page(reader, actor.tenant_id, after, limit + 1)
+        shown = [
+            msgspec.convert(row, KeyView, from_attributes=True)
+            for row in rows[:limit]
+            if actor.covers(row.accounts)
+        ]
+        return shown, rows[limit - 1].key_id if len(rows) > limit else None

@@ -4,6 +4,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from postdate.model.ids import MIN_ID
+from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Database
 from postdate.store.event import subscription as subscription_store
 from postdate.store.event.subscription import SubscriptionRow
@@ -30,13 +31,20 @@ class SubscriptionViews:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, tenant_id: int, after: UUID, limit: int) -> list[SubscriptionRow]:
-        """List subscriptions, oldest first."""
-        reader = self._database.tenant_reader(tenant_id)
-        return await subscription_store.page(reader, tenant_id, after, limit)
+    async def page(
+        self, actor: Identity, after: UUID, limit: int
+    ) -> tuple[list[SubscriptionRow], UUID | None]:
+        """List subscriptions, oldest first, and return where the next page begins.
 
-    async def find(self, tenant_id: int, subscription_id: UUID) -> SubscriptionRow | None:
-        """Return one subscription."""
-        reader = self._database.tenant_reader(tenant_id)
-        found = await subscription_store.page(reader, tenant_id, MIN_ID, 1, subscription_id)
-        return found[0] if found else None
+        A key limited to accounts sees those limited to its accounts, so its page may be short.
+        """
+        reader = self._database.tenant_reader(actor.tenant_id)
+        rows = await subscription_store.page(reader, actor.tenant_id, after, limit)
+        own = [row for row in rows if actor.covers(row.accounts)]
+        return own, rows[-1].subscription_id if len(rows) == limit else None
+
+    async def find(self, actor: Identity, subscription_id: UUID) -> SubscriptionRow | None:
+        """Return one subscription that the key may see."""
+        reader = self._database.tenant_reader(actor.tenant_id)
+        found = await subscription_store.page(reader, actor.tenant_id, MIN_ID, 1, subscription_id)
+        return found[0] if found and actor.covers(found[0].accounts) else None

@@ -21,6 +21,13 @@ T = TypeVar("T")
 
 BASE: Final = "/api/v1"
 Access = Scope | Literal["any", "internal"] | None
+Limited = Literal["refused", "filtered", "served"]
+"""How a key that is limited to accounts is treated.
+
+`refused` where something belongs to the whole tenant, which is the default; `filtered` where the
+handler shows and changes only what belongs to the accounts of the key; `served` where nothing is
+about an account and nothing changes.
+"""
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Reason = Annotated[
     str,
@@ -122,7 +129,8 @@ class Endpoint(Generic[S, B, Q]):
     `path` knows `{name}` (text) and `{name:uuid}`. A scope of "any" takes every valid key, None
     takes everybody, "internal" asks for X-Internal-Auth instead of a key. `halted` says how
     a change is handled while the tenant is halted: refused if its kill switch is on, refused in a
-    drain window as well because it is new work, or served anyway.
+    drain window as well because it is new work, or served anyway. `limited` says how a key that is
+    limited to accounts is treated.
     """
 
     method: Method
@@ -141,6 +149,7 @@ class Endpoint(Generic[S, B, Q]):
     max_body: int | None = None
     max_seconds: float | None = None
     halted: Literal["refused", "new work", "served"] = "refused"
+    limited: Limited = "refused"
 
     @property
     def template(self) -> str:

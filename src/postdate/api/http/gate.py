@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from postdate.api.http.endpoint import Access, Limited
 from postdate.api.http.trusted_proxy import TrustedProxies
 from postdate.model import origin
 from postdate.model.error import Code, Refusal, RefusedError, refuse
@@ -69,10 +70,13 @@ class Gate:
             origin.identified(actor.tenant)
         return actor
 
-    def check_scope(self, actor: Identity, scope: Scope) -> None:
-        """Refuse a key that lacks a scope."""
-        if not actor.allows(scope):
+    def check_rights(self, actor: Identity, scope: Access, limited: Limited) -> None:
+        """Refuse a key that lacks a scope, or that is limited to accounts where none is meant."""
+        if isinstance(scope, Scope) and not actor.allows(scope):
             raise refuse(Code.FORBIDDEN, f"The key lacks the scope `{scope}`.", scope=scope)
+        if limited == "refused" and actor.accounts is not None:
+            detail = "A key limited to accounts sees and changes nothing but those accounts."
+            raise refuse(Code.FORBIDDEN, detail)
 
     def check_halt(self, actor: Identity, *, new_work: bool = False) -> None:
         """Refuse a change while the tenant is halted, before a transaction begins."""

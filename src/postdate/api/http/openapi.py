@@ -247,7 +247,9 @@ def _caller_codes(endpoint: AnyEndpoint) -> Iterator[Code]:
     if endpoint.scope is not None:
         yield Code.UNAUTHENTICATED
         yield Code.RATE_LIMITED
-    if endpoint.scope not in {None, "any", "internal"}:
+    if endpoint.scope not in {None, "internal"} and (
+        endpoint.scope != "any" or endpoint.limited == "refused"
+    ):
         yield Code.FORBIDDEN
     if endpoint.method != "GET" and endpoint.halted != "served":
         yield Code.TENANT_HALTED

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
-from postdate.api.http.endpoint import Access, AnyEndpoint, Call, Endpoint, Method, Reply
+from postdate.api.http.endpoint import Access, AnyEndpoint, Call, Endpoint, Limited, Method, Reply
 from postdate.model.error import Code
 
 H = TypeVar("H", bound=Callable[[Call[Any, Any, Any]], Awaitable[Reply | msgspec.Struct]])
@@ -32,6 +32,7 @@ class Routes:
         max_body: int | None = None,
         max_seconds: float | None = None,
         halted: Literal["refused", "new work", "served"] = "refused",
+        limited: Limited = "refused",
     ) -> Callable[[H], H]:
         """Declare a handler as an endpoint.
 
@@ -61,6 +62,7 @@ class Routes:
                     max_body=max_body,
                     max_seconds=max_seconds,
                     halted=halted,
+                    limited=limited,
                 )
             )
             return handler

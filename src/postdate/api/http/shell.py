@@ -263,8 +263,7 @@ class Shell:
         actor = await self._gate.identify(head.bearer(request.headers))
         if actor is None:
             raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
-        if endpoint.scope != "any":
-            self._gate.check_scope(actor, endpoint.scope)
+        self._gate.check_rights(actor, endpoint.scope, endpoint.limited)
         return actor
 
     async def _run(self, bound: _Bound, call: Call[Any, Any, Any]) -> Any:

@@ -129,6 +129,7 @@ class StatementView(msgspec.Struct, frozen=True, kw_only=True):
         Code.INSUFFICIENT_FUNDS,
         Code.QUOTA_EXCEEDED,
     ),
+    limited="filtered",
 )
 async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msgspec.Struct:
     """Create an account.
@@ -147,7 +148,7 @@ async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msg
     )
 
 
-@ROUTES.add("GET", "/accounts", Scope.PAYMENTS_READ)
+@ROUTES.add("GET", "/accounts", Scope.PAYMENTS_READ, limited="filtered")
 async def list_accounts(call: Call[Services, None, PageQuery]) -> AccountList:
     """List accounts by id.
 
@@ -158,7 +159,7 @@ async def list_accounts(call: Call[Services, None, PageQuery]) -> AccountList:
     return AccountList(found, next_cursor(following))
 
 
-@ROUTES.add("GET", "/accounts/{account_id}", Scope.PAYMENTS_READ)
+@ROUTES.add("GET", "/accounts/{account_id}", Scope.PAYMENTS_READ, limited="filtered")
 async def get_account(call: Call[Services, None, None]) -> AccountView:
     """Show an account.
 
@@ -175,6 +176,7 @@ async def get_account(call: Call[Services, None, None]) -> AccountView:
     "/accounts/{account_id}",
     Scope.PAYMENTS_WRITE,
     errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED, Code.INSUFFICIENT_FUNDS),
+    limited="filtered",
 )
 async def change_account(call: Call[Services, AccountPatch, None]) -> AccountView:
     """Change the limits or the note of an account.
@@ -191,6 +193,7 @@ async def change_account(call: Call[Services, AccountPatch, None]) -> AccountVie
     "/accounts/{account_id}/freeze",
     Scope.PAYMENTS_WRITE,
     errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED),
+    limited="filtered",
 )
 async def freeze_account(call: Call[Services, None, None]) -> AccountView:
     """Freeze an account: refuse every new payment from or to it.
@@ -205,6 +208,7 @@ async def freeze_account(call: Call[Services, None, None]) -> AccountView:
     "/accounts/{account_id}/unfreeze",
     Scope.PAYMENTS_WRITE,
     errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED),
+    limited="filtered",
 )
 async def unfreeze_account(call: Call[Services, None, None]) -> AccountView:
     """Unfreeze an account: allow payments from and to it again.
@@ -219,6 +223,7 @@ async def unfreeze_account(call: Call[Services, None, None]) -> AccountView:
     "/accounts/{account_id}",
     Scope.PAYMENTS_WRITE,
     errors=(Code.ACCOUNT_NOT_EMPTY, Code.ACCOUNT_RESERVED),
+    limited="filtered",
 )
 async def close_account(call: Call[Services, None, None]) -> AccountView:
     """Close an empty account forever.
@@ -229,7 +234,7 @@ async def close_account(call: Call[Services, None, None]) -> AccountView:
     return view(await call.services.account.change.close(call.actor, call.text("account_id")))
 
 
-@ROUTES.add("GET", "/accounts/{account_id}/entries", Scope.PAYMENTS_READ)
+@ROUTES.add("GET", "/accounts/{account_id}/entries", Scope.PAYMENTS_READ, limited="filtered")
 async def list_account_entries(call: Call[Services, None, StatementQuery]) -> StatementView:
     """Show the statement of an account, the newest entry first.
 
@@ -262,6 +267,7 @@ async def list_account_entries(call: Call[Services, None, StatementQuery]) -> St
         Code.BALANCE_ABOVE_LIMIT,
     ),
     idempotency="required",
+    limited="filtered",
 )
 async def adjust_account(call: Call[Services, AdjustmentBody, None]) -> Reply:
     """Credit or debit an account, with a reason.

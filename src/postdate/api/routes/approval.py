@@ -32,7 +32,7 @@ class WaitingList(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-@ROUTES.add("GET", "/approvals", Scope.PAYMENTS_APPROVE)
+@ROUTES.add("GET", "/approvals", Scope.PAYMENTS_APPROVE, limited="filtered")
 async def list_approvals(call: Call[Services, None, PageQuery]) -> WaitingList:
     """List the payments that wait for approval.
 
@@ -48,6 +48,7 @@ async def list_approvals(call: Call[Services, None, PageQuery]) -> WaitingList:
     "/payments/{payment_id:uuid}/approve",
     Scope.PAYMENTS_APPROVE,
     errors=(Code.CONFLICT, Code.PAYMENT_NOT_PENDING, Code.APPROVAL_BY_REQUESTER),
+    limited="filtered",
 )
 async def approve_payment(call: Call[Services, DecisionBody, None]) -> ApprovalView:
     """Approve a payment that another key has scheduled.
@@ -64,6 +65,7 @@ async def approve_payment(call: Call[Services, DecisionBody, None]) -> ApprovalV
     "/payments/{payment_id:uuid}/refuse",
     Scope.PAYMENTS_APPROVE,
     errors=(Code.CONFLICT, Code.PAYMENT_NOT_PENDING, Code.APPROVAL_BY_REQUESTER),
+    limited="filtered",
 )
 async def refuse_payment(call: Call[Services, DecisionBody, None]) -> ApprovalView:
     """Refuse a payment that waits; its hold is released.

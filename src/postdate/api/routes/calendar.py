@@ -71,7 +71,7 @@ def _view(row: Any) -> CalendarView:
     return msgspec.convert(row, CalendarView, from_attributes=True)
 
 
-@ROUTES.add("GET", "/calendars/{name}", Scope.SCHEDULES_READ)
+@ROUTES.add("GET", "/calendars/{name}", Scope.SCHEDULES_READ, limited="served")
 async def show_calendar(call: Call[Services, None, None]) -> CalendarView:
     """Show a business calendar.
 
@@ -84,7 +84,7 @@ async def show_calendar(call: Call[Services, None, None]) -> CalendarView:
     return _view(row)
 
 
-@ROUTES.add("GET", "/calendars", Scope.SCHEDULES_READ)
+@ROUTES.add("GET", "/calendars", Scope.SCHEDULES_READ, limited="served")
 async def list_calendars(call: Call[Services, None, PageQuery]) -> CalendarList:
     """List business calendars.
 

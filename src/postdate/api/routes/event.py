@@ -72,6 +72,7 @@ class EventList(msgspec.Struct, frozen=True):
     returns=EventList,
     errors=(Code.INVALID_CURSOR, Code.FORBIDDEN, Code.TOO_MANY_OPEN),
     max_seconds=MAX_WAIT_SECONDS + 10,
+    limited="filtered",
 )
 async def list_events(call: Call[Services, Any, EventQuery]) -> Reply | EventList:
     """Read events in order, wait for them, or stream them.

@@ -8,7 +8,6 @@ from msgspec import Meta
 from postdate.api.http.endpoint import Body, Call
 from postdate.api.http.routes import Routes
 from postdate.api.services import Services
-from postdate.intake.account.account import refuse_limited
 from postdate.intake.tenant.halt import FreezeWindow
 from postdate.model.payment.payment import Instant
 from postdate.model.tenant.halt import Halt, Mode
@@ -51,7 +50,7 @@ def _list(halts: list[Halt]) -> HaltList:
     return HaltList([view(halt) for halt in halts])
 
 
-@ROUTES.add("GET", "/halts", "any")
+@ROUTES.add("GET", "/halts", "any", limited="served")
 async def list_halts(call: Call[Services, Any, None]) -> HaltList:
     """Show whether the tenant is halted, why, and until when.
 
@@ -80,7 +79,6 @@ async def release_tenant(call: Call[Services, None, None]) -> HaltList:
     Work that came due meanwhile runs according to its policies.
     """
     actor = call.actor
-    refuse_limited(actor)
     return _list(await call.services.halt.change.lift(actor.tenant_id, "kill", actor.key_id))
 
 
@@ -91,7 +89,6 @@ async def freeze_tenant(call: Call[Services, FreezeBody, None]) -> HaltList:
     Due work waits (`hold`), or runs while new work is refused (`drain`).
     """
     actor, body = call.actor, call.body
-    refuse_limited(actor)
     window = FreezeWindow(from_at=body.from_at, until_at=body.until, mode=body.mode)
     done = await call.services.halt.change.freeze(actor.tenant_id, window, body.note, actor.key_id)
     return _list(done)
@@ -104,5 +101,4 @@ async def thaw_tenant(call: Call[Services, None, None]) -> HaltList:
     Work that was held back runs now.
     """
     actor = call.actor
-    refuse_limited(actor)
     return _list(await call.services.halt.change.lift(actor.tenant_id, "freeze", actor.key_id))

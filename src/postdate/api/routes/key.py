@@ -80,6 +80,7 @@ class KeyList(msgspec.Struct, frozen=True, kw_only=True):
     idempotency="optional",
     status=201,
     errors=(Code.CONFLICT,),
+    limited="filtered",
 )
 async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Struct:
     """Create a key with at most the reach of yours; it is shown only now.
@@ -97,20 +98,19 @@ async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Str
     )
 
 
-@ROUTES.add("GET", "/keys", Scope.ADMIN)
+@ROUTES.add("GET", "/keys", Scope.ADMIN, limited="filtered")
 async def list_keys(call: Call[Services, None, PageQuery]) -> KeyList:
     """List the keys.
 
-    A key is shown by its first characters only.
+    A key is shown by its first characters only. A key limited to accounts sees keys that are
+    limited to the same accounts or fewer.
     """
     after = call.query.start(UUID, FIRST)
-    keys, following = await call.services.key.read.page(
-        call.actor.tenant_id, after, call.query.limit
-    )
+    keys, following = await call.services.key.read.page(call.actor, after, call.query.limit)
     return KeyList(keys=keys, next_cursor=next_cursor(following))
 
 
-@ROUTES.add("DELETE", "/keys/{key_id:uuid}", Scope.ADMIN, halted="served")
+@ROUTES.add("DELETE", "/keys/{key_id:uuid}", Scope.ADMIN, halted="served", limited="filtered")
 async def revoke_key(call: Call[Services, None, None]) -> Reply:
     """Revoke a key; every node refuses it within five seconds.
 
@@ -128,6 +128,7 @@ async def revoke_key(call: Call[Services, None, None]) -> Reply:
     idempotency="optional",
     halted="served",
     errors=(Code.CONFLICT,),
+    limited="filtered",
 )
 async def rotate_key(call: Call[Services, KeyRotateBody, None]) -> Reply | msgspec.Struct:
     """Rotate a key: create its successor; the old key ends after the overlap.

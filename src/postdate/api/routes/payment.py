@@ -139,6 +139,7 @@ class PaymentEventList(msgspec.Struct, frozen=True):
     status=201,
     errors=_REFUSALS,
     idempotency="required",
+    limited="filtered",
 )
 async def schedule_payment(call: Call[Services, PaymentOrder, None]) -> Reply:
     """Schedule a payment.
@@ -158,6 +159,7 @@ async def schedule_payment(call: Call[Services, PaymentOrder, None]) -> Reply:
     halted="new work",
     errors=(Code.BATCH_TOO_LARGE,),
     max_body=BATCH_BYTES,
+    limited="filtered",
 )
 async def schedule_payments(call: Call[Services, PaymentBatchBody, None]) -> Reply:
     """Schedule up to 1,000 payments.
@@ -178,7 +180,7 @@ async def schedule_payments(call: Call[Services, PaymentBatchBody, None]) -> Rep
     return batch_reply("payment", merge_results(orders, answers), call.request_id)
 
 
-@ROUTES.add("GET", "/payments/{payment_id:uuid}", Scope.PAYMENTS_READ)
+@ROUTES.add("GET", "/payments/{payment_id:uuid}", Scope.PAYMENTS_READ, limited="filtered")
 async def get_payment(call: Call[Services, None, None]) -> PaymentView:
     """Show a payment.
 
@@ -190,7 +192,7 @@ async def get_payment(call: Call[Services, None, None]) -> PaymentView:
     )
 
 
-@ROUTES.add("GET", "/payments", Scope.PAYMENTS_READ)
+@ROUTES.add("GET", "/payments", Scope.PAYMENTS_READ, limited="filtered")
 async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList:
     """List payments, the newest first.
 
@@ -213,7 +215,9 @@ async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList
     return PaymentList(found, next_cursor(following))
 
 
-@ROUTES.add("GET", "/payments/{payment_id:uuid}/executions", Scope.PAYMENTS_READ)
+@ROUTES.add(
+    "GET", "/payments/{payment_id:uuid}/executions", Scope.PAYMENTS_READ, limited="filtered"
+)
 async def list_payment_executions(call: Call[Services, None, None]) -> ExecutionList:
     """List the executions of a payment.
 
@@ -226,7 +230,7 @@ async def list_payment_executions(call: Call[Services, None, None]) -> Execution
     return ExecutionList(found)
 
 
-@ROUTES.add("GET", "/payments/{payment_id:uuid}/events", Scope.PAYMENTS_READ)
+@ROUTES.add("GET", "/payments/{payment_id:uuid}/events", Scope.PAYMENTS_READ, limited="filtered")
 async def list_payment_events(call: Call[Services, None, PageQuery]) -> PaymentEventList:
     """List the events of a payment.
 

@@ -53,6 +53,7 @@ class CancelledPayment(msgspec.Struct, frozen=True):
     "/payments/{payment_id:uuid}/cancel",
     Scope.PAYMENTS_WRITE,
     errors=(Code.CONFLICT, Code.PAYMENT_NOT_PENDING),
+    limited="filtered",
 )
 async def cancel_payment(call: Call[Services, None, None]) -> CancelledPayment:
     """Cancel a pending payment.
@@ -69,6 +70,7 @@ async def cancel_payment(call: Call[Services, None, None]) -> CancelledPayment:
     "/payments/{payment_id:uuid}",
     Scope.PAYMENTS_WRITE,
     errors=(Code.CONFLICT, Code.PAYMENT_NOT_PENDING, Code.TIME_OUT_OF_RANGE),
+    limited="filtered",
 )
 async def reschedule_payment(call: Call[Services, RescheduleBody, None]) -> Scheduled:
     """Reschedule a payment.

@@ -32,6 +32,7 @@ class ReceiptKeyList(msgspec.Struct, frozen=True):
     "/payments/{payment_id:uuid}/receipt",
     Scope.PAYMENTS_READ,
     errors=(Code.CONFLICT, Code.SECRET_KEY_MISSING),
+    limited="filtered",
 )
 async def get_payment_receipt(call: Call[Services, Any, None]) -> Receipt:
     """Get the receipt of a payment that has ended.

@@ -63,6 +63,7 @@ class ScheduleList(msgspec.Struct, frozen=True, kw_only=True):
     status=201,
     idempotency="optional",
     errors=(*_REFUSALS, Code.QUOTA_EXCEEDED),
+    limited="filtered",
 )
 async def create_schedule(call: Call[Services, ScheduleSpec, None]) -> Reply:
     """Create a schedule.
@@ -75,7 +76,7 @@ async def create_schedule(call: Call[Services, ScheduleSpec, None]) -> Reply:
     return reply(answer, call.request_id)
 
 
-@ROUTES.add("GET", "/schedules", Scope.SCHEDULES_READ)
+@ROUTES.add("GET", "/schedules", Scope.SCHEDULES_READ, limited="filtered")
 async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleList:
     """List schedules.
 
@@ -92,7 +93,7 @@ async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleL
     return ScheduleList(schedules=shown, next_cursor=next_cursor(more))
 
 
-@ROUTES.add("GET", "/schedules/{schedule_id:uuid}", Scope.SCHEDULES_READ)
+@ROUTES.add("GET", "/schedules/{schedule_id:uuid}", Scope.SCHEDULES_READ, limited="filtered")
 async def show_schedule(call: Call[Services, Any, Any]) -> ScheduleView:
     """Show a schedule.
 
@@ -104,7 +105,7 @@ async def show_schedule(call: Call[Services, Any, Any]) -> ScheduleView:
     )
 
 
-@ROUTES.add("POST", "/schedules/preview", Scope.SCHEDULES_READ, errors=_REFUSALS)
+@ROUTES.add("POST", "/schedules/preview", Scope.SCHEDULES_READ, errors=_REFUSALS, limited="served")
 async def preview_unsaved_schedule(call: Call[Services, PreviewSpec, None]) -> Preview:
     """Preview a schedule without creating it.
 
@@ -114,7 +115,13 @@ async def preview_unsaved_schedule(call: Call[Services, PreviewSpec, None]) -> P
     return await call.while_connected(asked)
 
 
-@ROUTES.add("PATCH", "/schedules/{schedule_id:uuid}", Scope.SCHEDULES_WRITE, errors=(*_REFUSALS,))
+@ROUTES.add(
+    "PATCH",
+    "/schedules/{schedule_id:uuid}",
+    Scope.SCHEDULES_WRITE,
+    errors=(*_REFUSALS,),
+    limited="filtered",
+)
 async def change_schedule(call: Call[Services, SchedulePatch, None]) -> AcceptedSchedule:
     """Change a schedule; occurrences already due keep the previous version.
 
@@ -126,7 +133,7 @@ async def change_schedule(call: Call[Services, SchedulePatch, None]) -> Accepted
     return accepted(await show_schedule(call), warned)
 
 
-@ROUTES.add("DELETE", "/schedules/{schedule_id:uuid}", Scope.SCHEDULES_WRITE)
+@ROUTES.add("DELETE", "/schedules/{schedule_id:uuid}", Scope.SCHEDULES_WRITE, limited="filtered")
 async def delete_schedule(call: Call[Services, None, None]) -> Reply:
     """Delete a schedule; jobs and payments that it created continue.
 

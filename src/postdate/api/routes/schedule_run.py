@@ -65,7 +65,7 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-@ROUTES.add("POST", f"{_ID}/pause", Scope.SCHEDULES_WRITE)
+@ROUTES.add("POST", f"{_ID}/pause", Scope.SCHEDULES_WRITE, limited="filtered")
 async def pause_schedule(call: Call[Services, SchedulePauseBody, None]) -> ScheduleView:
     """Pause a schedule: its occurrences are skipped and recorded in the book.
 
@@ -76,7 +76,7 @@ async def pause_schedule(call: Call[Services, SchedulePauseBody, None]) -> Sched
     return await show_schedule(call)
 
 
-@ROUTES.add("POST", f"{_ID}/resume", Scope.SCHEDULES_WRITE)
+@ROUTES.add("POST", f"{_ID}/resume", Scope.SCHEDULES_WRITE, limited="filtered")
 async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
     """Resume a schedule that is paused or set aside.
 
@@ -95,6 +95,7 @@ async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
     halted="new work",
     status=201,
     errors=(Code.INVALID_FIELD, Code.SECRET_KEY_MISSING),
+    limited="filtered",
 )
 async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.Struct:
     """Run a schedule once, now.
@@ -118,6 +119,7 @@ async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.
     idempotency="optional",
     halted="new work",
     errors=(Code.SECRET_KEY_MISSING,),
+    limited="filtered",
 )
 async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply | msgspec.Struct:
     """Run past occurrences that have not run; a dry run by default.
@@ -137,7 +139,9 @@ async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply |
     )
 
 
-@ROUTES.add("GET", f"{_ID}/preview", Scope.SCHEDULES_READ, errors=(Code.TOO_COSTLY,))
+@ROUTES.add(
+    "GET", f"{_ID}/preview", Scope.SCHEDULES_READ, errors=(Code.TOO_COSTLY,), limited="filtered"
+)
 async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
     """Preview the next occurrences of a schedule.
 
@@ -148,7 +152,7 @@ async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
     return existing(await call.while_connected(asked), "schedule", schedule_id)
 
 
-@ROUTES.add("GET", f"{_ID}/occurrences", Scope.SCHEDULES_READ)
+@ROUTES.add("GET", f"{_ID}/occurrences", Scope.SCHEDULES_READ, limited="filtered")
 async def list_schedule_occurrences(call: Call[Services, Any, BookQuery]) -> Book:
     """List the book of a schedule: the result of each occurrence.
 

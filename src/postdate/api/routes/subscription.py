@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import Body, Call, Reply, existing
-from postdate.api.http.page import PageQuery, encode_cursor
+from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
 from postdate.api.http.routes import Routes
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.event import NOW, read_position
@@ -99,10 +99,8 @@ def _view(row: Any) -> SubscriptionView:
 
 async def _show(call: Call[Services, Any, Any], subscription_id: UUID) -> SubscriptionView:
     views = call.services.subscription.read
-    row = existing(
-        await views.find(call.actor.tenant_id, subscription_id), "subscription", subscription_id
-    )
-    return _view(row)
+    row = await views.find(call.actor, subscription_id)
+    return _view(existing(row, "subscription", subscription_id))
 
 
 @ROUTES.add(
@@ -113,6 +111,7 @@ async def _show(call: Call[Services, Any, Any], subscription_id: UUID) -> Subscr
     idempotency="optional",
     status=201,
     errors=(Code.INVALID_CURSOR, Code.TARGET_NOT_ALLOWED, Code.UNKNOWN_DESTINATION, Code.CONFLICT),
+    limited="filtered",
 )
 async def create_subscription(
     call: Call[Services, SubscriptionBody, None],
@@ -128,7 +127,7 @@ async def create_subscription(
     )
 
 
-@ROUTES.add("GET", "/subscriptions", Scope.ADMIN)
+@ROUTES.add("GET", "/subscriptions", Scope.ADMIN, limited="filtered")
 async def list_subscriptions(call: Call[Services, None, PageQuery]) -> SubscriptionList:
     """List subscriptions with their lag.
 
@@ -136,12 +135,11 @@ async def list_subscriptions(call: Call[Services, None, PageQuery]) -> Subscript
     """
     limit = call.query.limit
     after = call.query.start(UUID, MIN_ID)
-    rows = await call.services.subscription.read.page(call.actor.tenant_id, after, limit)
-    more = encode_cursor(rows[-1].subscription_id) if len(rows) == limit else None
-    return SubscriptionList([_view(row) for row in rows], more)
+    rows, following = await call.services.subscription.read.page(call.actor, after, limit)
+    return SubscriptionList([_view(row) for row in rows], next_cursor(following))
 
 
-@ROUTES.add("GET", _ONE, Scope.ADMIN)
+@ROUTES.add("GET", _ONE, Scope.ADMIN, limited="filtered")
 async def show_subscription(call: Call[Services, None, None]) -> SubscriptionView:
     """Show a subscription.
 
@@ -150,7 +148,7 @@ async def show_subscription(call: Call[Services, None, None]) -> SubscriptionVie
     return await _show(call, call.uuid("subscription_id"))
 
 
-@ROUTES.add("DELETE", _ONE, Scope.ADMIN)
+@ROUTES.add("DELETE", _ONE, Scope.ADMIN, limited="filtered")
 async def delete_subscription(call: Call[Services, None, None]) -> Reply:
     """Delete a subscription.
 
@@ -160,7 +158,7 @@ async def delete_subscription(call: Call[Services, None, None]) -> Reply:
     return Reply()
 
 
-@ROUTES.add("PATCH", _ONE, Scope.ADMIN)
+@ROUTES.add("PATCH", _ONE, Scope.ADMIN, limited="filtered")
 async def change_subscription(
     call: Call[Services, SubscriptionPauseBody, None],
 ) -> SubscriptionView:
@@ -183,6 +181,7 @@ async def change_subscription(
     returns=SubscriptionView,
     idempotency="optional",
     errors=(Code.INVALID_CURSOR,),
+    limited="filtered",
 )
 async def replay_subscription(call: Call[Services, ReplayBody, None]) -> Reply | msgspec.Struct:
     """Move a subscription to another position, to repeat or skip events.

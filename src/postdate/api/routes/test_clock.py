@@ -83,7 +83,7 @@ class ClockEntryCursor(msgspec.Struct, frozen=True, array_like=True):
     advance: int | None
 
 
-@ROUTES.add("GET", "/test-clock", "any", errors=(Code.NOT_IN_TEST_MODE,))
+@ROUTES.add("GET", "/test-clock", "any", errors=(Code.NOT_IN_TEST_MODE,), limited="served")
 async def get_test_clock(call: Call[Services, None, None]) -> TestClockView:
     """Read the test clock.
 

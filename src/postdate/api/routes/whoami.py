@@ -21,7 +21,7 @@ class WhoAmI(msgspec.Struct, frozen=True, kw_only=True):
     max_amount: int | None
 
 
-@ROUTES.add("GET", "/whoami", "any")
+@ROUTES.add("GET", "/whoami", "any", limited="served")
 async def whoami(call: Call[Any, None, None]) -> WhoAmI:
     """Show the tenant and scopes of the key.
 

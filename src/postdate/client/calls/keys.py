@@ -46,7 +46,8 @@ class Keys(Group[K]):
     def list_page(self, *, limit: int | UnsetType = UNSET, cursor: str | None = None) -> KeyList:
         """List the keys.
 
-        A key is shown by its first characters only.
+        A key is shown by its first characters only. A key limited to accounts sees keys that are
+        limited to the same accounts or fewer.
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
         """
@@ -55,7 +56,8 @@ class Keys(Group[K]):
     def list(self, *, page_size: int = 100) -> Iterator[Key]:
         """List the keys, page by page until the end.
 
-        A key is shown by its first characters only.
+        A key is shown by its first characters only. A key limited to accounts sees keys that are
+        limited to the same accounts or fewer.
         """
 
     @call("revoke_key", "DELETE", "/keys/{key_id}")

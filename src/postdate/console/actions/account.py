@@ -44,6 +44,7 @@ ACTIONS: Final = (
     Action(
         path="/accounts/{account_id}/freeze",
         scope=Scope.PAYMENTS_WRITE,
+        limited="filtered",
         title="Freeze account",
         button="Freeze",
         means="New payments from and to it are refused. Scheduled payments are unaffected.",
@@ -59,6 +60,7 @@ ACTIONS: Final = (
     Action(
         path="/accounts/{account_id}/unfreeze",
         scope=Scope.PAYMENTS_WRITE,
+        limited="filtered",
         title="Unfreeze account",
         button="Unfreeze",
         means="Payments from and to it are accepted again.",
@@ -73,6 +75,7 @@ ACTIONS: Final = (
     Action(
         path="/accounts/{account_id}/close",
         scope=Scope.PAYMENTS_WRITE,
+        limited="filtered",
         title="Close account",
         button="Close permanently",
         means="It must be empty and without holds. It cannot be reopened; its history is kept.",
@@ -88,6 +91,7 @@ ACTIONS: Final = (
     Action(
         path="/accounts/{account_id}/adjust",
         scope=Scope.LEDGER_ADJUST,
+        limited="filtered",
         title="Adjust account",
         button="Adjust",
         means="Credits the account from the issuer, or debits it if the amount is negative.",

@@ -89,6 +89,7 @@ ACTIONS: Final = (
     Action(
         path="/keys/{key_id:uuid}/revoke",
         scope=Scope.ADMIN,
+        limited="filtered",
         title="Revoke key",
         button="Revoke permanently",
         means="Requests with it are refused from now on. If it is your own, you are signed out.",
@@ -100,6 +101,7 @@ ACTIONS: Final = (
     Action(
         path="/keys/{key_id:uuid}/rotate",
         scope=Scope.ADMIN,
+        limited="filtered",
         title="Rotate key",
         button="Create new key",
         means="A new key with the same rights is shown once; the old one works for the overlap.",

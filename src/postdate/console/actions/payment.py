@@ -41,6 +41,7 @@ ACTIONS: Final = (
     Action(
         path="/payments/{payment_id:uuid}/approve",
         scope=Scope.PAYMENTS_APPROVE,
+        limited="filtered",
         title="Approve payment",
         button="Approve",
         means="It may be settled from now on. You cannot approve a payment you requested.",
@@ -57,6 +58,7 @@ ACTIONS: Final = (
     Action(
         path="/payments/{payment_id:uuid}/refuse",
         scope=Scope.PAYMENTS_APPROVE,
+        limited="filtered",
         title="Refuse payment",
         button="Refuse",
         means="It ends as CANCELLED, no money moves, and the held amount is released.",
@@ -74,6 +76,7 @@ ACTIONS: Final = (
     Action(
         path="/payments/{payment_id:uuid}/reschedule",
         scope=Scope.PAYMENTS_WRITE,
+        limited="filtered",
         title="Reschedule payment",
         button="Reschedule",
         means="It is settled at the new time; a held amount stays held. A payment that needs a "
@@ -91,6 +94,7 @@ ACTIONS: Final = (
     Action(
         path="/payments/{payment_id:uuid}/cancel",
         scope=Scope.PAYMENTS_WRITE,
+        limited="filtered",
         title="Cancel payment",
         button="Cancel payment",
         means="It ends as CANCELLED, no money moves, and the held amount is released.",

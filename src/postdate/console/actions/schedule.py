@@ -122,6 +122,7 @@ def _action(
     return Action(
         path=f"/schedules/{{schedule_id:uuid}}/{verb}",
         scope=Scope.SCHEDULES_WRITE,
+        limited="filtered",
         title=f"{button}: schedule",
         button=button,
         means=means,

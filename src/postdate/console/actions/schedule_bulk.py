@@ -109,6 +109,7 @@ ACTIONS: Final = (
     Action(
         path="/schedules/bulk/pause",
         scope=Scope.SCHEDULES_WRITE,
+        limited="filtered",
         title="Pause many schedules",
         button="Pause these",
         means="Every occurrence of these schedules is skipped and listed as such, until they are "
@@ -128,6 +129,7 @@ ACTIONS: Final = (
     Action(
         path="/schedules/bulk/resume",
         scope=Scope.SCHEDULES_WRITE,
+        limited="filtered",
         title="Resume many schedules",
         button="Resume these",
         means="They continue with their next occurrence. Skipped occurrences stay skipped.",

@@ -45,10 +45,10 @@ async def _delete(request: PageRequest) -> str:
 
 
 async def _rehearse_replay(request: PageRequest, given: Mapping[str, str]) -> DryRun:
-    subscription_id, tenant_id = request.uuid("subscription_id"), request.actor.tenant_id
-    found = await request.services.subscription.read.find(tenant_id, subscription_id)
+    subscription_id, actor = request.uuid("subscription_id"), request.actor
+    found = await request.services.subscription.read.find(actor, subscription_id)
     row = existing(found, "subscription", subscription_id)
-    last = await request.services.event.last(tenant_id)
+    last = await request.services.event.last(actor.tenant_id)
     position = _position(given.get("from", ""), last)
     back, ahead = max(0, row.position - position), max(0, position - row.position)
     facts = [
@@ -98,6 +98,7 @@ ACTIONS: Final = (
     Action(
         path=f"{_PATH}/pause",
         scope=Scope.ADMIN,
+        limited="filtered",
         title="Pause subscription",
         button="Pause",
         means="Nothing is delivered until it is resumed; then it continues where it was.",
@@ -115,6 +116,7 @@ ACTIONS: Final = (
     Action(
         path=f"{_PATH}/resume",
         scope=Scope.ADMIN,
+        limited="filtered",
         title="Resume subscription",
         button="Resume",
         means="Events that were recorded meanwhile are delivered, in order.",
@@ -130,6 +132,7 @@ ACTIONS: Final = (
     Action(
         path=f"{_PATH}/replay",
         scope=Scope.ADMIN,
+        limited="filtered",
         title="Replay subscription",
         button="Replay",
         means="It continues from another event: back to send events again, forward to skip some. "
@@ -147,6 +150,7 @@ ACTIONS: Final = (
     Action(
         path=f"{_PATH}/delete",
         scope=Scope.ADMIN,
+        limited="filtered",
         title="Delete subscription",
         button="Delete",
         means="Nothing more is delivered, and its position is lost.",

@@ -80,6 +80,6 @@ def chart(entries: list[EntryView]) -> dict[str, list[float]]:
 
 
 PAGES: Final = (
-    ConsolePage("/accounts", accounts_page, Scope.PAYMENTS_READ),
-    ConsolePage("/accounts/{account_id}", account_page, Scope.PAYMENTS_READ),
+    ConsolePage("/accounts", accounts_page, Scope.PAYMENTS_READ, limited="filtered"),
+    ConsolePage("/accounts/{account_id}", account_page, Scope.PAYMENTS_READ, limited="filtered"),
 )

@@ -59,4 +59,4 @@ def _filter(request: PageRequest, subject: UUID | None) -> EventFilter:
     )
 
 
-PAGES: Final = (ConsolePage("/events", events_page),)
+PAGES: Final = (ConsolePage("/events", events_page, limited="filtered"),)

@@ -44,7 +44,7 @@ class ForesightFilters(msgspec.Struct, frozen=True, kw_only=True):
 async def foresight_page(request: PageRequest) -> Response:
     """Show load and money ahead."""
     actor, filters = request.actor, request.query(ForesightFilters)
-    if actor.accounts is not None or not actor.allows(Scope.PAYMENTS_READ):
+    if not actor.allows(Scope.PAYMENTS_READ):
         return request.render("partial.html")
     until = request.now + WINDOWS[filters.window]
     services = request.services.foresight
@@ -74,8 +74,6 @@ class MoneyFilters(msgspec.Struct, frozen=True, kw_only=True):
 async def money_page(request: PageRequest) -> Response:
     """Show where all money goes, or that of one account, and who falls short first."""
     actor, filters = request.actor, request.query(MoneyFilters)
-    if actor.accounts is not None:
-        return request.render("partial.html")
     until = request.now + WINDOWS[filters.window]
     found = existing(
         await request.services.foresight.money.project(actor.tenant_id, until, filters.account),

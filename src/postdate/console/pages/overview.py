@@ -158,6 +158,6 @@ def _chart(slow: SlowOverview, due: DueChart) -> dict[str, list[int | None]]:
 
 
 PAGES: Final = (
-    ConsolePage("/", overview_page),
+    ConsolePage("/", overview_page, limited="filtered"),
     ConsolePage("/overview/stream", overview_stream),
 )

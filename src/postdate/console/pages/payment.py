@@ -108,7 +108,9 @@ async def payment_page(request: PageRequest) -> Response:
 
 
 PAGES: Final = (
-    ConsolePage("/payments", payments_page, Scope.PAYMENTS_READ),
-    ConsolePage("/payments.{kind}", payments_file, Scope.PAYMENTS_READ),
-    ConsolePage("/payments/{payment_id:uuid}", payment_page, Scope.PAYMENTS_READ),
+    ConsolePage("/payments", payments_page, Scope.PAYMENTS_READ, limited="filtered"),
+    ConsolePage("/payments.{kind}", payments_file, Scope.PAYMENTS_READ, limited="filtered"),
+    ConsolePage(
+        "/payments/{payment_id:uuid}", payment_page, Scope.PAYMENTS_READ, limited="filtered"
+    ),
 )

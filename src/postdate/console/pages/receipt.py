@@ -34,6 +34,11 @@ async def _receipt(request: PageRequest, kind: Literal["job", "payment"]) -> Res
 
 
 PAGES: Final = (
-    ConsolePage("/payments/{payment_id:uuid}/receipt", payment_receipt, Scope.PAYMENTS_READ),
+    ConsolePage(
+        "/payments/{payment_id:uuid}/receipt",
+        payment_receipt,
+        Scope.PAYMENTS_READ,
+        limited="filtered",
+    ),
     ConsolePage("/jobs/{job_id:uuid}/receipt", job_receipt, Scope.JOBS_READ),
 )

@@ -162,6 +162,8 @@ def _seconds(begin: datetime, end: datetime) -> float:
 
 
 PAGES: Final = (
-    ConsolePage("/schedules", schedules_page, Scope.SCHEDULES_READ),
-    ConsolePage("/schedules/{schedule_id:uuid}", schedule_page, Scope.SCHEDULES_READ),
+    ConsolePage("/schedules", schedules_page, Scope.SCHEDULES_READ, limited="filtered"),
+    ConsolePage(
+        "/schedules/{schedule_id:uuid}", schedule_page, Scope.SCHEDULES_READ, limited="filtered"
+    ),
 )

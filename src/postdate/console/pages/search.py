@@ -15,7 +15,7 @@ from postdate.console.page_request import HEADERS, ConsolePage, PageRequest, red
 from postdate.model.ids import MAX_ID
 from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.status import JobStatus
-from postdate.model.tenant.identity import Scope
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.views.job import JobFilter
 from postdate.views.payment import PaymentFilter
 
@@ -61,6 +61,11 @@ async def find_peek(request: PageRequest) -> Response:
     return HTMLResponse(request.fragment("_hits.html", wanted=wanted, hits=hits), headers=HEADERS)
 
 
+def _sees_jobs(actor: Identity) -> bool:
+    """Return whether the key may see jobs, lanes and destinations, which belong to no account."""
+    return actor.allows(Scope.JOBS_READ) and actor.accounts is None
+
+
 def _searchable(wanted: str) -> bool:
     return bool(wanted) and len(wanted) <= MAX_TEXT and wanted.isprintable()
 
@@ -88,7 +93,7 @@ async def _by_like_name(request: PageRequest, wanted: str) -> AsyncIterator[Sear
             if account.account_id.startswith(wanted):
                 name = account.account_id
                 yield SearchHit("account", name, f"/accounts/{quote(name, safe='')}")
-    if actor.allows(Scope.JOBS_READ):
+    if _sees_jobs(actor):
         for lane in await services.search.lanes_like(actor.tenant_id, wanted, MAX_LIKE):
             yield SearchHit("lane", lane, f"/jobs?lane={quote(lane)}")
         places, _ = await services.destination.read.page(actor.tenant_id, wanted, MAX_LIKE)
@@ -105,7 +110,7 @@ async def _by_like_name(request: PageRequest, wanted: str) -> AsyncIterator[Sear
 async def _by_text(request: PageRequest, wanted: str) -> AsyncIterator[SearchHit]:
     """Look at descriptions, metadata, codes and the ends of ids, as far as one page looks."""
     actor, services, text = request.actor, request.services, quote(wanted, safe="")
-    if actor.allows(Scope.JOBS_READ):
+    if _sees_jobs(actor):
         failed = JobFilter(status=JobStatus.FAILED, code=wanted)
         if (await services.job.read.page(actor.tenant_id, failed, None, 1))[0]:
             yield SearchHit(
@@ -131,13 +136,13 @@ async def _by_id(request: PageRequest, identifier: UUID) -> AsyncIterator[Search
     actor, services, text = request.actor, request.services, str(identifier)
     if actor.allows(Scope.PAYMENTS_READ) and await services.payment.read.find(actor, identifier):
         yield SearchHit("payment", text, f"/payments/{text}")
-    if actor.allows(Scope.JOBS_READ) and await services.job.read.find(actor.tenant_id, identifier):
+    if _sees_jobs(actor) and await services.job.read.find(actor.tenant_id, identifier):
         yield SearchHit("job", text, f"/jobs/{text}")
     if actor.allows(Scope.SCHEDULES_READ) and await services.schedule.read.find(actor, identifier):
         yield SearchHit("schedule", text, f"/schedules/{text}")
     async for hit in _by_name(request, text):
         yield hit
-    if actor.allows(Scope.ADMIN):
+    if actor.allows(Scope.ADMIN) and actor.accounts is None:
         yield SearchHit("decisions by this key", text, f"/audit?actor={text}", certain=False)
         yield SearchHit("events about it", text, f"/events?subject={text}", certain=False)
 
@@ -149,11 +154,9 @@ async def _by_name(request: PageRequest, wanted: str) -> AsyncIterator[SearchHit
     for made in await services.search.under_key(actor.tenant_id, wanted):
         if await _visible(request, made.kind, made.subject):
             yield SearchHit(f"{made.kind} by its key", wanted, f"/{made.kind}s/{made.subject}")
-    if actor.allows(Scope.JOBS_READ) and await services.search.has_lane(actor.tenant_id, wanted):
+    if _sees_jobs(actor) and await services.search.has_lane(actor.tenant_id, wanted):
         yield SearchHit("lane", wanted, f"/jobs?lane={wanted}")
-    if actor.allows(Scope.JOBS_READ) and await services.destination.read.find(
-        actor.tenant_id, wanted
-    ):
+    if _sees_jobs(actor) and await services.destination.read.find(actor.tenant_id, wanted):
         yield SearchHit("destination", wanted, f"/destinations/{quote(wanted, safe='')}")
     amount = wanted.replace(",", "").replace("_", "")
     if amount.isdecimal() and 0 < int(amount) <= MAX_AMOUNT and actor.allows(Scope.PAYMENTS_READ):
@@ -169,13 +172,13 @@ async def _visible(request: PageRequest, kind: str, subject: UUID) -> bool:
             allowed = actor.allows(Scope.PAYMENTS_READ)
             return allowed and await services.payment.read.find(actor, subject) is not None
         case "job":
-            return actor.allows(Scope.JOBS_READ)
+            return _sees_jobs(actor)
         case _:
             allowed = actor.allows(Scope.SCHEDULES_READ)
             return allowed and await services.schedule.read.find(actor, subject) is not None
 
 
 PAGES: Final = (
-    ConsolePage("/find", find_page, has_filters=False),
-    ConsolePage("/find/peek", find_peek, has_filters=False),
+    ConsolePage("/find", find_page, limited="filtered", has_filters=False),
+    ConsolePage("/find/peek", find_peek, limited="filtered", has_filters=False),
 )

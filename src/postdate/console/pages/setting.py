@@ -24,7 +24,7 @@ async def settings_page(request: PageRequest) -> Response:
     """List every setting with the value that holds, and the keys."""
     query, tenant_id, now = request.query(KeyFilters), request.actor.tenant_id, request.now
     found, following = await request.services.key.read.page(
-        tenant_id, query.after or UUID(int=0), KEYS
+        request.actor, query.after or UUID(int=0), KEYS
     )
     await request.learn_names()
     return request.render(

@@ -24,15 +24,16 @@ class SubscriptionFilters(msgspec.Struct, frozen=True, kw_only=True):
 async def subscriptions_page(request: PageRequest) -> Response:
     """List subscriptions with their lag."""
     query = request.query(SubscriptionFilters)
-    rows = await request.services.subscription.read.page(request.actor.tenant_id, query.after, PAGE)
-    more = rows[-1].subscription_id if len(rows) == PAGE else None
+    rows, following = await request.services.subscription.read.page(
+        request.actor, query.after, PAGE
+    )
     return request.render(
         "subscriptions.html",
         subscriptions=rows,
         status_of=status_of,
         target_of=target_of,
         first=query.after == MIN_ID,
-        following=request.next_page(after=more),
+        following=request.next_page(after=following),
     )
 
 
@@ -41,4 +42,4 @@ def target_of(destination: Mapping[str, Any]) -> str:
     return f"{destination['type']} {destination.get('name') or destination.get('url') or ''}"
 
 
-PAGES: Final = (ConsolePage("/subscriptions", subscriptions_page, Scope.ADMIN),)
+PAGES: Final = (ConsolePage("/subscriptions", subscriptions_page, Scope.ADMIN, limited="filtered"),)

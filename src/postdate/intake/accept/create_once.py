@@ -46,6 +46,8 @@ class CreateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Members that are remembered only as a keyed hash."""
 
     scope: KeyScope = KeyScope.OPERATION
+    accounts: frozenset[str] | None = None
+    """The accounts of a key that is limited to some."""
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -77,7 +79,7 @@ class CreateOnce:
         """
         key = key_of(wanted.tenant_id, wanted.scope, wanted.key, wanted.operation)
         with self._open_keys.hold(key):
-            request = keyed(key, await self._canonical(wanted))
+            request = keyed(key, await self._canonical(wanted), wanted.accounts)
 
             async def remember(connection: Connection, made: T) -> None:
                 now, shown = await clock.now(connection), show(made)

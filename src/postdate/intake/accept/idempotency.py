@@ -32,6 +32,8 @@ class KeyedRequest(msgspec.Struct, frozen=True, gc=False):
     key: IdempotencyKey
     request: bytes
     fingerprint: UUID
+    accounts: frozenset[str] | None = None
+    """Those of a client that is limited to some: it is not told what others asked for."""
 
 
 class Granted(msgspec.Struct, frozen=True):
@@ -73,9 +75,11 @@ def canonical(request: Any) -> bytes:
     return _encode_sorted(request)
 
 
-def keyed(key: IdempotencyKey, request: bytes) -> KeyedRequest:
+def keyed(
+    key: IdempotencyKey, request: bytes, accounts: frozenset[str] | None = None
+) -> KeyedRequest:
     """Return a request, given in its canonical form, with its fingerprint."""
-    return KeyedRequest(key, request, fingerprint_of(request))
+    return KeyedRequest(key, request, fingerprint_of(request), accounts)
 
 
 def kept_under(
@@ -105,7 +109,12 @@ def kept_body(row: IdempotencyRow, kind: type[Body]) -> Body | None:
 
 
 def kept_differences(row: IdempotencyRow, request: KeyedRequest) -> list[str]:
-    """Return the fields in which a request differs from the stored one."""
+    """Return the fields in which a request differs from the stored one.
+
+    A client that is limited to accounts is told none, because the stored request may be another's.
+    """
+    if request.accounts is not None:
+        return []
     before = any_json.decode(_kept(row).request)
     return differences(before, any_json.decode(request.request))
 

@@ -55,7 +55,8 @@ class Accounts:
     ) -> AccountRow:
         """Create an empty account under the given id, or under one of ours."""
         given = account_id or ASSIGNED + new_id(0, self._database.unix_ms()).hex
-        allow(actor, given)
+        if not actor.covers([given]):
+            raise refuse(Code.FORBIDDEN, "The key is limited to other accounts.", "account_id")
         _allow_floor(actor, limits)
         self._check_max_amount(actor, limits)
         terms = limits.amend(AccountTerms())
@@ -162,13 +163,6 @@ def allow(actor: Identity, account_id: str) -> None:
     """Limit a key to its accounts; others look missing to it."""
     if actor.accounts is not None and account_id not in actor.accounts:
         raise not_found("account", account_id)
-
-
-def refuse_limited(actor: Identity) -> None:
-    """Refuse a key limited to accounts for changes that affect the whole tenant."""
-    if actor.accounts is not None:
-        detail = "A key limited to accounts cannot change anything for the whole tenant."
-        raise refuse(Code.FORBIDDEN, detail)
 
 
 def _allow_floor(actor: Identity, limits: AccountChange) -> None:

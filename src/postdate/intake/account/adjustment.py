@@ -143,7 +143,7 @@ class Adjustments:
         asked = canonical({"account_id": account_id, "amount": amount, "reason": reason})
         item = AdjustmentRequest(
             key=key,
-            keyed=keyed(idempotency_key, asked),
+            keyed=keyed(idempotency_key, asked, actor.accounts),
             account=key_of(actor.tenant_id, account_id),
             issuer=key_of(actor.tenant_id, ISSUER),
             amount=amount,

@@ -104,17 +104,20 @@ class PaymentOperation:
     async def check_undo(
         self, actor: Identity, change: PaymentItemChanges, step: ChangeStep
     ) -> None:
-        """Refuse to move payments back if one was executed; a cancelled payment never is."""
-        if not isinstance(change, ReschedulePayments):
-            return
+        """Refuse a key that may not pay as much, and to move payments back if one was executed.
+
+        A cancelled payment is never executed.
+        """
         executed, found = 0, 0
         for some in _batches(list(step.due)):
             rows = await self._load(actor, some)
+            _check_amounts(actor, rows)
             found += len(rows)
             executed += sum(
                 row.status in {PaymentStatus.COMPLETED, PaymentStatus.FAILED} for row in rows
             )
-        check_not_executed("payments", executed, len(step.due) - found)
+        if isinstance(change, ReschedulePayments):
+            check_not_executed("payments", executed, len(step.due) - found)
 
     async def unmake(self, work: StepWork, change: PaymentItemChanges) -> None:
         """Move payments back, or create new ones for the cancelled ones."""
@@ -142,6 +145,9 @@ class PaymentOperation:
         answers = await self._payments.accept(actor, requests)
         made: dict[UUID, UUID] = {}
         for payment_id, answer in zip(known, answers, strict=True):
+            if isinstance(answer, Refused) and answer.refusal.code is Code.FORBIDDEN:
+                # Another key may do it, and finds by their keys the payments created so far.
+                raise RefusedError(answer.refusal)
             if isinstance(answer, Refused):
                 _leave(step, payment_id, answer.refusal.code)
             else:
@@ -212,6 +218,12 @@ def _matches(each: ExpectedPayment, wanted: PaymentBulkFilter) -> bool:
         and wanted.schedule_id in {None, terms.schedule_id}
         and (wanted.due_after is None or due_at(each) > wanted.due_after)
     )
+
+
+def _check_amounts(actor: Identity, rows: Sequence[PaymentRow]) -> None:
+    """Refuse a key limited to an amount if one of the payments is larger."""
+    if actor.max_amount is not None and any(row.amount > actor.max_amount for row in rows):
+        raise refuse(Code.FORBIDDEN, f"The key may pay at most {actor.max_amount}.")
 
 
 def _batches(payment_ids: Sequence[UUID]) -> Iterator[Sequence[UUID]]:

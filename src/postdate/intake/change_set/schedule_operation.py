@@ -12,6 +12,7 @@ from postdate.intake.change_set.change import (
 )
 from postdate.intake.change_set.step_work import StepWork
 from postdate.intake.schedule.schedule import Schedules, lock_changeable
+from postdate.intake.schedule.validation import check_rights
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.foresight.hypothesis import Hypothesis
 from postdate.model.schedule.schedule import InsufficientFunds, Policies
@@ -68,8 +69,21 @@ class ScheduleOperation:
                 work.actor, change.schedule_id, _patch(change), before_change=before
             )
 
-    async def check_undo(self, actor: Identity, change: ScheduleChanges, step: ChangeStep) -> None:
-        """Allow it: what was skipped stays skipped."""
+    async def check_undo(
+        self,
+        actor: Identity,
+        change: ScheduleChanges,
+        step: ChangeStep,  # noqa: ARG002 - the shape of operations
+    ) -> None:
+        """Refuse a key that could not run the schedule; what was skipped stays skipped."""
+        async with self._database.write() as connection:
+            try:
+                row = await lock_changeable(connection, actor, change.schedule_id, legible=False)
+            except RefusedError as error:
+                if error.refusal.code is not Code.NOT_FOUND:
+                    raise
+                return
+            check_rights(actor, row.readable_part)
 
     async def unmake(self, work: StepWork, change: ScheduleChanges) -> None:
         """Resume a schedule, or restore its old policies; ignore one that was deleted."""

@@ -88,7 +88,7 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
             max_delay_seconds=self._settings.integer("payment.max_delay_seconds", tenant_id),
             approval_seconds=approval_seconds(self._settings, tenant_id, order.amount),
             traceparent=request.traceparent,
-            keyed=keyed(key, canonical(_members(order))),
+            keyed=keyed(key, canonical(_members(order)), actor.accounts),
         )
 
     async def look(
@@ -129,12 +129,18 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
     async def differing_fields(
         self, connection: Connection, known: Known[CheckedPayment]
     ) -> list[str] | None:
-        """Return the fields in which an order differs from the payment as it was accepted."""
+        """Return the fields in which an order differs from the payment as it was accepted.
+
+        None where the payment is not there, or not of an account that the client is limited to.
+        """
         row, order = known.row, known.item.order
         payment = None
         if row.subject is not None:
             payment = await payment_store.as_accepted(connection, row.key.tenant_id, row.subject)
         if payment is None:
+            return None
+        own = known.request.accounts
+        if own is not None and own.isdisjoint((payment.from_account, payment.to_account)):
             return None
         before = {
             "from_account_id": payment.from_account,

@@ -16,7 +16,7 @@ from postdate.intake.accept.create_once import (
 )
 from postdate.intake.accept.idempotency import CREATED, Granted, Refused
 from postdate.intake.job.payload_encryption import PayloadEncryption
-from postdate.intake.schedule.validation import ScheduleCheck
+from postdate.intake.schedule.validation import ScheduleCheck, check_rights
 from postdate.model import any_json
 from postdate.model.error import Code, not_found, refuse
 from postdate.model.ids import BUCKETS, new_id
@@ -74,6 +74,7 @@ class Schedules:
             key=key,
             members=any_json.decode(canonical),
             scope=KeyScope.SCHEDULE,
+            accounts=actor.accounts,
         )
         return await self._once.run(
             wanted,
@@ -230,6 +231,8 @@ class Schedules:
         """
         async with self._database.write("schedule.resume") as connection:
             row = await lock_changeable(connection, actor, schedule_id, legible=False)
+            # It runs from now on because of this key, which must be able to run it by itself.
+            check_rights(actor, row.readable_part)
             if not await before(connection, row):
                 return
             if row.paused:

@@ -100,6 +100,9 @@ def check_rights(actor: Identity, definition: Definition) -> None:
     if not actor.allows(needed):
         raise refuse(Code.FORBIDDEN, f"This template needs the scope {needed}.", "template")
     if payment is None:
+        if actor.accounts is not None:
+            detail = "A key limited to accounts creates no jobs."
+            raise refuse(Code.FORBIDDEN, detail, "template.job")
         return
     if actor.accounts is not None and payment.from_account_id not in actor.accounts:
         detail = f"The key may not pay from {payment.from_account_id}."

@@ -86,6 +86,7 @@ class Subscriptions:
     async def delete(self, actor: Identity, subscription_id: UUID) -> None:
         """Delete a subscription."""
         async with self._database.write("subscription.delete") as connection:
+            await _check_reach(connection, actor, subscription_id)
             if not await subscription_store.delete(connection, actor.tenant_id, subscription_id):
                 raise not_found("subscription", subscription_id)
             await subscription_store.stop(connection, subscription_id)
@@ -94,6 +95,7 @@ class Subscriptions:
     async def pause(self, actor: Identity, subscription_id: UUID, note: str) -> None:
         """Pause a subscription; pausing twice changes nothing."""
         async with self._database.write("subscription.pause") as connection:
+            await _check_reach(connection, actor, subscription_id)
             if await subscription_store.pause(connection, actor.tenant_id, subscription_id, note):
                 await subscription_store.stop(connection, subscription_id)
                 await self._record(connection, actor, subscription_id, "paused", {"note": note})
@@ -101,6 +103,7 @@ class Subscriptions:
     async def resume(self, actor: Identity, subscription_id: UUID) -> None:
         """Resume a subscription where it was paused; resuming twice changes nothing."""
         async with self._database.write("subscription.resume") as connection:
+            await _check_reach(connection, actor, subscription_id)
             if await subscription_store.resume(connection, actor.tenant_id, subscription_id):
                 await subscription_store.start(connection, actor.tenant_id, subscription_id)
                 await self._record(connection, actor, subscription_id, "resumed")
@@ -115,6 +118,7 @@ class Subscriptions:
     ) -> SubscriptionRow:
         """Move a subscription to another position: back to repeat events, forward to skip some."""
         async with self._database.write("subscription.replay") as connection:
+            await _check_reach(connection, actor, subscription_id)
             position = await _position(connection, actor.tenant_id, position)
             running = await subscription_store.replay(
                 connection, actor.tenant_id, subscription_id, position
@@ -163,6 +167,15 @@ def _accounts(actor: Identity, accounts: list[str] | None) -> list[str] | None:
     if not wanted <= actor.accounts:
         raise refuse(Code.FORBIDDEN, "The key is limited to other accounts.", "accounts")
     return sorted(wanted)
+
+
+async def _check_reach(connection: Connection, actor: Identity, subscription_id: UUID) -> None:
+    """Refuse a key limited to accounts, unless the subscription is limited to them too."""
+    if actor.accounts is None:
+        return
+    row = await _found(connection, actor.tenant_id, subscription_id)
+    if not actor.covers(row.accounts):
+        raise not_found("subscription", subscription_id)
 
 
 async def _position(connection: Connection, tenant_id: int, wanted: int | None) -> int:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from postdate.intake.accept.before_change import BeforeChange, always
-from postdate.intake.account.account import refuse_limited
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.event.audit import CLI
 from postdate.model.setting.setting import Stored, get_setting, validate
@@ -50,7 +49,7 @@ class SettingChanges:
         self, actor: Identity, name: str, before: BeforeChange[SettingRow | None] = always
     ) -> None:
         """Clear the tenant's own value; the operator's value stays."""
-        _tenant_setting(actor, name)
+        _tenant_setting(name)
         async with self._database.write("setting.clear_own") as connection:
             if not await before(connection, await _lock_own(connection, actor, name)):
                 return
@@ -77,7 +76,7 @@ class SettingChanges:
 
 async def check_own(connection: Connection, actor: Identity, name: str, value: Any) -> Stored:
     """Refuse a value that the tenant may not set, or return it as it is stored."""
-    setting = _tenant_setting(actor, name)
+    setting = _tenant_setting(name)
     stored = Stored(actor.tenant_id, name, _valid(actor, name, value), operator=False)
     found = await setting_store.allowed(connection, actor.tenant_id, name)
     allowed = setting.default if found is None else found
@@ -93,10 +92,9 @@ async def _lock_own(connection: Connection, actor: Identity, name: str) -> Setti
     return next((row for row in rows if row.name == name and not row.operator), None)
 
 
-def _tenant_setting(actor: Identity, name: str) -> Setting:
-    """Return a setting that tenants may set, if this key may decide for its tenant."""
+def _tenant_setting(name: str) -> Setting:
+    """Return a setting that tenants may set."""
     setting = get_setting(name)
-    refuse_limited(actor)
     if setting.tenant_may is TenantMay.NOTHING:
         raise refuse(Code.FORBIDDEN, f"Only the operator can set {name}.", "name")
     return setting

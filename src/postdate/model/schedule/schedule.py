@@ -183,9 +183,14 @@ class Template(
         return "payment" if self.job is None else "job"
 
     def visible(self, accounts: Collection[str] | None) -> bool:
-        """Return whether a key that is limited to these accounts may see the template."""
-        if accounts is None or self.payment is None:
+        """Return whether a key that is limited to these accounts may see the template.
+
+        A job belongs to no account.
+        """
+        if accounts is None:
             return True
+        if self.payment is None:
+            return False
         return self.payment.from_account_id in accounts or self.payment.to_account_id in accounts
 
 

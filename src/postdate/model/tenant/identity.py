@@ -1,5 +1,6 @@
 """The identity of a caller, and what its key allows."""
 
+from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -86,6 +87,12 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     def persons(self) -> frozenset[str]:
         """Return who may be behind it: of a token its subject, of a key all of its lineage."""
         return self.key_persons or frozenset({self.key_id})
+
+    def covers(self, accounts: Collection[str] | None) -> bool:
+        """Return whether all these accounts are within the limit of the key; None means all."""
+        return self.accounts is None or (
+            accounts is not None and self.accounts.issuperset(accounts)
+        )
 
     def allows(self, scope: Scope) -> bool:
         """Return whether the key carries this scope, itself or through `admin`."""

@@ -41,10 +41,11 @@ BEGIN
             format('The login role %s lacks the scope %s.', session_user, scope), NULL,
             format('It has: %s.', array_to_string(found.scopes, ', ')),
             jsonb_build_object('scope', scope));
+    ELSIF scope = 'jobs:write' AND found.accounts IS NOT NULL THEN
+        PERFORM client_refuse(403, 'forbidden', 'A role limited to accounts has no jobs.');
     -- One row tells for all: each was compared with one before it.
     ELSIF (SELECT r.tenant_id FROM client_request r
-            WHERE r.transaction = pg_current_xact_id_if_assigned() LIMIT 1)
-          <> found.tenant_id THEN
+           WHERE r.transaction = pg_current_xact_id_if_assigned() LIMIT 1) <> found.tenant_id THEN
         PERFORM client_refuse(409, 'conflict',
             'This transaction has asked for something on behalf of another tenant.', NULL,
             'One transaction speaks for one tenant.');

@@ -97,7 +97,8 @@ BEGIN
 END $$;
 
 -- The payment that a key led to before, if this asks for the same; NULL where the key is new.
-CREATE OR REPLACE FUNCTION client_payment_known(asked client_request) RETURNS uuid
+CREATE OR REPLACE FUNCTION client_payment_known(asked client_request, own_accounts text[])
+    RETURNS uuid
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     staged client_request;
@@ -143,7 +144,10 @@ BEGIN
     END IF;
     differs := client_differs(before, after);
     IF differs <> '{}' THEN
-        PERFORM client_refuse_reused(differs);
+        -- A role limited to accounts is not told in what it differs from a payment of others.
+        PERFORM client_refuse_reused(CASE
+            WHEN before ->> 'from_account_id' <> ALL (own_accounts)
+             AND before ->> 'to_account_id' <> ALL (own_accounts) THEN '{}' ELSE differs END);
     ELSIF kept IS NOT NULL THEN
         PERFORM client_refuse(422, kept #>> '{answer,code}', kept #>> '{answer,detail}',
             kept #>> '{answer,field}', 'This key was refused before; use a new one.');
@@ -218,7 +222,7 @@ BEGIN
     asked.key := client_key(3, me.tenant_id, idempotency_key);
     asked.fingerprint := encode(substring(sha256(convert_to(asked.body::text, 'UTF8')) FOR 16),
                                 'hex')::uuid;
-    found := client_payment_known(asked);
+    found := client_payment_known(asked, me.accounts);
     IF found IS NOT NULL THEN
         RETURN found;
     END IF;
