@@ -57,6 +57,13 @@ async def test_what_is_switched_on_is_told_and_nothing_private(api: Api, clock: 
     (failed,) = [line for line in lines if line["event"] == "payment.failed"]
     assert failed["code"] == "insufficient_funds"
     assert {"tenant_id", "payment_id"} <= failed.keys()
+    for line in lines:
+        if line["event"] in {"payment.completed", "payment.failed"}:
+            path = f"/payments/{line['payment_id']}/executions"
+            [shown] = (await api.call("GET", path)).body["executions"]
+            assert line["execution_id"] == shown["execution_id"]
+            assert line["scheduled_time"] == shown["scheduled_time"]
+            assert 0 <= line["lateness_ms"] < 60_000
     for private in ("tweety", "alice", "bob", "501"):
         assert private not in repr(lines)
 

@@ -243,6 +243,8 @@ async def test_a_lost_lease_is_written_down_and_the_job_runs_again(
     assert (attempt["status"], attempt["attempt"], attempt["node_id"]) == ("LOST", 1, job_id)
     assert attempt["due_at"] <= attempt["started_at"] < attempt["finished_at"]
     assert [d.attempt for d in handler.deliveries] == [2]
+    # The one that died cannot count it: the one that took the job over does.
+    assert worker.tally.counts["lease_lost"] == worker.tally.classes["retried", "lost"] == 1
 
 
 async def test_a_job_that_kills_its_workers_ends_in_the_dead_letters(

@@ -1,7 +1,7 @@
 """What a node tells Prometheus of itself."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Metric
@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 
 from postdate.delivery.breaker import Breakers
 from postdate.model.activity import Lateness
-from postdate.model.job.tally import Tally
+from postdate.model.job.tally import Tally, no_tier
 from postdate.model.setting.setting import LONG_AGO
 from postdate.model.setting.setting import Settings as RuntimeSettings
 from postdate.model.tenant.tenant_share import TenantShares
@@ -20,10 +20,12 @@ from postdate.store.connection.database import Database
 
 
 def tallies(
-    lateness: Lateness | None = None, shares: TenantShares | None = None
+    lateness: Lateness | None = None,
+    shares: TenantShares | None = None,
+    tier_of: Callable[[int], str] = no_tier,
 ) -> dict[str, Tally]:
     """Make the counts of jobs, one for each kind of lane."""
-    return {"push": Tally(lateness, shares), "pull": Tally(lateness, shares)}
+    return {kind: Tally(lateness, shares, tier_of) for kind in ("push", "pull")}
 
 
 class _Node(Protocol):

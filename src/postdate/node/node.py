@@ -26,6 +26,7 @@ from postdate.model.setting.setting import Settings as RuntimeSettings
 from postdate.model.tenant.halt import Halts
 from postdate.model.tenant.quota import Quotas
 from postdate.model.tenant.tenant_share import TenantShares
+from postdate.model.tenant.tier import Tiers
 from postdate.node import metric, outgoing
 from postdate.node.event_loop import LoopWatch
 from postdate.node.outgoing import Outgoing
@@ -119,7 +120,7 @@ class Node:
         self.heartbeat = Heartbeat(self.database, self._beat)
         self.health = HealthCheck(self.database)
         self.on_accept.append(self.wakeup.hint)
-        self.tallies = metric.tallies(self.lateness, self.shares)
+        self.tallies = metric.tallies(self.lateness, self.shares, Tiers(self.runtime).of)
         self.payment_meter = PaymentMeter(self.registry)
         self.vitals = Vitals(self.registry, self.database, self.lanes, self.shares, self.reads)
         self.overdue = OverdueWatch(

@@ -21,7 +21,9 @@ from postdate.ledger.settle import (
 )
 from postdate.model.failpoint import reach
 from postdate.model.ids import BUCKETS
+from postdate.model.instant import instant_text
 from postdate.model.log import Log
+from postdate.model.payment.payment import execution_name
 from postdate.model.setting.setting import Settings
 from postdate.runtime.retry import RetryLadder, RetryLimits
 from postdate.runtime.share import BucketShare
@@ -342,19 +344,30 @@ class Settler:
 def _write_lines(commit: Commit) -> None:
     """Log the results of payments, if that is turned on."""
     decided = list(zip(commit.dues, commit.decisions, strict=True))
+
+    def line(settled: tuple[DuePayment, Decision]) -> dict[str, Any]:
+        return _fields(*settled, commit)
+
     if items.is_enabled("settled"):
         done = [pair for pair in decided if isinstance(pair[1], TransferCompleted)]
-        items.write("payment.completed", done, _line)
+        items.write("payment.completed", done, line)
     if items.is_enabled("failed"):
         failed = [pair for pair in decided if isinstance(pair[1], TransferFailed)]
-        items.write("payment.failed", failed, _line)
+        items.write("payment.failed", failed, line)
         later = [pair for pair in decided if isinstance(pair[1], RetryLater)]
-        items.write("payment.retried", later, _line)
+        items.write("payment.retried", later, line)
 
 
-def _line(settled: tuple[DuePayment, Decision]) -> dict[str, Any]:
-    due, decision = settled
-    line = {"tenant_id": due.payer.tenant_id, "payment_id": str(due.payment_id)}
+def _fields(due: DuePayment, decision: Decision, commit: Commit) -> dict[str, Any]:
+    was_due = commit.first_due.get(due.payment_id, due.due_at)
+    late = commit.payments[0].at - was_due
+    line = {
+        "tenant_id": due.payer.tenant_id,
+        "payment_id": str(due.payment_id),
+        "execution_id": execution_name(due.payment_id, due.token + 1),
+        "scheduled_time": instant_text(was_due),
+        "lateness_ms": round(late.total_seconds() * 1000),
+    }
     if isinstance(decision, TransferFailed | RetryLater):
         line["code"] = str(decision.reason)
     return line

@@ -76,7 +76,9 @@ class Expirer:
             step = await end_expired(
                 self._database, lane, bucket, self._policies, self._node_id, low
             )
-            self._tallies[lane.kind].recorded([verdict for _, verdict in step.ended])
+            self._tallies[lane.kind].recorded(
+                [(lane.tenant_id, verdict) for _, verdict in step.ended]
+            )
             write_endings((held.job_id, held.attempt, end) for held, end in step.ended)
             if step.after is None or step.after == low:
                 return

@@ -15,7 +15,7 @@ VERBS: Final[Mapping[str, str]] = {
     "completed": "Jobs completed.",
     "throttled": "Jobs postponed without an attempt, by a limit or an open breaker.",
     "kept": "Jobs accepted by their receiver, to be acknowledged later.",
-    "lease_lost": "Leases that their holder lost before the job ended.",
+    "lease_lost": "Leases that ran out before the job ended, counted by who took the job over.",
 }
 FAILURES: Final[Mapping[str, str]] = {
     "failed": "Jobs that ended as failed: they are in the dead letters.",
@@ -41,6 +41,7 @@ class JobMeter:
         yield claimed
         for verb in FAILING:
             yield self._failures(verb)
+        yield self._attempts()
         running = GaugeMetricFamily(
             "postdate_job_running",
             "Jobs that this process has claimed and not finished.",
@@ -72,6 +73,17 @@ class JobMeter:
         for kind, tally in self._tallies.items():
             for failure in CLASSES:
                 family.add_metric([kind, failure], tally.classes[verb, failure])
+        return family
+
+    def _attempts(self) -> Metric:
+        family = CounterMetricFamily(
+            "postdate_job_attempts",
+            "Attempts by class of failure, or `completed`, and by the tenant's `tenant.tier`.",
+            labels=["kind", "class", "tier"],
+        )
+        for kind, tally in self._tallies.items():
+            for (failure, tier), count in sorted(tally.attempts.items()):
+                family.add_metric([kind, failure, tier], count)
         return family
 
     def _histogram(

@@ -160,13 +160,12 @@ class OutcomeRecorder:
         self.resume()
 
     def _land(self, group: Group, done: set[UUID]) -> None:
-        written: list[Verdict] = []
+        written: list[tuple[int, Verdict]] = []
         for job, verdict in group:
             job.landed = True
             if job.execution.held.job_id in done:
-                written.append(verdict)
+                written.append((job.claim.lane.tenant_id, verdict))
             else:
-                self._tally.count_lost_lease()
                 log.info("lease.lost", job_id=str(job.key[0]), token=job.key[1])
         self._tally.recorded(written)
         write_endings(

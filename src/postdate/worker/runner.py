@@ -103,6 +103,9 @@ class Runner:
         self._jobs.update(jobs)
         self._tally.running = len(self._jobs)
         self._tally.claimed(claim.lane.tenant_id, [each.late_seconds for each in claim.executions])
+        lost = [each for each in claim.executions if each.lost]
+        again = sum(each.verdict is None for each in lost)
+        self._tally.count_lost(claim.lane.tenant_id, len(lost), again)
         for job in jobs:
             if job.execution.verdict is not None:
                 self._recorder.submit(job, job.execution.verdict)

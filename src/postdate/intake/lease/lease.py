@@ -148,7 +148,7 @@ class LeaseClaims:
         while True:
             with self._owned(lane, door, ask) as taken:
                 pause = await self._take(ask, lane, door, taken)
-                await self._record_judged(taken)
+                await self._record_judged(ask.tenant_id, taken)
                 ready = [each for each in taken if each.delivery is not None]
             if ready or not taken or ask.gone.is_set():
                 return ready, pause
@@ -156,7 +156,7 @@ class LeaseClaims:
                 step = await end_expired(
                     self._database, lane, bucket, self._policies, ask.holder, self._settings.floor
                 )
-                self._tally.recorded([verdict for _, verdict in step.ended])
+                self._tally.recorded([(lane.tenant_id, verdict) for _, verdict in step.ended])
 
     @contextmanager
     def _owned(self, lane: Lane, door: _Door, ask: ClaimAsk) -> Iterator[list[ClaimedExecution]]:
@@ -208,6 +208,9 @@ class LeaseClaims:
                 holders = [claim_holder(*each.held[:2]) for each in taken]
                 await permit.hold(connection, limit, holders, ask.lease_seconds)
         self._tally.claimed(ask.tenant_id, [each.late_seconds for each in taken])
+        lost = [each for each in taken if each.lost]
+        again = sum(each.verdict is None for each in lost)
+        self._tally.count_lost(ask.tenant_id, len(lost), again)
         for mark, found in passed:
             if found:
                 at = found[0].claimed_at
@@ -223,12 +226,13 @@ class LeaseClaims:
             max_leases, pause = grant.starts, max(pause, grant.wait_seconds)
         return max_leases, pause if max_leases else max(pause, FULL_SECONDS)
 
-    async def _record_judged(self, taken: Sequence[ClaimedExecution]) -> None:
+    async def _record_judged(self, tenant_id: int, taken: Sequence[ClaimedExecution]) -> None:
         """Record the verdicts of claimed jobs that must not run."""
         verdicts = [Recorded(each.held, each.verdict) for each in taken if each.verdict]
         if verdicts:
             written = await execution.record(self._database, verdicts)
-            self._tally.recorded([v for held, v in verdicts if held.job_id in written.done])
+            done = [v for held, v in verdicts if held.job_id in written.done]
+            self._tally.recorded([(tenant_id, verdict) for verdict in done])
 
     async def _next_due(self, lane: Lane, door: _Door) -> float:
         now, floor = time.monotonic(), self._settings.floor

@@ -112,7 +112,9 @@ class LeaseReports:
             done |= written.done
             locked |= written.locked
         await self._release([known.leases[job_id] for job_id in done])
-        self._tally.recorded([v for report, v in verdicts.items() if report.job_id in done])
+        self._tally.recorded(
+            [(report.tenant_id, v) for report, v in verdicts.items() if report.job_id in done]
+        )
         leases = [known.leases[job_id] for job_id in done]
         ended = {report.job_id: v for report, v in verdicts.items() if report.job_id in done}
         write_endings([(each.subject, each.attempt, ended[each.subject]) for each in leases])
@@ -185,7 +187,6 @@ class LeaseReports:
         status = "COMPLETED" if isinstance(report.outcome, Completed) else "FAILED"
         if past is not None and (past.token, past.status) == (report.token, status):
             return Reported(status)
-        self._tally.count_lost_lease()
         return _lost(report.job_id, exists=past is not None)
 
 

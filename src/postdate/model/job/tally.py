@@ -1,7 +1,7 @@
 """Counts of job outcomes as plain numbers, turned into metrics at a scrape."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from postdate.model.activity import Lateness, add_counts, empty_histogram, histogram
@@ -16,6 +16,9 @@ from postdate.model.job.verdict import (
     event_type,
 )
 from postdate.model.tenant.tenant_share import TenantShares
+
+COMPLETED: Final = "completed"
+"""Stands in the place of a class where an attempt did not fail."""
 
 _CLASSES: Final = {
     WORKER_LOST: "lost",
@@ -67,17 +70,28 @@ def failure_class(code: str | None) -> str:
     return "other"
 
 
+def no_tier(_: int) -> str:
+    """Stand for tenants that have no tier."""
+    return ""
+
+
 class Tally:
     """The counts of one process and one kind of lane."""
 
     def __init__(
-        self, lateness: Lateness | None = None, shares: TenantShares | None = None
+        self,
+        lateness: Lateness | None = None,
+        shares: TenantShares | None = None,
+        tier_of: Callable[[int], str] = no_tier,
     ) -> None:
+        self._tier_of = tier_of
         self._lateness = lateness or Lateness()
         self._shares = shares or TenantShares()
         self.counts: Counter[str] = Counter()
         self.classes: Counter[tuple[str, str]] = Counter()
         """How often (verb, class of failure) happened."""
+        self.attempts: Counter[tuple[str, str]] = Counter()
+        """How many attempts had (class of failure, tier of the tenant)."""
         self.late = empty_histogram()
         self.late_sum = 0.0
         self.durations = empty_histogram()
@@ -104,15 +118,27 @@ class Tally:
             add_counts(self.durations, histogram(seconds))
             self.duration_sum += sum(seconds)
 
-    def count_lost_lease(self) -> None:
-        """Count a lease that its holder had lost."""
-        self.counts["lease_lost"] += 1
+    def count_lost(self, tenant_id: int, leases: int, retried: int) -> None:
+        """Count leases of a tenant that ran out, and how many of their jobs are tried again.
 
-    def recorded(self, verdicts: Sequence[Verdict]) -> None:
-        """Count verdicts that were written."""
-        others = [verdict for verdict in verdicts if verdict is not DONE]
-        self.counts["completed"] += len(verdicts) - len(others)
-        for verdict in others:
+        Whoever takes the jobs over counts them: the process that lost them may be gone.
+        """
+        if leases:
+            self.counts["lease_lost"] += leases
+            self.classes["retried", "lost"] += retried
+            self.attempts["lost", self._tier_of(tenant_id)] += leases
+
+    def recorded(self, verdicts: Sequence[tuple[int, Verdict]]) -> None:
+        """Count verdicts that were written, each with its tenant."""
+        done = Counter(tenant_id for tenant_id, verdict in verdicts if verdict is DONE)
+        for tenant_id, count in done.items():
+            self.counts["completed"] += count
+            self.attempts[COMPLETED, self._tier_of(tenant_id)] += count
+        for tenant_id, verdict in verdicts:
+            if verdict is DONE:
+                continue
+            if not isinstance(verdict, Keep) and verdict.tried:
+                self.attempts[_attempt_class(verdict), self._tier_of(tenant_id)] += 1
             verb = _verb(verdict)
             if verb in FAILING and not isinstance(verdict, Keep):
                 self.classes[verb, failure_class(verdict.code)] += 1
@@ -122,6 +148,11 @@ class Tally:
 
 FAILING: Final = ("failed", "retried", "unknown")
 """The verbs that are counted by class of failure."""
+
+
+def _attempt_class(verdict: End | Move) -> str:
+    ended_well = isinstance(verdict, End) and verdict.status == "COMPLETED"
+    return COMPLETED if ended_well else failure_class(verdict.code)
 
 
 def _verb(verdict: Verdict) -> str:

@@ -12,7 +12,6 @@ from postdate.model.setting.table import (
     NAME_CHARACTERS,
     QUARANTINE,
     SETTINGS,
-    TEXT_CHARACTERS,
     Setting,
     Value,
 )
@@ -71,8 +70,8 @@ def _within(name: str, setting: Setting, value: Value) -> Value:
         raise refuse(Code.INVALID_FIELD, f"{name} is one of {', '.join(setting.choices)}.", "value")
     if setting.instant and value and _instant(str(value)) is None:
         raise refuse(Code.INVALID_FIELD, f"{name} is an instant with its offset.", "value")
-    if isinstance(value, str) and len(value) > TEXT_CHARACTERS:
-        detail = f"{name} has at most {TEXT_CHARACTERS} characters."
+    if isinstance(value, str) and len(value) > setting.characters:
+        detail = f"{name} has at most {setting.characters} characters."
         raise refuse(Code.INVALID_FIELD, detail, "value")
     low, high = setting.minimum, setting.maximum
     if (

@@ -42,6 +42,8 @@ class Setting(msgspec.Struct, frozen=True):
     """Whether 0 stands for no limit: the loosest value, not the tightest."""
     per_tenant: bool = True
     """Whether it can differ between tenants."""
+    characters: int = TEXT_CHARACTERS
+    """The longest text."""
 
     def as_tight(self, value: Value, allowed: Value) -> bool:
         """Return whether a tenant's value is within what the operator allows."""
@@ -67,6 +69,13 @@ QUARANTINE: Final = "restore.quarantine"
 LOWER, RAISE, CHOOSE = TenantMay.LOWER, TenantMay.RAISE, TenantMay.CHOOSE
 
 SETTINGS: Final[Mapping[str, Setting]] = {
+    "tenant.tier": Setting(
+        "",
+        "The tier that you give a tenant, such as `gold`: a label of "
+        "`postdate_job_attempts_total`. "
+        "In one process ten tiers have series of their own; further ones share `other`.",
+        characters=30,
+    ),
     "payment.max_amount": Setting(
         1_000_000,
         "Largest amount of one payment; an account may have a limit of its own.",

@@ -61,6 +61,8 @@ class ClaimedExecution(msgspec.Struct, frozen=True, gc=False):
     expires_at: datetime | None
     delivery: Delivery | None
     verdict: End | Move | None
+    lost: bool = False
+    """Whether the lease before this one ran out."""
 
     @property
     def claimed_at(self) -> datetime:
@@ -164,6 +166,7 @@ def _judged(taken: TakenJob, lane: Lane, policies: RetryPolicies) -> ClaimedExec
         taken.expires_at,
         None if verdict else _delivery(taken, policy, lane),
         verdict,
+        taken.lost_at is not None,
     )
 
 
