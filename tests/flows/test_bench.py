@@ -31,7 +31,7 @@ from postdate.model.foresight.spike import Fleet, Spike, simulate_spike
 FEW = 1280
 TINY = replace(payment_plan.QUICK, settled=400, naive=40, bulk=400)
 # The other arms start servers of their own, or wait for nothing to happen.
-SMALL_PAYMENTS = ["settle", "life", "bulk"]
+SMALL_PAYMENTS = ["settle", "payer", "life", "bulk"]
 SMALL_EVENTS = ["seal", "deliver", "lag", "queue"]
 
 
@@ -72,6 +72,7 @@ async def test_payments_give_their_figures() -> None:
         assert figures["settle, hot", name].value > 0
     for shape in ("zipf", "chain", "short"):
         assert figures[f"settle, {shape}", "postdate"].value > 0
+    assert figures["payer", "one payer : spread"].target == ">= 0.8"
     assert figures["bulk", "POST /payments/batch"].value > 0
     assert figures["settle", "a payment, processor of Python"].target == "<= 30"
     assert figures["life", "write-ahead log with seals"].target == "<= 2800"

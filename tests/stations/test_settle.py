@@ -221,3 +221,21 @@ async def test_lateness_counts_from_the_first_due_instant(bank: Bank, clock: Clo
     late_seconds = registry.get_sample_value("postdate_payment_lateness_seconds_sum")
     assert late_seconds is not None
     assert late_seconds > 99
+
+
+async def test_one_look_settles_what_a_hot_payer_owes(bank: Bank) -> None:
+    """All payments of one payer lie in one bucket; few commits are to settle them, too."""
+    payees = [f"payee-{number}" for number in range(20)]
+    await bank.open({"payer": 400} | dict.fromkeys(payees, 0))
+    begin = await bank.now() - timedelta(seconds=5)
+    wanted = [
+        DuePayment("payer", payees[n % 20], 1, begin + timedelta(milliseconds=n))
+        for n in range(400)
+    ]
+    await bank.pay(wanted)
+    one = settler(bank.database, 100)
+    assert await one.run_once(800) == 400
+    assert await one.run_once(800) == 0
+    balances = await bank.balances()
+    assert balances["payer"] == (0, 0, 401)
+    assert all(balances[payee] == (20, 0, 20) for payee in payees)

@@ -4,6 +4,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -42,6 +43,12 @@ TARGETS: Final[Mapping[Shape, Mapping[str, float]]] = {
 
 CLIENTS: Final = (1, 4, 16)
 SETTLERS: Final = 2
+MIN_HOT_PAYER: Final = 0.8
+"""The part of the rate of spread payments that those of one payer must reach."""
+
+WARM: Final = 2000
+"""Payments that are settled before the first turn."""
+
 SPIKE_SECONDS: Final = 1.0
 """How long payments of a spike become due."""
 
@@ -127,6 +134,23 @@ def _compared(
     return [*measures, plain(arm, "write-ahead log", written, "bytes/payment")]
 
 
+async def payer(at: Testbed, plan: PaymentPlan) -> list[Measure]:
+    """Settle payments of one payer to many payees, in turns with spread ones."""
+    rates: dict[Shape, list[float]] = defaultdict(list)
+    shapes: tuple[Shape, ...] = ("payer", "spread")
+    # The first payments of a server find every connection cold.
+    await _ours(at, replace(plan, settled=min(plan.settled, WARM)), "spread")
+    for number in range(plan.rounds):
+        show_progress(f"  round {number + 1} of {plan.rounds}")
+        for shape in shapes:
+            rates[shape].append((await _ours(at, plan, shape)).rate)
+    ratio = statistics.median(rates["payer"]) / statistics.median(rates["spread"])
+    return [
+        *(median("payer", shape, rates[shape], "payments/s") for shape in shapes),
+        at_least("payer", "one payer : spread", ratio, MIN_HOT_PAYER),
+    ]
+
+
 async def spike(at: Testbed, plan: PaymentPlan) -> list[Measure]:
     """Settle many payments that are due in the same second, with two settlers."""
     bank = await open_bank(at, plan.accounts)
@@ -170,6 +194,7 @@ async def _settling(at: Testbed, count: int) -> AsyncIterator[None]:
 
 ARMS: Final[Mapping[str, Arm[PaymentPlan]]] = {
     "settle": settle,
+    "payer": payer,
     "life": lambda at, plan: life.payment(at, plan.settled // 2, plan.accounts),
     "accept": repeated(payment_http.accept),
     "processes": repeated(payment_http.processes),

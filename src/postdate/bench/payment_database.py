@@ -33,7 +33,7 @@ class PaymentLateness(NamedTuple):
     worst: float
 
 
-Shape: TypeAlias = Literal["spread", "hot", "zipf", "chain", "short"]
+Shape: TypeAlias = Literal["spread", "hot", "payer", "zipf", "chain", "short"]
 """Who pays whom; the query `bench_payment_fill` says what each means."""
 
 

@@ -27,9 +27,9 @@ SELECT issuer.bucket, $1, issuer.account_id, number, transfer_id, -$5, -$5::bigi
 
 -- name: bench_payment_fill
 -- Open payments with their timers, waiting to be sealed, due one after the other. The shape ($6):
--- spread, any account to any other; hot, any account to the first one; zipf, the n-th account with
--- a share of about 1/n; chain, every payee is the next payer; short, as spread, but each tenth
--- payer lacks the amount. The first three are of 1 and held, the others are not held.
+-- spread, any account to any other; hot, any account to the first one; payer, one account to any
+-- other; zipf, the n-th account with a share of about 1/n; chain, every payee is the next payer;
+-- short, as spread, but each tenth payer lacks the amount. Chain and short are not held.
 WITH place AS (
     SELECT * FROM unnest($2::smallint[], $3::text[]) WITH ORDINALITY
                   AS known (bucket, account_id, number)),
@@ -46,6 +46,7 @@ pick AS MATERIALIZED (
                    CASE $6::text
                         WHEN 'chain' THEN n % others
                         WHEN 'zipf' THEN floor(others ^ random())::bigint - 1
+                        WHEN 'payer' THEN 0
                         ELSE floor(random() * others)::bigint END AS payer
               FROM generate_series(1, $4::integer) AS n,
                    (SELECT cardinality($2)::bigint - 1 AS others) AS size) AS thrown

@@ -72,6 +72,9 @@ BLOCKED_SECONDS: Final = 0.05
 """The wait when what is due waits for an account that somebody holds."""
 
 _MIN_LOOK: Final = 16
+DEEPER: Final = 4
+"""How many times as many payments of a bucket are read when what was read is too little."""
+
 Key = tuple[int, UUID]
 Followed = Callable[[Sequence[DuePayment], Sequence[Decision], float], None]
 """Called after a commit with what was settled, the results, and how long it took."""
@@ -204,21 +207,28 @@ class Settler:
         depth = min(limit, max(base, self._depth))
         await self._blocked.look_again()
         self._meter.waiting(len(self._blocked.locked), len(self._blocked))
-        aside = self._blocked.subjects()
         await self._take_share()
         async with self._database.near.connection() as connection:
-            looks = self._marks.looks(self._beyond)
-            at, found = await store.peek(connection, looks, depth, limit, aside)
-            cut, left_out = len(found) == limit, self._blocked.candidates()
-            if self._beyond is None and not self._marks.learn_seen(at, found, left_out, cut=cut):
-                looks = self._marks.looks()
-                at, found = await store.peek(connection, looks, depth, limit, aside)
-        first = _complete(found, depth)
-        # A hot payer has all its payments in one bucket: look deeper next time.
-        short = len(first) < len(found)
-        self._more = short or cut
-        self._depth = min(limit, depth * 2) if short else max(base, depth // 2)
+            found = await self._peek(connection, depth, limit)
+            first, full = _complete(found, depth)
+            # A hot payer has all its payments in one bucket: look deeper, and do so next time too.
+            while full and len(first) < limit // 2 and depth < limit:
+                depth = min(limit, depth * DEEPER)
+                found = await self._peek(connection, depth, limit)
+                first, full = _complete(found, depth)
+        self._more = full or len(found) == limit
+        self._depth = depth if full else max(base, depth // 2)
         return first
+
+    async def _peek(self, connection: Connection, depth: int, limit: int) -> list[Candidate]:
+        """Read what is due, and move the marks; a second time if the clock has stepped back."""
+        aside, left_out = self._blocked.subjects(), self._blocked.candidates()
+        looks = self._marks.looks(self._beyond)
+        at, found = await store.peek(connection, looks, depth, limit, aside)
+        cut = len(found) == limit
+        if self._beyond is None and not self._marks.learn_seen(at, found, left_out, cut=cut):
+            _, found = await store.peek(connection, self._marks.looks(), depth, limit, aside)
+        return found
 
     async def _take_share(self) -> None:
         now = time.monotonic()
@@ -373,11 +383,14 @@ def _fields(due: DuePayment, decision: Decision, commit: Commit) -> dict[str, An
     return line
 
 
-def _complete(found: Sequence[Candidate], depth: int) -> Sequence[Candidate]:
-    """Cut the list where a bucket may hold more than was read, so that the order has no gaps."""
+def _complete(found: Sequence[Candidate], depth: int) -> tuple[Sequence[Candidate], bool]:
+    """Cut the list where a bucket may hold more than was read, so that the order has no gaps.
+
+    Also return whether one may.
+    """
     counts: dict[int, int] = {}
     for number, candidate in enumerate(found):
         counts[candidate.bucket] = counts.get(candidate.bucket, 0) + 1
         if counts[candidate.bucket] == depth:
-            return found[: number + 1]
-    return found
+            return found[: number + 1], True
+    return found, False
