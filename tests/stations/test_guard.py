@@ -192,3 +192,13 @@ async def test_an_error_does_not_name_the_private_address_behind_a_name() -> Non
         assert isinstance(outcome, Failed)
         assert address not in f"{outcome.error}"
         assert "not public" in f"{outcome.error}"
+
+
+async def test_a_failed_connection_does_not_name_the_address_behind_a_name() -> None:
+    async with hostile(status(200)) as server:
+        port = server.port
+    async with setup(ALLOWED, Names([PUBLIC])) as calls:
+        outcome = await calls.deliver(delivery(f"http://inside.example:{port}/"))
+    assert isinstance(outcome, Failed)
+    assert "(its address)" in f"{outcome.error}"
+    assert PUBLIC not in f"{outcome.error}"

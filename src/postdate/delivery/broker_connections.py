@@ -17,7 +17,7 @@ from postdate.delivery.broker import (
     QueueBroker,
     RejectedError,
 )
-from postdate.delivery.guard import Guard, LookupBusyError, TargetRefusedError
+from postdate.delivery.guard import Guard, LookupBusyError, TargetRefusedError, without_peers
 from postdate.delivery.threads import TenantThreads, ThreadsBusyError
 from postdate.model.destination.destination import Destination
 from postdate.model.error import Refusal
@@ -121,7 +121,7 @@ class BrokerConnections:
         try:
             broker = await self._connect(tenant_id, kind, config)
         except OPEN_ERRORS as error:
-            return str(error)
+            return without_peers(str(error))
         await _close(broker)
         return None
 

@@ -6,6 +6,7 @@ established (its real peer). A name is resolved once, and only a checked address
 """
 
 import asyncio
+import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -34,6 +35,9 @@ NOT_PUBLIC: Final = "its address is not public, and no allowed network contains 
 ADDRESSES: Final = 16
 REMEMBERED: Final = 4096
 
+_PEER: Final = re.compile(r"\('[0-9A-Fa-f.:]{2,45}', [0-9]{1,5}[0-9, ]{0,30}\)")
+"""An address and a port, as errors of sockets name them."""
+
 Lookup = Callable[[int, str, int], Awaitable[list[str]]]
 """Return the addresses of a name and port, on behalf of a tenant; raise LookupBusyError."""
 
@@ -46,6 +50,11 @@ class TargetRefusedError(Exception):
 
 class LookupBusyError(Exception):
     """The tenant has too many names being resolved."""
+
+
+def without_peers(text: str) -> str:
+    """Return the text of an error without the addresses that a name resolved to."""
+    return _PEER.sub("(its address)", text)
 
 
 class Passage:

@@ -13,6 +13,7 @@ from postdate.delivery.guard import (
     LookupBusyError,
     Passage,
     TargetRefusedError,
+    without_peers,
 )
 from postdate.model.destination.target import Target
 
@@ -173,7 +174,7 @@ def _timed_out(passage: Passage, arrived: Arrived, seconds: float) -> Result:
 
 
 def _broken(passage: Passage, arrived: Arrived, error: Exception) -> Result:
-    text = (str(error) or type(error).__name__)[:ERROR_CHARACTERS]
+    text = without_peers(str(error) or type(error).__name__)[:ERROR_CHARACTERS]
     if arrived.status:
         return arrived.answer(text)
     if passage.sent:

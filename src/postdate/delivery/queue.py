@@ -13,7 +13,7 @@ from postdate.delivery.broker import (
     RejectedError,
 )
 from postdate.delivery.broker_connections import OPEN_ERRORS, BrokerConnections
-from postdate.delivery.guard import LookupBusyError, TargetRefusedError
+from postdate.delivery.guard import LookupBusyError, TargetRefusedError, without_peers
 from postdate.delivery.handler import (
     LOOK_AGAIN_SECONDS,
     DestinationHandler,
@@ -99,7 +99,7 @@ def _judge(error: Exception) -> Outcome:
         case LookupBusyError() | ThreadsBusyError():
             return Throttled(seconds=LOOK_AGAIN_SECONDS, reason=str(error))
         case NotSentError():
-            return Failed(code="broker_unavailable", error=str(error))
+            return Failed(code="broker_unavailable", error=without_peers(str(error)))
         case _:
             return Unknown(code="unconfirmed", error=str(error))
 
