@@ -188,7 +188,7 @@ async def test_a_job_is_rescheduled_run_and_cancelled_by_hand(visitor: Visitor) 
     await page.wait_for_selector("text=The job is due now")
     await page.get_by_role("link", name="Cancel…").click()
     await page.get_by_role("button", name="Cancel job").click()
-    await page.wait_for_selector("text=The job is cancelled; no attempt was running.")
+    await page.wait_for_selector("text=The job is cancelled; it was never tried.")
     assert (await api.call("GET", f"/jobs/{job_id}")).body["status"] == "CANCELLED"
 
 
