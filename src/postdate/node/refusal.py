@@ -14,6 +14,7 @@ from postdate.store.connection.error import (
     TooManyConnectionsError,
     TransientError,
     UnavailableError,
+    UniqueViolationError,
 )
 
 log = Log()
@@ -48,6 +49,15 @@ def translate(error: Exception) -> Refusal | None:
         # range.
         log.warning("value.refused", error=str(error))
         return Refusal(Code.INVALID_FIELD, "A value lies outside of what can be stored.")
+    if isinstance(error, UniqueViolationError):
+        # Where two may ask for the same at once, that is decided before. What is left is a row that
+        # none of ours wrote, such as the outcome of something that is open.
+        log.error("row.contradicts", error=str(error))
+        return Refusal(
+            Code.CONFLICT,
+            "What is stored contradicts this change, and nothing was changed. Have the operator "
+            "run `postdate prove`.",
+        )
     return _failure(error)
 
 

@@ -238,7 +238,7 @@ def codes_of(endpoint: AnyEndpoint) -> list[Code]:
     """List every code an endpoint may answer with: its own and those of the shell."""
     codes = [*endpoint.errors, *_caller_codes(endpoint), *_request_codes(endpoint)]
     if endpoint.method != "GET":
-        codes.append(Code.OUTCOME_UNKNOWN)
+        codes += (Code.OUTCOME_UNKNOWN, Code.CONFLICT)
     codes += (Code.OVERLOADED, Code.UNAVAILABLE, Code.INTERNAL)
     return list(dict.fromkeys(codes))
 

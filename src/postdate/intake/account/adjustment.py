@@ -193,7 +193,10 @@ class AdjustmentGroup(AcceptGroup[AdjustmentRequest, AcceptedAdjustment]):
     def decide(self, number: int, item: AdjustmentRequest) -> AcceptedAdjustment | Refusal:
         """Accept or refuse one adjustment, taking those before it into account."""
         del number
-        issuer = self._accounts[item.issuer]
+        issuer = self._accounts.get(item.issuer)
+        if issuer is None:
+            detail = "The issuer's account is missing: have the operator run `postdate prove`."
+            return Refusal(Code.CONFLICT, detail)
         account = adjust(
             self._accounts.get(item.account), issuer, item.account.account_id, item.amount
         )

@@ -271,7 +271,9 @@ class JobBulk:
     ) -> list[Revision]:
         jobs = [job for job in locked if job.claimed_at is None and job.status in WAITING]
         rows = await job_view.find(connection, tenant_id, [job.job_id for job in jobs])
-        revisions = [self._revision(tenant_id, job, rows[job.job_id], target(job)) for job in jobs]
+        # A timer whose job is gone is left for `prove` to name.
+        known = [job for job in jobs if job.job_id in rows]
+        revisions = [self._revision(tenant_id, job, rows[job.job_id], target(job)) for job in known]
         kept = [one for one in revisions if one is not None]
         moves = [JobMove(one.job_id, one.effective_at, one.revision) for one in kept]
         await job_change.revise(connection, tenant_id, kept)

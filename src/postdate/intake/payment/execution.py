@@ -98,7 +98,12 @@ class PaymentExecutions:
         if terms is None:
             raise not_found("payment", timer.subject)
         payment = LockedPayment(*astuple(timer), *astuple(terms))
-        decision = (await batch.settle(connection, [payment], settling))[0]
+        try:
+            decision = (await batch.settle(connection, [payment], settling))[0]
+        except (KeyError, ValueError) as error:
+            # An account is gone, or holds less than it must; settlement sets such a payment aside.
+            detail = f"The payment {timer.subject} contradicts its accounts: run `postdate prove`."
+            raise refuse(Code.CONFLICT, detail) from error
         if isinstance(decision, RetryLater):
             return refuse(
                 Code.NOT_DUE,
