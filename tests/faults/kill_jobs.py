@@ -156,6 +156,8 @@ class Pull(Stage, KillOperation):
     async def prepare(self) -> None:
         await super().prepare()
         lane = await make_lane(self.nodes.direct, self.tenant_id, "default", "pull", max_running=4)
+        # The first claim meets only expired jobs, and ends those behind them too.
+        await add_jobs(self.nodes.direct, lane, 40, in_seconds=(-2,), expires_in=-1)
         self.jobs = await add_jobs(self.nodes.direct, lane, 3, retry=QUICK)
 
     async def _serve(self, database: Database, *, patient: bool) -> None:

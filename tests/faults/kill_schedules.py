@@ -177,6 +177,24 @@ class AuditSchedule(Planned):
         return await super().violations()
 
 
+class PutBack(AuditSchedule):
+    """A schedule that came further than the present goes on from the present, once."""
+
+    name = "put back"
+
+    async def prepare(self) -> None:
+        await Planned.prepare(self)
+        await self.nodes.direct.writer.execute(
+            "UPDATE schedule SET handled = clock() + interval '2 days' WHERE tenant_id = $1",
+            self.tenant_id,
+        )
+
+    async def violations(self) -> list[str]:
+        self.expect("put back", await self.told("schedule.put_back"), 1)
+        self.expect("a timer", await self.due() is not None, wanted=True)
+        return await Planned.violations(self)
+
+
 class RecomputeTimers(Planned):
     """New data of time zones moves a timer once, and the version is noted when all are done."""
 
@@ -273,6 +291,6 @@ class AdvanceClock(Office):
 
 
 OPERATIONS: list[type[KillOperation]] = [
-    ChangeSchedule, SetAside, AuditSchedule, RecomputeTimers, CalendarLife,
+    ChangeSchedule, SetAside, AuditSchedule, PutBack, RecomputeTimers, CalendarLife,
     AdvanceClock,
 ]  # fmt: skip

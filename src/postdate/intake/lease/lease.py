@@ -203,9 +203,11 @@ class LeaseClaims:
                     )
                     taken += found
                     passed.append((mark, found))
+            # An expired job is ended, not run: it uses up no start and no slot.
+            runs = [each for each in taken if each.delivery is not None]
             for limit in limits:
-                await permit.spend(connection, limit, len(taken))
-                holders = [claim_holder(*each.held[:2]) for each in taken]
+                await permit.spend(connection, limit, len(runs))
+                holders = [claim_holder(*each.held[:2]) for each in runs]
                 await permit.hold(connection, limit, holders, ask.lease_seconds)
         self._tally.claimed(ask.tenant_id, [each.late_seconds for each in taken])
         lost = [each for each in taken if each.lost]

@@ -52,7 +52,7 @@ async def end_expired(
     after = look.last if look.looked == MAX_LOOK else None
     if not look.expired:
         return ExpiryStep([], after)
-    async with database.near.write("claim") as connection:
+    async with database.near.write("job.expire") as connection:
         taken = await execution.take(
             connection,
             lane,

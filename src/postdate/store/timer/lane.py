@@ -12,6 +12,7 @@ import msgspec
 from postdate.model import lane as lane_model
 from postdate.model.lane import Kind
 from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import UnavailableError
 from postdate.store.connection.query import Reader, fetch_all, query
 
 REFRESH_SECONDS: Final = 2.0
@@ -240,8 +241,13 @@ class LaneDirectory:
 
     async def of_tenant(self, tenant_id: int, name: str | None = None) -> list[Lane]:
         """Return a tenant's lanes, all of them or those of one name."""
-        await self.load(tenant_ids=[tenant_id])
-        lanes = self.by_tenant.get(tenant_id, {}).values()
+        lanes: Iterable[Lane]
+        try:
+            await self.load(tenant_ids=[tenant_id])
+            lanes = self.by_tenant.get(tenant_id, {}).values()
+        except UnavailableError:
+            # A replica may answer. It may also be behind, so what it says is not remembered.
+            lanes = await of_tenants(self._database.tenant_reader(tenant_id), [tenant_id], [])
         return [lane for lane in lanes if name is None or lane.name == name]
 
     async def find(self, tenant_id: int, name: str, kind: Kind) -> Lane | None:
