@@ -20,6 +20,9 @@ from postdate.ledger.settle import (
     decide,
 )
 from postdate.model.event.audit import SYSTEM
+from postdate.model.ids import unix_ms_of
+from postdate.model.payment.payment import execution_name
+from postdate.model.setting.setting import Settings
 from postdate.store.account import account as account_store
 from postdate.store.account.account import AccountKey, key_of
 from postdate.store.connection.database import Connection
@@ -68,6 +71,7 @@ class Settling(msgspec.Struct, frozen=True, kw_only=True):
     dues: list[DuePayment] | None = None
     order: BatchOrder = msgspec.field(default_factory=BatchOrder)
     eager: bool = False
+    settings: Settings = msgspec.field(default_factory=Settings)
 
 
 class UnevenError(Exception):
@@ -103,7 +107,7 @@ async def _settle_held(
     execution: SettlementBatch,
 ) -> list[Decision]:
     """Do everything that needs no account first, to keep account locks short."""
-    made = ids(dues, settling.unix_ms)
+    made = ids(dues, await _record_executing(connection, dues, settling))
     await store.delete_timers(connection, leaving_payments(dues))
     added = changes(dues)
     await settling.order.wait_for_previous()
@@ -138,8 +142,38 @@ async def _settle_with_locks(
     )
     items = _sort(zip(payments, dues, decisions, strict=True))
     await account_store.write(connection, [accounts[key] for key in sorted(items.changed)])
-    await _write(connection, items, settling.unix_ms, execution)
+    begun = [due for due, each in zip(dues, decisions, strict=True) if not isinstance(each, Waits)]
+    unix_ms = await _record_executing(connection, begun, settling)
+    await _write(connection, items, unix_ms, execution)
     return decisions
+
+
+async def _record_executing(
+    connection: Connection, dues: Sequence[DuePayment], settling: Settling
+) -> int:
+    """Record the beginning of executions for the tenants that ask for it.
+
+    Return the time for the ids of what follows: an event's place is that of its id.
+    """
+    verbose = set(filter(settling.settings.is_verbose, {due.payer.tenant_id for due in dues}))
+    if not verbose:
+        return settling.unix_ms
+    events = [
+        NewEvent(
+            due.payer.tenant_id,
+            due.payment_id,
+            "payment.executing",
+            settling.actor,
+            {
+                "execution_id": settling.execution_id
+                or execution_name(due.payment_id, due.token + 1)
+            },
+        )
+        for due in dues
+        if due.payer.tenant_id in verbose
+    ]
+    made = await event_store.insert(connection, events)
+    return max(settling.unix_ms, *(unix_ms_of(each) + 1 for each in made))
 
 
 def due_of(payment: LockedPayment) -> DuePayment:

@@ -348,6 +348,7 @@ class Settler:
             dues=dues,
             order=order,
             eager=eager,
+            settings=self._settings,
         )
 
 

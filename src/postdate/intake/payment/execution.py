@@ -93,6 +93,7 @@ class PaymentExecutions:
             retry_seconds=self._settings.number("payment.retry_seconds", timer.tenant_id),
             execution_id=execution_id,
             actor=ACTOR,
+            settings=self._settings,
         )
         terms = await settlement_store.terms(connection, timer.tenant_id, timer.subject)
         if terms is None:

@@ -52,18 +52,18 @@ class RetryPolicies:
     """Completed policies, remembered until a setting changes: most jobs share a few."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._version = settings.version
         self._known: dict[tuple[int, str | None], Policy] = {}
 
     def policy_of(self, policy_json: str | None, tenant_id: int) -> Policy:
         """Return the policy of a job from its stored text."""
-        if self._version != self._settings.version or len(self._known) > _MAX_KNOWN:
+        if self._version != self.settings.version or len(self._known) > _MAX_KNOWN:
             self._known.clear()
-            self._version = self._settings.version
+            self._version = self.settings.version
         found = self._known.get((tenant_id, policy_json))
         if found is None:
-            found = resolve(decode_policy(policy_json), self._settings, tenant_id)
+            found = resolve(decode_policy(policy_json), self.settings, tenant_id)
             self._known[tenant_id, policy_json] = found
         return found
 

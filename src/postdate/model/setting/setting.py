@@ -131,6 +131,10 @@ class Settings:
         """Return an integer setting."""
         return int(self.get(name, tenant_id))
 
+    def is_verbose(self, tenant_id: int) -> bool:
+        """Return whether a tenant wants an event when an execution begins."""
+        return self.get("event.verbose", tenant_id) == "on"
+
     def set_by(self, name: str, tenant_id: int) -> Literal["default", "operator", "tenant"]:
         """Return who has set the value that holds for a tenant."""
         found = self._stored.get((tenant_id, name)) or self._stored.get((0, name))

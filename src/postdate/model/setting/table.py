@@ -236,6 +236,13 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "event.max_subscriptions": Setting(
         100, "Maximum number of a tenant's subscriptions.", 0, 10_000, tenant_may=LOWER
     ),
+    "event.verbose": Setting(
+        "off",
+        "Whether every attempt of a job and every execution of a payment also records an event "
+        "when it begins: `job.claimed`, `payment.executing`.",
+        choices=("off", "on"),
+        tenant_may=CHOOSE,
+    ),
     "schedule.min_interval_seconds": Setting(
         1,
         "Shortest interval between two occurrences of a schedule.",

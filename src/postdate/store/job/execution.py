@@ -111,7 +111,13 @@ async def take(
         taken = await _revise(connection, bucket, lane, taken, revised)
     if opened and any(each.payload is not None and each.payload.startswith(MARK) for each in taken):
         taken = await _opened(connection, lane.tenant_id, taken, cipher)
-    return [_judged(each, lane, policies) for each in taken]
+    judged = [_judged(each, lane, policies) for each in taken]
+    if policies.settings.is_verbose(lane.tenant_id):
+        begun = {
+            each.held.job_id: {"attempt": each.held.attempt} for each in judged if each.delivery
+        }
+        await event.record_events(connection, lane.tenant_id, "job.claimed", SYSTEM, begun)
+    return judged
 
 
 async def _opened(
