@@ -581,7 +581,7 @@ CREATE FUNCTION partition_move_misplaced(parent text, monday timestamp with time
 CREATE FUNCTION partition_name(parent regclass, monday timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) RETURNS void
+CREATE FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[], lane integer) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -602,9 +602,11 @@ CREATE TABLE payment (
     on_broken text,
     actor text,
     idempotency_key uuid,
+    refund_of uuid,
     CONSTRAINT payment_amount_check CHECK ((amount > 0)),
     CONSTRAINT payment_check CHECK ((from_account <> to_account)),
-    CONSTRAINT payment_check1 CHECK (((retry_until IS NULL) OR (NOT hold))),
+    CONSTRAINT payment_check1 CHECK (((refund_of IS NULL) OR hold)),
+    CONSTRAINT payment_check2 CHECK (((retry_until IS NULL) OR (NOT hold))),
     CONSTRAINT payment_on_broken_check CHECK ((on_broken = ANY (ARRAY['hold'::text, 'release'::text])))
 )
 PARTITION BY RANGE (payment_id);
@@ -620,13 +622,16 @@ CREATE FUNCTION payment_leave(ids uuid[]) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) RETURNS TABLE(bucket smallint, tenant_id integer, payment_id uuid, from_account text, to_account text, amount bigint, due_at timestamp with time zone, hold boolean, retry_until timestamp with time zone, created_at timestamp with time zone, description text, schedule_id uuid, on_broken text, parked boolean, timer_due_at timestamp with time zone, status text, outcome_due_at timestamp with time zone, finished_at timestamp with time zone, transfer_id uuid, code text, error text, attempt_due_at timestamp with time zone, attempts smallint, attempted_at timestamp with time zone, first_due_at timestamp with time zone, requested_by text, requested_at timestamp with time zone, expires_at timestamp with time zone, decision text, decided_by text, decided_at timestamp with time zone, note text)
+CREATE FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) RETURNS TABLE(bucket smallint, tenant_id integer, payment_id uuid, from_account text, to_account text, amount bigint, due_at timestamp with time zone, hold boolean, retry_until timestamp with time zone, created_at timestamp with time zone, description text, schedule_id uuid, on_broken text, refund_of uuid, parked boolean, timer_due_at timestamp with time zone, status text, outcome_due_at timestamp with time zone, finished_at timestamp with time zone, transfer_id uuid, code text, error text, attempt_due_at timestamp with time zone, attempts smallint, attempted_at timestamp with time zone, first_due_at timestamp with time zone, requested_by text, requested_at timestamp with time zone, expires_at timestamp with time zone, decision text, decided_by text, decided_at timestamp with time zone, note text)
     LANGUAGE plpgsql STABLE;
 
 CREATE FUNCTION payment_record(p payment) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[]) RETURNS SETOF payment
+CREATE FUNCTION payment_refunded(of_bucket smallint, of_tenant integer, of_payment uuid, since uuid) RETURNS SETOF bigint
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) RETURNS SETOF payment
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION payment_scheduled_data(p payment) RETURNS jsonb
@@ -1083,7 +1088,7 @@ CREATE TABLE entry (
     CONSTRAINT entry_amount_check CHECK ((amount <> 0)),
     CONSTRAINT entry_check CHECK (((type = 'PAYMENT'::text) = (payment_id IS NOT NULL))),
     CONSTRAINT entry_check1 CHECK (((type <> 'ADJUSTMENT'::text) OR (reason IS NOT NULL))),
-    CONSTRAINT entry_type_check CHECK ((type = ANY (ARRAY['PAYMENT'::text, 'ADJUSTMENT'::text, 'REFUND'::text]))),
+    CONSTRAINT entry_type_check CHECK ((type = ANY (ARRAY['PAYMENT'::text, 'ADJUSTMENT'::text]))),
     CONSTRAINT entry_version_check CHECK ((version > 0))
 )
 PARTITION BY RANGE (transfer_id);
@@ -1681,6 +1686,8 @@ CREATE INDEX payment_approval_expiry ON payment_approval USING btree (expires_at
 CREATE INDEX payment_approval_waiting ON payment_approval USING btree (tenant_id, payment_id) WHERE (decision IS NULL);
 
 CREATE INDEX payment_from ON ONLY payment USING btree (bucket, tenant_id, from_account, payment_id);
+
+CREATE INDEX payment_refund ON ONLY payment USING btree (bucket, tenant_id, refund_of) WHERE (refund_of IS NOT NULL);
 
 CREATE INDEX payment_schedule ON ONLY payment USING btree (bucket, schedule_id, payment_id) WHERE (schedule_id IS NOT NULL);
 
@@ -2325,8 +2332,8 @@ GRANT ALL ON FUNCTION partition_move_misplaced(parent text, monday timestamp wit
 REVOKE ALL ON FUNCTION partition_name(parent regclass, monday timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_name(parent regclass, monday timestamp with time zone) TO postdate_writer;
 GRANT ALL ON FUNCTION partition_name(parent regclass, monday timestamp with time zone) TO postdate_reader;
-REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[], lane integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[], lane integer) TO postdate_writer;
 GRANT SELECT ON TABLE payment TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE payment TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_completed_data(p payment, transfer_id uuid) FROM PUBLIC;
@@ -2342,9 +2349,12 @@ GRANT ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uu
 REVOKE ALL ON FUNCTION payment_record(p payment) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_record(p payment) TO postdate_writer;
 GRANT ALL ON FUNCTION payment_record(p payment) TO postdate_reader;
-REVOKE ALL ON FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[]) TO postdate_writer;
-GRANT ALL ON FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[]) TO postdate_reader;
+REVOKE ALL ON FUNCTION payment_refunded(of_bucket smallint, of_tenant integer, of_payment uuid, since uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_refunded(of_bucket smallint, of_tenant integer, of_payment uuid, since uuid) TO postdate_reader;
+GRANT ALL ON FUNCTION payment_refunded(of_bucket smallint, of_tenant integer, of_payment uuid, since uuid) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) TO postdate_writer;
+GRANT ALL ON FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) TO postdate_reader;
 REVOKE ALL ON FUNCTION payment_scheduled_data(p payment) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_scheduled_data(p payment) TO postdate_writer;
 GRANT ALL ON FUNCTION payment_scheduled_data(p payment) TO postdate_reader;

@@ -76,6 +76,7 @@ OTHER: dict[str, Callable[[FullTenant], Any]] = {
         "amount": 6,
         "delay_seconds": 60,
     },
+    "POST /payments/{payment_id:uuid}/refund": lambda _: {"amount": 2},
     "POST /jobs": lambda _: {"destination": {"type": "worker"}, "lane": "other"},
     "POST /subscriptions": lambda _: {
         "destination": {"type": "webhook", "url": "https://example.com/"},

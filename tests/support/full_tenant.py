@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from conftest import Answered, Api
+from conftest import INTERNAL_TOKEN, Answered, Api
 
 WORKER = {"type": "worker"}
 _HOOK = {"type": "webhook", "url": "https://example.com/"}
@@ -26,6 +26,7 @@ class FullTenant:
     lane: str = "lane-of-a"
     payment: str = ""
     due: str = ""
+    paid: str = ""
     unapproved: str = ""
     job: str = ""
     leased: str = ""
@@ -56,10 +57,9 @@ async def build(api: Api) -> FullTenant:
     credit = {"amount": 1000, "reason": "start"}
     await _done(api, "POST", f"/accounts/{full.account}/adjustments", credit)
     full.payment = await _pay(api, full, 3600)
-    full.due = await _pay(api, full, 1)
-    await api.node.database.writer.execute(
-        "UPDATE timer SET due_at = clock() WHERE subject = $1::uuid", UUID(full.due)
-    )
+    full.due = await _due(api, full, 1)
+    full.paid = await _due(api, full, 50)
+    await _done(api, "POST", f"/internal/payments/{full.paid}/execute", {"execution_id": "x"})
     full.unapproved = await _large(api, full)
     await _done(api, "PUT", f"/settings/{full.setting}", {"value": 5})
     lease = await _claimed(api, full)
@@ -81,7 +81,8 @@ async def build(api: Api) -> FullTenant:
 
 
 async def _done(api: Api, method: str, path: str, body: Any) -> Answered:
-    answer = await api.call(method, path, body, headers={"Idempotency-Key": f"{path} {body}"})
+    headers = {"Idempotency-Key": f"{path} {body}", "X-Internal-Auth": INTERNAL_TOKEN}
+    answer = await api.call(method, path, body, headers=headers)
     assert answer.status < 300, answer.body
     return answer
 
@@ -94,6 +95,15 @@ async def _pay(api: Api, full: FullTenant, delay: int, amount: int = 1) -> str:
         "delay_seconds": delay,
     }
     return str((await _done(api, "POST", "/payments/schedule", order)).body["payment_id"])
+
+
+async def _due(api: Api, full: FullTenant, amount: int) -> str:
+    """Schedule a payment, and make it due."""
+    made = await _pay(api, full, 1, amount)
+    await api.node.database.writer.execute(
+        "UPDATE timer SET due_at = clock() WHERE subject = $1::uuid", UUID(made)
+    )
+    return made
 
 
 async def _large(api: Api, full: FullTenant) -> str:
@@ -223,6 +233,7 @@ ROWS: dict[str, Row] = {
     "POST /payments/{payment_id:uuid}/refuse": Row(_empty, "unapproved"),
     "DELETE /payments/{payment_id:uuid}/cancel": Row(thing="payment"),
     "PATCH /payments/{payment_id:uuid}": Row(lambda _: {"delay_seconds": 99}, "payment"),
+    "POST /payments/{payment_id:uuid}/refund": Row(lambda _: {"amount": 1}, "paid"),
     "POST /internal/payments/{payment_id:uuid}/execute": Row(
         lambda _: {"execution_id": "x"}, "due"
     ),

@@ -21,6 +21,7 @@ from postdate.intake.payment.accept import PaymentIntake
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.payment.change import PaymentChanges
 from postdate.intake.payment.execution import PaymentExecutions
+from postdate.intake.payment.refund import Refunds
 from postdate.intake.schedule.calendar import Calendars
 from postdate.intake.schedule.run import ScheduleRuns
 from postdate.intake.schedule.schedule import Schedules
@@ -121,12 +122,13 @@ class LeaseServices:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class PaymentServices:
-    """Payments: accepted, approved, changed, executed on request, read."""
+    """Payments: accepted, approved, changed, executed on request, refunded, read."""
 
     intake: PaymentIntake
     approval: Approvals
     change: PaymentChanges
     execution: PaymentExecutions
+    refund: Refunds
     read: PaymentViews
 
 

@@ -166,6 +166,14 @@ class PaymentNotPendingError(ProblemError, code=Code.PAYMENT_NOT_PENDING):
     """The payment has ended already."""
 
 
+class PaymentNotRefundableError(ProblemError, code=Code.PAYMENT_NOT_REFUNDABLE):
+    """The payment cannot be refunded."""
+
+
+class RefundAbovePaidError(ProblemError, code=Code.REFUND_ABOVE_PAID):
+    """The refunds would exceed what was paid."""
+
+
 class NotDueError(ProblemError, code=Code.NOT_DUE):
     """The payment is not due yet."""
 

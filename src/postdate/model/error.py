@@ -57,6 +57,8 @@ class Code(OpenEnum):
     INSUFFICIENT_FUNDS = "insufficient_funds"
     TIME_OUT_OF_RANGE = "time_out_of_range"
     PAYMENT_NOT_PENDING = "payment_not_pending"
+    PAYMENT_NOT_REFUNDABLE = "payment_not_refundable"
+    REFUND_ABOVE_PAID = "refund_above_paid"
     NOT_DUE = "not_due"
     APPROVAL_MISSING = "approval_missing"
     APPROVAL_BY_REQUESTER = "approval_by_requester"
@@ -248,7 +250,17 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
     Code.PAYMENT_NOT_PENDING: Explanation(
         409,
         "The payment has ended already",
-        "`payment_status` says how. To return money that was paid, schedule another payment.",
+        "`payment_status` says how. Money that was paid is returned by a refund.",
+    ),
+    Code.PAYMENT_NOT_REFUNDABLE: Explanation(
+        409,
+        "The payment cannot be refunded",
+        "Only a COMPLETED payment that is no refund itself can be; `payment_status` is its status.",
+    ),
+    Code.REFUND_ABOVE_PAID: Explanation(
+        422,
+        "The refunds would exceed what was paid",
+        "`refundable` is what is left; refunds that failed or were cancelled do not count.",
     ),
     Code.NOT_DUE: Explanation(
         409, "The payment is not due yet", "`scheduled_time` says when it is due."

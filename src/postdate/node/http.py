@@ -38,6 +38,7 @@ from postdate.intake.payment.accept import PaymentIntake
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.payment.change import PaymentChanges
 from postdate.intake.payment.execution import PaymentExecutions
+from postdate.intake.payment.refund import Refunds
 from postdate.intake.tenant.halt import Halting
 from postdate.intake.tenant.key import Keys
 from postdate.intake.tenant.rate_limit import Rates
@@ -172,11 +173,13 @@ def services(node: Node, identities: Identities) -> Services:
 
 def _payments(node: Node) -> PaymentServices:
     database, runtime, meter = node.database, node.runtime, node.payment_meter
+    intake = PaymentIntake(database, runtime, meter, node.quotas, node.safety)
     return PaymentServices(
-        intake=PaymentIntake(database, runtime, meter, node.quotas, node.safety),
+        intake=intake,
         approval=Approvals(database, meter),
         change=PaymentChanges(database, runtime, meter),
         execution=PaymentExecutions(database, runtime),
+        refund=Refunds(database, intake),
         read=PaymentViews(database),
     )
 

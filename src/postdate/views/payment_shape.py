@@ -71,6 +71,16 @@ class PaymentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     error_message: str | None = None
     transfer_id: UUID | None = None
     schedule_id: UUID | None = None
+    refund_of: Annotated[UUID | None, Meta(description="The payment that this one pays back.")] = (
+        None
+    )
+    refunded: Annotated[
+        int | None,
+        Meta(
+            description="How much its refunds return or have returned; only where one payment is "
+            "shown, and absent if there are none."
+        ),
+    ] = None
     approval: ApprovalView | None = None
 
 
@@ -101,6 +111,7 @@ def view(row: PaymentRow) -> PaymentView:
         broken=_broken(row),
         error_code=row.code,
         error_message=row.error,
+        refunded=row.refunded or None,
         approval=None if row.approval is None else approval_view(row.approval),
     )
 

@@ -147,10 +147,10 @@ WITNESSED: Final = {
         "chain_changed",
         "{open}",
     ),
-    "an adjustment is a refund": Corruption(
-        "UPDATE entry SET type = 'REFUND' WHERE tenant_id = {t} AND account_id = 'eve'",
-        "adjustment_is_as_told",
-        "eve",
+    "an open payment pays back another": Corruption(
+        "UPDATE payment SET refund_of = '{settled}' WHERE payment_id = '{open}'",
+        "refund_is_of_what_was_paid",
+        "{open}",
     ),
     "when a seal was made": Corruption(
         "UPDATE seal SET sealed_at = sealed_at + interval '1 hour' "

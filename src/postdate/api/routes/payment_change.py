@@ -1,17 +1,20 @@
-"""Payments: cancel, reschedule, and execute a due one."""
+"""Payments: cancel, reschedule, refund, and execute a due one."""
 
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import Body, Call
+from postdate.api.http.endpoint import Body, Call, Reply
 from postdate.api.http.routes import Routes
+from postdate.api.idempotency import reply
 from postdate.api.services import Services
 from postdate.intake.payment.execution import Executed
+from postdate.intake.payment.refund import RefundRequest
 from postdate.intake.payment.request import Scheduled
 from postdate.model.error import Code
-from postdate.model.payment.payment import Delay, Instant, When
+from postdate.model.payment.money import MAX_AMOUNT
+from postdate.model.payment.payment import DESCRIPTION_CHARS, Delay, Instant, When
 from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Scope
 
@@ -25,6 +28,18 @@ class RescheduleBody(Body, kw_only=True):
         Delay | None, Meta(description="Seconds from now, by the database's clock.")
     ] = None
     scheduled_time: Annotated[Instant | None, Meta(description="The new due instant.")] = None
+
+
+class RefundBody(Body, kw_only=True):
+    """How much to pay back."""
+
+    amount: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_AMOUNT)] | None,
+        Meta(description="The whole amount of the payment if absent."),
+    ] = None
+    description: Annotated[
+        Annotated[str, Meta(max_length=DESCRIPTION_CHARS)] | None, Meta(description="Free text.")
+    ] = None
 
 
 class ExecuteBody(Body, kw_only=True):
@@ -80,6 +95,42 @@ async def reschedule_payment(call: Call[Services, RescheduleBody, None]) -> Sche
     when = When(call.body.delay_seconds, call.body.scheduled_time)
     changes = call.services.payment.change
     return await changes.reschedule(call.actor, call.uuid("payment_id"), when)
+
+
+@ROUTES.add(
+    "POST",
+    "/payments/{payment_id:uuid}/refund",
+    Scope.PAYMENTS_WRITE,
+    returns=Scheduled,
+    halted="new work",
+    status=201,
+    errors=(
+        Code.PAYMENT_NOT_REFUNDABLE,
+        Code.REFUND_ABOVE_PAID,
+        Code.ACCOUNT_FROZEN,
+        Code.ACCOUNT_CLOSED,
+        Code.AMOUNT_ABOVE_LIMIT,
+        Code.INSUFFICIENT_FUNDS,
+        Code.QUOTA_EXCEEDED,
+        Code.COMMITS_NOT_DURABLE,
+    ),
+    idempotency="required",
+    limited="filtered",
+)
+async def refund_payment(call: Call[Services, RefundBody, None]) -> Reply:
+    """Refund a completed payment.
+
+    Schedules a payment from its payee back to its payer, due in a second; the amount is held now.
+    All refunds of a payment together never exceed what was paid.
+    """
+    wanted = RefundRequest(
+        payment_id=call.uuid("payment_id"),
+        key=call.idempotency_key or "",
+        amount=call.body.amount,
+        description=call.body.description,
+        traceparent=call.traceparent,
+    )
+    return reply(await call.services.payment.refund.refund(call.actor, wanted), call.request_id)
 
 
 @ROUTES.add(

@@ -1,4 +1,4 @@
-"""`postdate payment`: schedule, show, change, approve and wait for payments."""
+"""`postdate payment`: schedule, show, change, approve, refund and wait for payments."""
 
 import secrets
 from typing import Annotated, Any
@@ -53,6 +53,20 @@ def payment_schedule(  # noqa: PLR0913 - one option for each field
     )
     key = idempotency_key or secrets.token_urlsafe(16)
     show(call("POST", "/payments/schedule", body, idempotency_key=key))
+
+
+@payment_app.command(name="refund")
+def payment_refund(
+    payment_id: str,
+    *,
+    amount: Annotated[int | None, Parameter(help="How much; all of it if absent.")] = None,
+    description: Annotated[str | None, Parameter(help="What it is for.")] = None,
+    idempotency_key: Key = None,
+) -> None:
+    """Refund a completed payment: a payment from its payee back to its payer."""
+    body = without_none(amount=amount, description=description)
+    key = idempotency_key or secrets.token_urlsafe(16)
+    show(call("POST", item_path("/payments", payment_id, "refund"), body, idempotency_key=key))
 
 
 def _when(scheduled_time: str | None, delay_seconds: int | None) -> dict[str, Any]:

@@ -179,6 +179,23 @@ class Payments(Group[K]):
         `scheduled_time`: The new due instant.
         """
 
+    @call("refund_payment", "POST", "/payments/{payment_id}/refund")
+    def refund(
+        self,
+        payment_id: UUID | str,
+        *,
+        amount: int | None = None,
+        description: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> ScheduledPayment:
+        """Refund a completed payment.
+
+        Schedules a payment from its payee back to its payer, due in a second; the amount is held
+        now. All refunds of a payment together never exceed what was paid.
+        `amount`: The whole amount of the payment if absent.
+        `description`: Free text.
+        """
+
     @call("execute_payment", "POST", "/internal/payments/{payment_id}/execute", internal=True)
     def execute(self, payment_id: UUID | str, *, execution_id: str) -> ExecutedPayment:
         """Settle a due payment now.

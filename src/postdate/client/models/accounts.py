@@ -38,7 +38,6 @@ class EntryType(OpenEnum):
 
     ADJUSTMENT = "ADJUSTMENT"
     PAYMENT = "PAYMENT"
-    REFUND = "REFUND"
 
 
 class Entry(Struct, frozen=True, kw_only=True):

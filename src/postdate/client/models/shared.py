@@ -112,6 +112,11 @@ class Payment(Struct, frozen=True, kw_only=True):
     error_message: str | None = None
     transfer_id: str | None = None
     schedule_id: str | None = None
+    refund_of: str | None = None
+    """The payment that this one pays back."""
+    refunded: int | None = None
+    """How much its refunds return or have returned; only where one payment is shown, and
+    absent if there are none."""
     approval: Approval | None = None
 
 

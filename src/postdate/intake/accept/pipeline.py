@@ -115,9 +115,6 @@ class AcceptGroup(ABC, Generic[Valid, Made]):
 class Strategy(ABC, Generic[Item, Valid, Made]):
     """What differs between the kinds of things that are accepted."""
 
-    locks: bool = False
-    """Whether what decisions rest on is always locked."""
-
     @abstractmethod
     async def validate(self, items: Sequence[Item]) -> list[Valid | Refusal]:
         """Validate what needs no transaction; a refusal from here is never stored."""
@@ -127,6 +124,10 @@ class Strategy(ABC, Generic[Item, Valid, Made]):
         self, connection: Connection, items: Sequence[Valid], *, locked: bool
     ) -> AcceptGroup[Valid, Made]:
         """Read what decisions need: time, keys, accounts; lock them only if asked to."""
+
+    def locks(self, items: Sequence[Valid | Refusal]) -> bool:  # noqa: ARG002 - mostly not
+        """Return whether what decisions about these items rest on is locked from the start."""
+        return False
 
     async def replay(self, connection: Connection, known: Sequence[Known[Valid]]) -> list[Made]:
         """Rebuild the first answers to these keys from what they created."""
@@ -186,7 +187,7 @@ class Pipeline(Generic[Item, Valid, Made]):
     async def _try(
         self, items: Sequence[Valid | Refusal]
     ) -> tuple[list[Made | Refused], list[Known[Valid]]]:
-        if not self._strategy.locks:
+        if not self._strategy.locks(items):
             with suppress(StaleAccountError):
                 return await self._look_then_write(items)
         return await self._lock_and_write(items)

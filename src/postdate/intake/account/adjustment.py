@@ -82,10 +82,12 @@ class AdjustmentRequest(msgspec.Struct, frozen=True, kw_only=True):
 class AdjustmentStrategy(Strategy[AdjustmentRequest, AdjustmentRequest, AcceptedAdjustment]):
     """How adjustments go through the pipeline: their accounts are always locked first."""
 
-    locks = True
-
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def locks(self, items: Sequence[AdjustmentRequest | Refusal]) -> bool:  # noqa: ARG002 - all
+        """Lock the accounts of every adjustment first."""
+        return True
 
     async def validate(
         self, items: Sequence[AdjustmentRequest]

@@ -88,7 +88,8 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
             max_delay_seconds=self._settings.integer("payment.max_delay_seconds", tenant_id),
             approval_seconds=approval_seconds(self._settings, tenant_id, order.amount),
             traceparent=request.traceparent,
-            keyed=keyed(key, canonical(_members(order)), actor.accounts),
+            keyed=keyed(key, canonical(_members(request)), actor.accounts),
+            refunds=request.refunds,
         )
 
     async def look(
@@ -107,7 +108,18 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
         others = {key for each in items for key in (each.payee, each.payer)} - payers
         keys = list({each.keyed.key for each in items if each.keyed is not None})
         seen = await payment_store.look(connection, keys, payers, others)
-        return PaymentGroup(*seen, self._quotas, self._database.unix_ms())
+        # Every refund of a payment holds money of its payee, who is locked by now: none is missed.
+        refundable = {
+            each.payment_id: each.paid
+            - await payment_store.refunded(connection, item.payer, each.payment_id)
+            for item in items
+            if (each := item.refunds) is not None
+        }
+        return PaymentGroup(*seen, self._quotas, self._database.unix_ms(), refundable)
+
+    def locks(self, items: Sequence[CheckedPayment | Refusal]) -> bool:
+        """Lock the payers of refunds first: what was refunded before is counted under the lock."""
+        return any(isinstance(each, CheckedPayment) and each.refunds is not None for each in items)
 
     async def replay(
         self, connection: Connection, known: Sequence[Known[CheckedPayment]]
@@ -151,6 +163,9 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
             "on_broken": payment.on_broken,
         }
         differs = [name for name, value in before.items() if getattr(order, name) != value]
+        refunds = known.item.refunds
+        if payment.refund_of != (None if refunds is None else refunds.payment_id):
+            differs.append("refund_of")
         if due(order, row.created_at, ANY_DELAY_SECONDS) != payment.due_at:
             differs.append("scheduled_time" if order.delay_seconds is None else "delay_seconds")
         if order.retry_until != payment.retry_until:
@@ -240,13 +255,16 @@ def _key(item: CheckedPayment) -> IdempotencyKey:
     return item.keyed.key
 
 
-def _members(order: PaymentOrder) -> dict[str, Any]:
+def _members(request: PaymentRequest) -> dict[str, Any]:
     """Return what an order asks for, as requests under one key are compared."""
-    return {
+    members = {
         name: value
         for name in PaymentOrder.__struct_fields__
-        if (value := getattr(order, name)) is not None
+        if (value := getattr(request.order, name)) is not None
     }
+    if request.refunds is not None:
+        members["refund_of"] = request.refunds.payment_id
+    return members
 
 
 def _changed(item: CheckedPayment) -> Collection[AccountKey]:

@@ -13,7 +13,7 @@ from postdate.intake.payment.request import (
     Scheduled,
 )
 from postdate.ledger.hold import admit
-from postdate.model.error import Refusal
+from postdate.model.error import Code, Refusal
 from postdate.model.payment.payment import due
 from postdate.model.tenant.quota import Quotas
 from postdate.store.account.account import Account, AccountKey, Hold
@@ -38,11 +38,13 @@ class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
         accounts: Mapping[AccountKey, Account],
         quotas: Quotas,
         unix_ms: int,
+        refundable: Mapping[UUID, int],
     ) -> None:
         super().__init__(now, known)
         self._accounts = accounts
         self._quotas = quotas
         self._unix_ms = unix_ms
+        self._refundable = dict(refundable)
         self._ids: list[UUID] = []
         self._holds: Counter[AccountKey] = Counter()
         self._payments: list[NewPayment] = []
@@ -70,7 +72,7 @@ class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
         if isinstance(due_at, Refusal):
             return due_at
         payer, payee = self._accounts.get(item.payer), self._accounts.get(item.payee)
-        refusal = admit(item.order, payer, payee, item.limits)
+        refusal = self._above_paid(item) or admit(item.order, payer, payee, item.limits)
         if refusal is not None:
             return refusal
         if item.keyed is None:
@@ -80,9 +82,25 @@ class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
             payment_id = tailed_id(item.payer.bucket, self._unix_ms, tail)
         return self._accept(item, due_at, payment_id)
 
+    def _above_paid(self, item: CheckedPayment) -> Refusal | None:
+        """Refuse a refund of more than what is left of the payment."""
+        if item.refunds is None:
+            return None
+        left = self._refundable[item.refunds.payment_id]
+        if item.order.amount <= left:
+            return None
+        return Refusal(
+            Code.REFUND_ABOVE_PAID,
+            f"{left} of the {item.refunds.paid} that were paid can still be refunded.",
+            "amount",
+            extra={"refundable": left},
+        )
+
     def _accept(self, item: CheckedPayment, due_at: datetime, payment_id: UUID) -> AcceptedPayment:
         if item.holds:
             self._holds[item.payer] += item.order.amount
+        if item.refunds is not None:
+            self._refundable[item.refunds.payment_id] -= item.order.amount
         if item.occurrence is None and self._quotas.limits(item.payer.tenant_id, "payments"):
             self._quotas.count(item.payer.tenant_id, "payments")
         self._payments.append(_payment(item, due_at, payment_id))
@@ -144,4 +162,5 @@ def _payment(item: CheckedPayment, due_at: datetime, payment_id: UUID) -> NewPay
         order.on_broken,
         item.actor,
         None if item.keyed is None else item.keyed.key.hash,
+        None if item.refunds is None else item.refunds.payment_id,
     )

@@ -11,12 +11,20 @@ from postdate.model.status import PaymentStatus
 from postdate.store.account.account import AccountKey
 
 
+class RefundedPayment(msgspec.Struct, frozen=True):
+    """The completed payment that a refund pays back, and how much was paid."""
+
+    payment_id: UUID
+    paid: int
+
+
 class PaymentRequest(msgspec.Struct, frozen=True):
     """An order with the client's key for it, and the trace that it belongs to."""
 
     order: PaymentOrder
     key: str
     traceparent: str | None = None
+    refunds: RefundedPayment | None = None
 
 
 class PaymentOccurrence(msgspec.Struct, frozen=True):
@@ -42,6 +50,7 @@ class CheckedPayment(msgspec.Struct, frozen=True, kw_only=True):
     traceparent: str | None = None
     occurrence: PaymentOccurrence | None = None
     keyed: KeyedRequest | None = None
+    refunds: RefundedPayment | None = None
 
     @property
     def holds(self) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 from postdate.store.account.account import AccountKey
 from postdate.store.connection.query import Connection, Reader, fetch_one, query
 
-EntryType = Literal["PAYMENT", "ADJUSTMENT", "REFUND"]
+EntryType = Literal["PAYMENT", "ADJUSTMENT"]
 
 
 class NewEntry(msgspec.Struct, frozen=True):

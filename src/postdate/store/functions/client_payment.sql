@@ -133,7 +133,7 @@ BEGIN
             'to_account_id', p.to_account, 'amount', p.amount, 'description', p.description,
             'funding', CASE WHEN p.hold THEN 'hold' ELSE 'at_execution' END,
             'retry_until', instant_text(p.retry_until), 'on_broken', p.on_broken,
-            'scheduled_time', instant_text(p.due_at)));
+            'scheduled_time', instant_text(p.due_at), 'refund_of', p.refund_of));
     ELSE
         kept := convert_from(known.kept, 'UTF8')::jsonb;
         before := (kept -> 'request') - 'delay_seconds' - 'on_insufficient'
@@ -316,7 +316,7 @@ BEGIN
             array_agg(client_payment_due(body, at)), array_agg(body ->> 'funding' = 'hold'),
             array_agg((body ->> 'retry_until')::timestamptz), array_agg(body ->> 'description'),
             '{}', array_agg(body ->> 'traceparent'), array_agg(body ->> 'on_broken'),
-            array_agg(actor), array_agg(key), CASE WHEN waits THEN 3 ELSE 0 END)
+            array_agg(actor), array_agg(key), '{}', CASE WHEN waits THEN 3 ELSE 0 END)
            FROM (SELECT * FROM client_request r WHERE r.transaction = mine AND r.kind = 'payment'
                     AND (above > 0 AND (r.body ->> 'amount')::bigint > above) = waits
                   ORDER BY r.number) AS new

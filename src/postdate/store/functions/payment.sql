@@ -9,17 +9,18 @@ CREATE OR REPLACE FUNCTION payment_rows(
     buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[],
     amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
     descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[],
-    keys uuid[])
+    keys uuid[], refunds uuid[])
     RETURNS SETOF payment LANGUAGE sql STABLE AS $$
     SELECT bucket, coalesce(tenant, (SELECT tenants[1])), id, payer, payee, amount, due,
            coalesce(hold, (SELECT holds[1])), retry, clock(), description, schedule, trace, broken,
-           coalesce(actor, (SELECT actors[1])), key
+           coalesce(actor, (SELECT actors[1])), key, refund
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(payers) AS payer, unnest(payees) AS payee, unnest(amounts) AS amount,
                    unnest(dues) AS due, unnest(holds) AS hold, unnest(retries) AS retry,
                    unnest(descriptions) AS description, unnest(schedules) AS schedule,
                    unnest(traces) AS trace, unnest(brokens) AS broken,
-                   unnest(actors) AS actor, unnest(keys) AS key) AS new
+                   unnest(actors) AS actor, unnest(keys) AS key,
+                   unnest(refunds) AS refund) AS new
 $$;
 
 -- Accept payments: each with its timer, and put into the outbox, in one round trip and with every
@@ -29,14 +30,14 @@ CREATE OR REPLACE FUNCTION payment_accept(
     buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[],
     amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
     descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[],
-    keys uuid[], lane integer
+    keys uuid[], refunds uuid[], lane integer
 ) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     first_tenant integer := tenants[1];
 BEGIN
     INSERT INTO payment
     SELECT * FROM payment_rows(buckets, tenants, ids, payers, payees, amounts, dues, holds, retries,
-                              descriptions, schedules, traces, brokens, actors, keys);
+                              descriptions, schedules, traces, brokens, actors, keys, refunds);
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
     SELECT bucket, coalesce(tenant, first_tenant), lane, id, due
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
@@ -49,7 +50,8 @@ BEGIN
                    payment_digest(ROW(p.*)::payment) AS digest
               FROM (SELECT * FROM payment_rows(
                         buckets, tenants, ids, payers, payees, amounts, dues, holds, retries,
-                        descriptions, schedules, traces, brokens, actors, keys) OFFSET 0) AS p
+                        descriptions, schedules, traces, brokens, actors, keys, refunds)
+                    OFFSET 0) AS p
             OFFSET 0) AS accepted
      GROUP BY bucket, tenant_id;
 END $$;
@@ -142,10 +144,10 @@ CREATE OR REPLACE FUNCTION payment_read(
 ) RETURNS TABLE (
     bucket smallint, tenant_id integer, payment_id uuid, from_account text, to_account text,
     amount bigint, due_at timestamptz, hold boolean, retry_until timestamptz,
-    created_at timestamptz, description text, schedule_id uuid, on_broken text, parked boolean,
-    timer_due_at timestamptz, status text, outcome_due_at timestamptz, finished_at timestamptz,
-    transfer_id uuid, code text, error text, attempt_due_at timestamptz, attempts smallint,
-    attempted_at timestamptz, first_due_at timestamptz, requested_by text,
+    created_at timestamptz, description text, schedule_id uuid, on_broken text, refund_of uuid,
+    parked boolean, timer_due_at timestamptz, status text, outcome_due_at timestamptz,
+    finished_at timestamptz, transfer_id uuid, code text, error text, attempt_due_at timestamptz,
+    attempts smallint, attempted_at timestamptz, first_due_at timestamptz, requested_by text,
     requested_at timestamptz, expires_at timestamptz, decision text, decided_by text,
     decided_at timestamptz, note text
 ) LANGUAGE plpgsql STABLE AS $$
@@ -161,6 +163,7 @@ BEGIN
     RETURN QUERY
     SELECT p.bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount, p.due_at,
            p.hold, p.retry_until, p.created_at, p.description, p.schedule_id, p.on_broken,
+           p.refund_of,
            t.due_at = 'infinity', nullif(t.due_at, 'infinity'),
            NULL::text, NULL::timestamptz, NULL::timestamptz, NULL::uuid, NULL::text, NULL::text,
            NULL::timestamptz, NULL::smallint, NULL::timestamptz, NULL::timestamptz,
@@ -181,6 +184,7 @@ BEGIN
     RETURN QUERY
     SELECT p.bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount, p.due_at,
            p.hold, p.retry_until, p.created_at, p.description, p.schedule_id, p.on_broken,
+           p.refund_of,
            false, NULL::timestamptz,
            o.status, o.due_at, o.finished_at, o.transfer_id, o.code, o.error,
            NULL::timestamptz, NULL::smallint, NULL::timestamptz, NULL::timestamptz,
@@ -204,6 +208,7 @@ BEGIN
     RETURN QUERY
     SELECT p.bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount, p.due_at,
            p.hold, p.retry_until, p.created_at, p.description, p.schedule_id, p.on_broken,
+           p.refund_of,
            coalesce(t.due_at = 'infinity', false), nullif(t.due_at, 'infinity'),
            o.status, o.due_at, o.finished_at, o.transfer_id, coalesce(o.code, a.code),
            coalesce(o.error, a.error), a.due_at, a.attempt, a.finished_at, begun.due_at,
@@ -232,5 +237,20 @@ BEGIN
        AND p.bucket = ANY (buckets);
 END $$;
 
-REVOKE EXECUTE ON FUNCTION payment_read FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION payment_read TO postdate_reader;
+-- What refunds of a payment return or have returned; those that failed or were cancelled do not
+-- count. They lie in the bucket of its payee, who pays them; ids below `since` are not looked at.
+-- One row, as a set: so it is planned with the statement that asks.
+CREATE OR REPLACE FUNCTION payment_refunded(
+    of_bucket smallint, of_tenant integer, of_payment uuid, since uuid
+) RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
+    SELECT coalesce(sum(p.amount), 0)::bigint FROM payment p
+     WHERE p.bucket = of_bucket AND p.tenant_id = of_tenant AND p.refund_of = of_payment
+       AND p.payment_id >= since
+       AND NOT EXISTS (SELECT FROM outcome o
+                        WHERE o.bucket = p.bucket AND o.subject = p.payment_id
+                          AND o.status <> 'COMPLETED')
+$$;
+
+REVOKE EXECUTE ON FUNCTION payment_read, payment_refunded FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION payment_read, payment_refunded TO postdate_reader;
+GRANT EXECUTE ON FUNCTION payment_refunded TO postdate_writer;

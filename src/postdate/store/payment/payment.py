@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.ids import MIN_ID, bucket_of
+from postdate.model.ids import MIN_ID, bucket_of, floor_id, unix_ms_of
 from postdate.model.payment.payment import OnBroken
 from postdate.model.tenant.test_clock import own_lane
 from postdate.store.account.account import (
@@ -51,6 +51,8 @@ class NewPayment(msgspec.Struct, frozen=True):
     idempotency_key: UUID | None = None
     """The hash of the key that it was asked for under: the row of that key is proved by it."""
 
+    refund_of: UUID | None = None
+
 
 class PaymentRow(msgspec.Struct, frozen=True):
     """A payment as stored; its timer, last attempt, outcome and approval where they exist."""
@@ -68,6 +70,7 @@ class PaymentRow(msgspec.Struct, frozen=True):
     description: str | None
     schedule_id: UUID | None
     on_broken: OnBroken | None
+    refund_of: UUID | None
     parked: bool
     timer_due_at: datetime | None
     status: str | None
@@ -81,6 +84,7 @@ class PaymentRow(msgspec.Struct, frozen=True):
     attempted_at: datetime | None
     first_due_at: datetime | None
     approval: Approval | None
+    refunded: int | None = None
 
 
 class ExecutionRow(msgspec.Struct, frozen=True):
@@ -102,6 +106,9 @@ SHORT_ROWS: Final = 8
 
 LONG_ROWS: Final = 200
 """The same where most of what ended so are jobs."""
+
+DAY_MS: Final = 24 * 3600 * 1000
+"""A refund is newer than its payment; clocks that made their ids disagree by less than this."""
 
 
 class PaymentSpan(msgspec.Struct, frozen=True):
@@ -214,6 +221,7 @@ class PaymentAsAccepted(msgspec.Struct, frozen=True):
     retry_until: datetime | None
     description: str | None
     on_broken: OnBroken | None
+    refund_of: UUID | None
 
 
 async def as_accepted(
@@ -232,18 +240,29 @@ async def load(connection: Reader, tenant_id: int, ids: Sequence[UUID]) -> list[
     if not ids:
         return []
     buckets = [bucket_of(identifier) for identifier in ids]
+    first = min(ids)
+    since = floor_id(max(0, unix_ms_of(first) - DAY_MS))
     rows = await connection.fetch(
-        query("payment_load"), tenant_id, buckets, ids, min(ids), max(ids)
+        query("payment_load"), tenant_id, buckets, ids, first, max(ids), since
     )
-    found = [_payment(row) for row in rows]
+    found = [_payment(row[:-1], row[-1]) for row in rows]
     found.sort(key=lambda row: row.payment_id, reverse=True)
     return found
 
 
-def _payment(row: Iterable[Any]) -> PaymentRow:
+async def refunded(connection: Connection, payee: AccountKey, payment_id: UUID) -> int:
+    """Sum the refunds of a payment, exact while its payee is locked."""
+    total: int = await connection.fetchval(
+        query("payment_refunded"), payee.bucket, payee.tenant_id, payment_id, MIN_ID
+    )
+    return total
+
+
+def _payment(row: Iterable[Any], refunded: int | None = None) -> PaymentRow:
     *own, by, at, expires_at, decision, decided_by, decided_at, note = row
     # An approval always has a requester.
     own.append(by and Approval(by, at, expires_at, decision, decided_by, decided_at, note))
+    own.append(refunded)
     return PaymentRow(*own)
 
 

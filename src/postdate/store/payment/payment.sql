@@ -15,17 +15,27 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
 -- name: payment_accept
 -- Accounts are held for as short a time as can be: the holds come last but for the keys.
 SELECT halt_refuse_new($2, $11),
-       payment_accept($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16),
-       account_hold($17, $18, $19, $20, $21, $22),
-       idempotency_insert($23, $24, $25, $26, $27, $28, $29, $30)
+       payment_accept($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+                      $17),
+       account_hold($18, $19, $20, $21, $22, $23),
+       idempotency_insert($24, $25, $26, $27, $28, $29, $30, $31)
 
 -- name: payment_as_accepted
-SELECT from_account, to_account, amount, due_at, hold, retry_until, description, on_broken
+SELECT from_account, to_account, amount, due_at, hold, retry_until, description, on_broken,
+       refund_of
   FROM payment WHERE bucket = $1 AND tenant_id = $2 AND payment_id = $3
 
 -- name: payment_load
--- Whole payments by id; see the function.
-SELECT * FROM payment_read($1, $2, $3, $4, $5)
+-- Whole payments by id; see the function. A transfer's id carries the bucket of the payee, who pays
+-- refunds; none is older than $6.
+SELECT found.*,
+       CASE WHEN found.status = 'COMPLETED' AND found.refund_of IS NULL
+            THEN (SELECT * FROM payment_refunded(bucket_of(found.transfer_id), $1,
+                                                 found.payment_id, $6)) END
+  FROM payment_read($1, $2, $3, $4, $5) AS found
+
+-- name: payment_refunded
+SELECT * FROM payment_refunded($1, $2, $3, $4)
 
 -- name: payment_newest
 -- Each bucket gives its newest ones; their merge is the page. The lower bound spares partitions.

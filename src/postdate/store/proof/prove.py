@@ -30,6 +30,7 @@ CHECKS: Final = (
     "payment_moved_once",
     "entry_has_payment",
     "payment_keeps_currency",
+    "refund_is_of_what_was_paid",
     "payment_timer_follows_terms",
     "events_are_legal",
 )
@@ -63,6 +64,7 @@ FACT_CHECKS: Final = (
     "payment_moved_once",
     "entry_has_payment",
     "payment_keeps_currency",
+    "refund_is_of_what_was_paid",
     "events_are_legal",
     "adjustment_is_as_told",
     "outcome_has_subject",
@@ -145,6 +147,7 @@ _QUERIES: Final = {
     "timer_has_payment": "prove_timer_has_payment",
     "payment_moved_once": "prove_payment_moved_once",
     "payment_keeps_currency": "prove_payment_keeps_currency",
+    "refund_is_of_what_was_paid": "prove_refund_is_of_what_was_paid",
     "events_are_legal": "prove_events_are_legal",
     "payment_timer_follows_terms": "prove_terms_payment_timer_follows_terms",
     "job_timer_follows_terms": "prove_terms_job_timer_follows_terms",

@@ -202,6 +202,30 @@ SELECT p.tenant_id, p.payment_id::text AS subject,
    AND payer.currency IS DISTINCT FROM payee.currency
  ORDER BY p.payment_id LIMIT $3
 
+-- name: prove_refund_is_of_what_was_paid
+-- A refund pays a completed payment back, from its payee to its payer, and all refunds together no
+-- more than was paid.
+SELECT p.tenant_id, p.payment_id::text AS subject,
+       format('the refunds of %s come to more than the %s that were paid', p.refund_of,
+              coalesce(paid.amount, 0)) AS detail
+  FROM payment p
+  LEFT JOIN LATERAL (
+       SELECT o.amount FROM payment o
+         JOIN outcome e ON e.bucket = o.bucket AND e.subject = o.payment_id
+              AND e.status = 'COMPLETED'
+        WHERE o.bucket = bucket_of(p.refund_of) AND o.tenant_id = p.tenant_id
+          AND o.payment_id = p.refund_of AND o.refund_of IS NULL
+          AND o.from_account = p.to_account AND o.to_account = p.from_account OFFSET 0) AS paid
+       ON true
+ WHERE ($1::integer IS NULL OR p.tenant_id = $1)
+   AND ($2::smallint[] IS NULL OR p.bucket = ANY ($2))
+   AND p.payment_id >= $4::uuid AND p.payment_id < $5::uuid AND p.refund_of IS NOT NULL
+   AND p.refund_of >= history_floor(ARRAY['payment', 'outcome'])
+   AND (SELECT * FROM payment_refunded(p.bucket, p.tenant_id, p.refund_of,
+                                       '00000000-0000-0000-0000-000000000000'))
+       > coalesce(paid.amount, 0)
+ ORDER BY p.payment_id LIMIT $3
+
 -- name: prove_events_are_legal
 -- Ended at most once, and as the outcome says, with its code and at its time; a payment is its own
 -- beginning, and an outcome with a transfer its own end. Their order and their times are the

@@ -51,14 +51,19 @@ CREATE TABLE payment (
     -- Who asked for it, and the hash of the key: the row of that key is proved by it.
     actor        text,
     idempotency_key uuid,
+    -- The payment that this one pays back, in whole or in part. All refunds of a payment are paid
+    -- by its payee, so that they lie in one bucket and are counted under the lock of one account.
+    refund_of    uuid,
     PRIMARY KEY (bucket, tenant_id, payment_id),
     CHECK (from_account <> to_account),
+    CHECK (refund_of IS NULL OR hold),
     CHECK (retry_until IS NULL OR NOT hold)
 ) PARTITION BY RANGE (payment_id);
 CREATE INDEX payment_from ON payment (bucket, tenant_id, from_account, payment_id);
 CREATE INDEX payment_to ON payment (bucket, tenant_id, to_account, payment_id);
 CREATE INDEX payment_schedule ON payment (bucket, schedule_id, payment_id)
     WHERE schedule_id IS NOT NULL;
+CREATE INDEX payment_refund ON payment (bucket, tenant_id, refund_of) WHERE refund_of IS NOT NULL;
 
 -- Payments above a tenant's threshold wait for a second person: one row for each. Its timer lies in
 -- a lane of its own, where no settler looks, until it is decided. That nobody approves what he
@@ -96,7 +101,7 @@ CREATE TABLE entry (
     balance     bigint NOT NULL,
     version     bigint NOT NULL CHECK (version > 0),
     created_at  timestamptz NOT NULL DEFAULT clock(),
-    type        text NOT NULL CHECK (type IN ('PAYMENT', 'ADJUSTMENT', 'REFUND')),
+    type        text NOT NULL CHECK (type IN ('PAYMENT', 'ADJUSTMENT')),
     account_id  text COLLATE "C" NOT NULL,
     -- The payment that caused it; an adjustment has its reason instead.
     payment_id  uuid,
