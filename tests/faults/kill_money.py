@@ -15,6 +15,7 @@ from postdate.intake.payment.accept import PaymentIntake
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.payment.change import PaymentChanges
 from postdate.intake.payment.execution import PaymentExecutions
+from postdate.intake.payment.refund import RefundRequest, Refunds
 from postdate.intake.payment.request import PaymentRequest
 from postdate.model.error import RefusedError
 from postdate.model.payment.payment import PaymentOrder, When
@@ -180,6 +181,32 @@ class Execute(MoneyOperation, KillOperation):
         return self.wrong
 
 
+class Refund(Execute):
+    """A settled payment is paid back under one key, however often that is asked."""
+
+    name = "refund"
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        await self.execute(self.nodes.direct, "first")
+
+    async def refund(self, database: Database) -> None:
+        refunds = Refunds(database, PaymentIntake(database, settings()))
+        wanted = RefundRequest(payment_id=self.payment, key="back")
+        await refunds.refund(identity(self.tenant_id), wanted)
+
+    async def act(self) -> None:
+        await self.refund(self.nodes.proxied)
+
+    async def finish(self) -> None:
+        await self.refund(self.nodes.direct)
+
+    async def violations(self) -> list[str]:
+        self.expect("refunds", await self.count("payment", "AND refund_of IS NOT NULL"), 1)
+        await self.expect_money((990, 0), (10, 10))
+        return self.wrong
+
+
 class GiveUp(Execute):
     """What becomes of a payment that broke its batch is written, and it is tried again."""
 
@@ -236,5 +263,5 @@ class Adjust(MoneyOperation, KillOperation):
 
 OPERATIONS: list[type[KillOperation]] = [
     AcceptPayment, CancelPayment, Settle, SettleTwoBatches, Approve, Halt, Lift, Ask, Refuse,
-    Expire, Reschedule, Execute, GiveUp, Adjust,
+    Expire, Reschedule, Execute, Refund, GiveUp, Adjust,
 ]  # fmt: skip

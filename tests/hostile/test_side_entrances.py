@@ -1,6 +1,7 @@
 """Limits and secrets have no side entrance: the console, the internal token, the first message."""
 
 import sys
+import time
 
 import pytest
 
@@ -47,11 +48,21 @@ async def test_wrong_internal_tokens_are_slowed_and_the_right_one_is_not() -> No
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_admin_key_is_shown_to_a_terminal_alone(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, terminal: bool
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *, terminal: bool
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     _announce("http://127.0.0.1:1", KEY, ProcessSettings())
-    said = capsys.readouterr()
-    assert (KEY in said.out) is terminal
-    assert KEY not in said.err
-    assert "admin.key" in said.out
+    out, err = poll_output(capfd)
+    assert (KEY in out) is terminal
+    assert KEY not in err
+    assert "admin.key" in out
+
+
+def poll_output(capfd: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """Return what was written, once a thread of its own has written the welcome."""
+    until, out, err = time.monotonic() + 10, "", ""
+    while "127.0.0.1:1" not in out and time.monotonic() < until:
+        time.sleep(0.01)
+        said = capfd.readouterr()
+        out, err = out + said.out, err + said.err
+    return out, err

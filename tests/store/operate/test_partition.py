@@ -19,7 +19,7 @@ _BEGUN = """SELECT relname FROM pg_stat_xact_user_tables
 def values_of(name: str, one: UUID) -> Sequence[Any]:
     """Return the arguments of a query for one id."""
     return {
-        "payment_load": (1, [3], [one], one, one),
+        "payment_load": (1, [3], [one], one, one, one),
         "job_view_find": (1, [3], [one], one, one, True),
         "job_load": ([3], [1], [one], one, one),
     }[name]

@@ -47,7 +47,7 @@ async def list_approvals(call: Call[Services, None, PageQuery]) -> WaitingList:
     "POST",
     "/payments/{payment_id:uuid}/approve",
     Scope.PAYMENTS_APPROVE,
-    errors=(Code.CONFLICT, Code.PAYMENT_NOT_PENDING, Code.APPROVAL_BY_REQUESTER),
+    errors=(Code.PAYMENT_NOT_PENDING, Code.APPROVAL_BY_REQUESTER),
     limited="filtered",
 )
 async def approve_payment(call: Call[Services, DecisionBody, None]) -> ApprovalView:
@@ -64,7 +64,7 @@ async def approve_payment(call: Call[Services, DecisionBody, None]) -> ApprovalV
     "POST",
     "/payments/{payment_id:uuid}/refuse",
     Scope.PAYMENTS_APPROVE,
-    errors=(Code.CONFLICT, Code.PAYMENT_NOT_PENDING, Code.APPROVAL_BY_REQUESTER),
+    errors=(Code.PAYMENT_NOT_PENDING, Code.APPROVAL_BY_REQUESTER),
     limited="filtered",
 )
 async def refuse_payment(call: Call[Services, DecisionBody, None]) -> ApprovalView:

@@ -11,7 +11,6 @@ from postdate.api.http.page import PageQuery, next_cursor
 from postdate.api.http.routes import Routes
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.services import Services
-from postdate.model.error import Code
 from postdate.model.recurrence.calendar import Calendar, Weekday
 from postdate.model.schedule.spec import MAX_HOLIDAYS
 from postdate.model.tenant.identity import Scope
@@ -52,7 +51,6 @@ class CalendarList(msgspec.Struct, frozen=True, kw_only=True):
     returns=CalendarView,
     idempotency="optional",
     status=201,
-    errors=(Code.CONFLICT,),
 )
 async def put_calendar(call: Call[Services, CalendarBody, None]) -> Reply | msgspec.Struct:
     """Upload a business calendar; schedules that use it are recomputed.
@@ -98,7 +96,11 @@ async def list_calendars(call: Call[Services, None, PageQuery]) -> CalendarList:
     return CalendarList(calendars=shown, next_cursor=next_cursor(more))
 
 
-@ROUTES.add("DELETE", "/calendars/{name}", Scope.SCHEDULES_WRITE, errors=(Code.CONFLICT,))
+@ROUTES.add(
+    "DELETE",
+    "/calendars/{name}",
+    Scope.SCHEDULES_WRITE,
+)
 async def delete_calendar(call: Call[Services, None, None]) -> Reply:
     """Delete a business calendar that no schedule uses.
 

@@ -97,7 +97,6 @@ def items_of(found: ChangeSet, actor: Identity) -> list[ChangeItem]:
     "any",
     status=201,
     errors=(
-        Code.FORBIDDEN,
         Code.NOT_FOUND,
         Code.DUE_IN_PAST,
         Code.UNKNOWN_SETTING,
@@ -149,7 +148,11 @@ async def _create(
     return made
 
 
-@ROUTES.add("GET", "/change-sets", "any", errors=(Code.FORBIDDEN,))
+@ROUTES.add(
+    "GET",
+    "/change-sets",
+    "any",
+)
 async def list_change_sets(call: Call[Services, Any, PageQuery]) -> ChangeSetList:
     """List change sets, the newest first.
 
@@ -162,7 +165,11 @@ async def list_change_sets(call: Call[Services, Any, PageQuery]) -> ChangeSetLis
     return ChangeSetList([view(each, actor) for each in found], next_cursor(following))
 
 
-@ROUTES.add("GET", "/change-sets/{change_set_id:uuid}", "any", errors=(Code.FORBIDDEN,))
+@ROUTES.add(
+    "GET",
+    "/change-sets/{change_set_id:uuid}",
+    "any",
+)
 async def get_change_set(call: Call[Services, Any, None]) -> ChangeSetView:
     """Show a change set.
 
@@ -172,7 +179,11 @@ async def get_change_set(call: Call[Services, Any, None]) -> ChangeSetView:
     return view(found.summary, call.actor)
 
 
-@ROUTES.add("GET", "/change-sets/{change_set_id:uuid}/items", "any", errors=(Code.FORBIDDEN,))
+@ROUTES.add(
+    "GET",
+    "/change-sets/{change_set_id:uuid}/items",
+    "any",
+)
 async def list_change_set_items(call: Call[Services, Any, PageQuery]) -> ChangeItemList:
     """List the jobs and payments of a change set.
 
@@ -189,7 +200,7 @@ async def list_change_set_items(call: Call[Services, Any, PageQuery]) -> ChangeI
     "POST",
     "/change-sets/{change_set_id:uuid}/apply",
     "any",
-    errors=(Code.CONFLICT, Code.FORBIDDEN, Code.DUE_IN_PAST, Code.TENANT_HALTED),
+    errors=(Code.DUE_IN_PAST, Code.TENANT_HALTED),
     max_seconds=APPLY_SECONDS,
     halted="served",
 )
@@ -207,7 +218,7 @@ async def apply_change_set(call: Call[Services, None, None]) -> ChangeSetView:
     "POST",
     "/change-sets/{change_set_id:uuid}/undo",
     "any",
-    errors=(Code.CONFLICT, Code.FORBIDDEN, Code.TENANT_HALTED),
+    errors=(Code.TENANT_HALTED,),
     max_seconds=APPLY_SECONDS,
     halted="served",
 )

@@ -117,7 +117,6 @@ class DestinationList(msgspec.Struct, frozen=True):
     errors=(
         Code.TARGET_NOT_ALLOWED,
         Code.DESTINATION_UNREACHABLE,
-        Code.CONFLICT,
         Code.SECRET_KEY_MISSING,
     ),
 )
@@ -194,7 +193,7 @@ async def delete_destination(call: Call[Services, None, None]) -> Reply:
     Scope.ADMIN,
     returns=SigningSecret,
     idempotency="optional",
-    errors=(Code.CONFLICT, Code.SECRET_KEY_MISSING),
+    errors=(Code.SECRET_KEY_MISSING,),
 )
 async def rotate_destination_secret(
     call: Call[Services, RotateBody, None],
@@ -244,9 +243,7 @@ async def enable_destination(call: Call[Services, None, None]) -> DestinationVie
     return await get_destination(call)
 
 
-@ROUTES.add(
-    "POST", "/destinations/{name}/test", Scope.ADMIN, errors=(Code.CONFLICT,), max_seconds=15.0
-)
+@ROUTES.add("POST", "/destinations/{name}/test", Scope.ADMIN, max_seconds=15.0)
 async def test_destination(call: Call[Services, None, None]) -> DestinationTestResult:
     """Send a test event to a destination and return the result.
 

@@ -57,7 +57,6 @@ class BulkRescheduleBody(Body, kw_only=True):
     Scope.JOBS_WRITE,
     max_body=JOB_BYTES,
     errors=(
-        Code.CONFLICT,
         Code.DUE_IN_PAST,
         Code.BEYOND_HORIZON,
         Code.PAYLOAD_TOO_LARGE,
@@ -74,7 +73,11 @@ async def change_job(call: Call[Services, JobPatch, None]) -> JobView:
     return await show_job(call)
 
 
-@ROUTES.add("POST", "/jobs/{job_id:uuid}/cancel", Scope.JOBS_WRITE, errors=(Code.CONFLICT,))
+@ROUTES.add(
+    "POST",
+    "/jobs/{job_id:uuid}/cancel",
+    Scope.JOBS_WRITE,
+)
 async def cancel_job(call: Call[Services, None, None]) -> CancelledJob:
     """Cancel a job that has not ended.
 
@@ -89,7 +92,6 @@ async def cancel_job(call: Call[Services, None, None]) -> CancelledJob:
     "POST",
     "/jobs/{job_id:uuid}/run-now",
     Scope.JOBS_WRITE,
-    errors=(Code.CONFLICT,),
 )
 async def run_job_now(call: Call[Services, None, None]) -> JobView:
     """Make a pending job due now.
@@ -105,7 +107,6 @@ async def run_job_now(call: Call[Services, None, None]) -> JobView:
     "POST",
     "/jobs/{job_id:uuid}/resolve",
     Scope.JOBS_WRITE,
-    errors=(Code.CONFLICT,),
 )
 async def resolve_job(call: Call[Services, ResolveBody, None]) -> JobView:
     """Resolve a job whose status is UNKNOWN.

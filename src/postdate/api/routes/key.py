@@ -13,7 +13,6 @@ from postdate.api.http.routes import Routes
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.services import Services
 from postdate.intake.tenant.tenant import KeyLimits
-from postdate.model.error import Code
 from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.payment.payment import AccountId, Instant
 from postdate.model.shape import shaped
@@ -79,7 +78,6 @@ class KeyList(msgspec.Struct, frozen=True, kw_only=True):
     returns=CreatedKey,
     idempotency="optional",
     status=201,
-    errors=(Code.CONFLICT,),
     limited="filtered",
 )
 async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Struct:
@@ -127,7 +125,6 @@ async def revoke_key(call: Call[Services, None, None]) -> Reply:
     returns=RotatedKey,
     idempotency="optional",
     halted="served",
-    errors=(Code.CONFLICT,),
     limited="filtered",
 )
 async def rotate_key(call: Call[Services, KeyRotateBody, None]) -> Reply | msgspec.Struct:

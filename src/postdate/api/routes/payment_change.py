@@ -67,7 +67,7 @@ class CancelledPayment(msgspec.Struct, frozen=True):
     "DELETE",
     "/payments/{payment_id:uuid}/cancel",
     Scope.PAYMENTS_WRITE,
-    errors=(Code.CONFLICT, Code.PAYMENT_NOT_PENDING),
+    errors=(Code.PAYMENT_NOT_PENDING,),
     limited="filtered",
 )
 async def cancel_payment(call: Call[Services, None, None]) -> CancelledPayment:
@@ -84,7 +84,7 @@ async def cancel_payment(call: Call[Services, None, None]) -> CancelledPayment:
     "PATCH",
     "/payments/{payment_id:uuid}",
     Scope.PAYMENTS_WRITE,
-    errors=(Code.CONFLICT, Code.PAYMENT_NOT_PENDING, Code.TIME_OUT_OF_RANGE),
+    errors=(Code.PAYMENT_NOT_PENDING, Code.TIME_OUT_OF_RANGE),
     limited="filtered",
 )
 async def reschedule_payment(call: Call[Services, RescheduleBody, None]) -> Scheduled:
@@ -107,6 +107,7 @@ async def reschedule_payment(call: Call[Services, RescheduleBody, None]) -> Sche
     errors=(
         Code.PAYMENT_NOT_REFUNDABLE,
         Code.REFUND_ABOVE_PAID,
+        Code.UNKNOWN_ACCOUNT,
         Code.ACCOUNT_FROZEN,
         Code.ACCOUNT_CLOSED,
         Code.AMOUNT_ABOVE_LIMIT,
@@ -138,7 +139,6 @@ async def refund_payment(call: Call[Services, RefundBody, None]) -> Reply:
     "/internal/payments/{payment_id:uuid}/execute",
     "internal",
     errors=(
-        Code.CONFLICT,
         Code.PAYMENT_NOT_PENDING,
         Code.NOT_DUE,
         Code.APPROVAL_MISSING,

@@ -110,7 +110,7 @@ async def _show(call: Call[Services, Any, Any], subscription_id: UUID) -> Subscr
     returns=SubscriptionView,
     idempotency="optional",
     status=201,
-    errors=(Code.INVALID_CURSOR, Code.TARGET_NOT_ALLOWED, Code.UNKNOWN_DESTINATION, Code.CONFLICT),
+    errors=(Code.INVALID_CURSOR, Code.TARGET_NOT_ALLOWED, Code.UNKNOWN_DESTINATION),
     limited="filtered",
 )
 async def create_subscription(

@@ -13,7 +13,6 @@ from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.halt import Note
 from postdate.api.services import Services
 from postdate.intake.tenant.tenant import TenantMode
-from postdate.model.error import Code
 from postdate.model.payment.payment import Instant
 from postdate.model.shape import shaped
 
@@ -85,7 +84,6 @@ class TenantList(msgspec.Struct, frozen=True, kw_only=True):
     returns=NewTenant,
     idempotency="optional",
     status=201,
-    errors=(Code.CONFLICT,),
 )
 async def create_tenant(call: Call[Services, TenantBody, None]) -> Reply | msgspec.Struct:
     """Create a tenant and its first key, which is shown only now.

@@ -47,14 +47,15 @@ _JOB: Final = _names(
 )
 _OUTCOME: Final = _names(
     "bucket attempt tenant_id subject status due_at started_at finished_at transfer_id http_status "
-    "execution_id code error response node_id token actor from_version to_version"
+    "execution_id code error response node_id token actor from_version to_version "
+    "doubt"
 )
 _LEGS: Final = _names("debit debit_balance debit_at credit credit_balance credit_at")
 _EVENT: Final = _names("bucket tenant_id subject event_id time type actor data state")
 COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "job.accepted": _JOB,
-    "job.completed": (*_OUTCOME, "doubt"),
-    "job.failed": (*_OUTCOME, "doubt"),
+    "job.completed": _OUTCOME,
+    "job.failed": _OUTCOME,
     "payment.scheduled": _PAYMENT,
     "payment.completed": _OUTCOME + _LEGS,
 }

@@ -57,8 +57,8 @@ CREATE OR REPLACE FUNCTION transfer_record(
     SELECT record_send(ROW(
         o.bucket, o.attempt, o.tenant_id, o.subject, o.status, o.due_at, o.started_at,
         o.finished_at, o.transfer_id, o.http_status, o.execution_id, o.code, o.error, o.response,
-        o.node_id, o.token, o.actor, o.from_version, o.to_version, debit, debit_balance, debit_at,
-        credit, credit_balance, credit_at))
+        o.node_id, o.token, o.actor, o.from_version, o.to_version, o.doubt, debit, debit_balance,
+        debit_at, credit, credit_balance, credit_at))
 $$;
 CREATE OR REPLACE FUNCTION transfer_digest(
     o outcome, debit bigint, debit_balance bigint, debit_at timestamptz,
