@@ -1,7 +1,7 @@
 """`postdate bench` measures what it says: its small forms run to their end, on one server."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from postdate.bench.testbed import percentile
 from postdate.bench.transfer import pgledger_scripts
 from postdate.model.error import StartError
 from postdate.model.foresight.spike import Fleet, Spike, simulate_spike
-from postdate.store.connection.database import Connection, Database
 
 FEW = 1280
 TINY = replace(payment_plan.QUICK, settled=400, naive=40, bulk=400)
@@ -107,25 +106,6 @@ async def test_schedules_give_their_figures() -> None:
     found = await schedule.SUITE.run(schedule.SUITE.quick, ["expand"])
     assert {each.arm for each in found} == {"expand"}
     assert all(each.value > 0 for each in found)
-
-
-@pytest.mark.usefixtures("small")
-async def test_few_schedules_over_all_buckets_take_few_transactions(
-    shared: testbed.Testbed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hourly = await schedule.Hourly.begin(shared)
-    await hourly.copy(128, due=True)
-    database, begun = type(shared.node.database), []
-    write = database.write
-
-    def counted(self: Database, name: str = "write") -> AbstractAsyncContextManager[Connection]:
-        begun.append(name)
-        return write(self, name)
-
-    monkeypatch.setattr(database, "write", counted)
-    await hourly.expand(128)
-    assert 0 < begun.count("expand") <= 4
-    await hourly.check(128)
 
 
 @pytest.mark.usefixtures("small")
