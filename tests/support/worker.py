@@ -24,6 +24,8 @@ from postdate.worker.worker import JobWorker
 
 WEBHOOK = {"type": "webhook", "url": "https://example.com/hook"}
 WORKER = {"type": "worker"}
+_MADE: list[JobWorker] = []
+"""Kept to the end: what a worker that "died" was doing would be destroyed while it waits."""
 
 
 async def make_tenant(database: Database, name: str) -> int:
@@ -144,6 +146,7 @@ async def make_worker(
         tally=Tally(),
         **more,
     )
+    _MADE.append(worker)
     await refresh(worker)
     return worker
 
