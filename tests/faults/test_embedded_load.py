@@ -52,7 +52,7 @@ async def served() -> AsyncIterator[Served]:
         await one.stop()
 
 
-async def test_killed_with_its_parent_it_recovers_30_of_30_at_a_load_of_40(
+async def test_a_killed_postgresql_recovers_each_time_at_a_load_of_40(
     data_dir: Path,
 ) -> None:
     with busy_machine():
