@@ -7,11 +7,11 @@ BIN := $(VENV)/bin
 UV := .tools/bin/uv
 STAMP := $(VENV)/.synced
 SERVES := $(VENV)/.serves
-LOCKED := pyproject.toml packages/client/pyproject.toml uv.lock hatch_build.py package-lock.json
+LOCKED := pyproject.toml packages/client/pyproject.toml packages/lab/pyproject.toml uv.lock hatch_build.py package-lock.json
 
 # A start reads compiled modules; compiling ours each time takes half a second of it.
 unexport PYTHONDONTWRITEBYTECODE
-COMPILE := -m compileall -q src
+COMPILE := -m compileall -q src packages
 
 .PHONY: setup run test check lint types imports tests browser docs bench soak mutants audit clean
 
@@ -51,16 +51,19 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
+# The package lies in two source trees; the linter reads one, made of links.
 imports: setup
-	$(BIN)/lint-imports
+	@rm -rf build/imports && mkdir -p build/imports/postdate
+	@for room in src/postdate/* packages/client/src/postdate/*; do ln -sfn $(CURDIR)/$$room build/imports/postdate/; done
+	PYTHONPATH=build/imports $(BIN)/lint-imports
 
-# A test that fails among the others is run once more, alone; tests/support/rerun_failed.py says which and why.
-# Its databases lie in memory where there is room: a copy of one costs a disk most of a second. Files run in their
-# order, not the largest first: the slow ones have few tests, and would be left for the end.
+# Nothing is run twice: a test that fails now and then is a bug, of the test or of ours. The databases lie in memory
+# where there is room: a copy of one costs a disk most of a second. Files run in the order of tests/support/file_order.py,
+# not the largest first: those that wait for processes have few tests, and would be left for the end.
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 8000000 { print "/dev/shm" }')
 tests: setup browser
 	$(if $(MEMORY),export TMPDIR=$(MEMORY);) \
-	  $(BIN)/pytest -q -m "not soak" -n 3 --dist loadfile --no-loadscope-reorder || $(BIN)/python tests/support/rerun_failed.py
+	  $(BIN)/pytest -q -m "not soak" -n 4 --dist loadfile --no-loadscope-reorder
 
 # The console is also tested in a real browser: brought where that needs no asking, else skipped.
 browser:
@@ -71,9 +74,9 @@ browser:
 	  echo "no chromium here: the browser tests are skipped (Debian: apt-get install chromium)"
 
 docs: setup
-	PYTHONPATH=tests $(BIN)/python -m sdk.source
-	PYTHONPATH=tests $(BIN)/python -m tidy.generated
-	PYTHONPATH=tests $(BIN)/python -m tidy.schema
+	PYTHONPATH=tools:tests $(BIN)/python -m sdk.source
+	PYTHONPATH=tools:tests $(BIN)/python -m tidy.generated
+	PYTHONPATH=tools:tests $(BIN)/python -m tidy.schema
 	@$(UV) run --quiet --locked --isolated --only-group docs zensical build >$(VENV)/site.log 2>&1 || { cat $(VENV)/site.log; exit 1; }
 	@echo "build/site/index.html"
 
@@ -81,7 +84,7 @@ bench: setup
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group bench --group peers --python $(PYTHON)
 	$(BIN)/postdate bench --all $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(PENDING),--pending $(PENDING)) \
 	  $(if $(PGLEDGER),--pgledger $(PGLEDGER)) $(if $(PAGE),--page $(PAGE))
-	$(if $(PAGE),@PYTHONPATH=tests $(BIN)/python -m tidy.generated)
+	$(if $(PAGE),@PYTHONPATH=tools:tests $(BIN)/python -m tidy.generated)
 
 # MINUTES is how long the fault harness runs (tests/faults/test_chaos.py); the rest takes its time.
 MINUTES ?= 10

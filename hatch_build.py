@@ -1,4 +1,4 @@
-"""Bring the pages' JavaScript into the wheel, as the lock file names it, without Node."""
+"""Bring the pages' JavaScript into wheel and sdist, as the lock file names it, without Node."""
 
 import base64
 import hashlib
@@ -20,6 +20,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PACKAGE: Final = "postdate_assets"
 """A top-level package of its own: an editable install maps our own one to the source tree."""
 
+CARRIED: Final = "assets"
+"""Where an sdist carries the files."""
+
 FILES: Final = {
     "htmx.org": ("dist/htmx.min.js", "LICENSE"),
     "swagger-ui-dist": ("swagger-ui-bundle.js", "swagger-ui.css", "LICENSE"),
@@ -39,6 +42,18 @@ class AssetHook(BuildHookInterface[Any]):
         """Put the files where the wheel, or the editable install, takes them from."""
         self._place = Path(tempfile.mkdtemp(prefix="postdate-assets"))
         root = Path(self.root)
+        if (root / CARRIED).is_dir():
+            shutil.copytree(root / CARRIED, self._place, dirs_exist_ok=True)
+        else:
+            self._fetch(root)
+        if self.target_name == "sdist":
+            build_data["force_include"][str(self._place)] = CARRIED
+            return
+        included = "force_include_editable" if version == "editable" else "force_include"
+        build_data[included][str(self._place)] = PACKAGE
+
+    def _fetch(self, root: Path) -> None:
+        """Fetch each package that the lock file names, and keep the files that pages load."""
         lock = json.loads((root / "package-lock.json").read_text())
         (self._place / "__init__.py").write_text('"""What the pages load."""\n')
         for name, wanted in FILES.items():
@@ -46,8 +61,6 @@ class AssetHook(BuildHookInterface[Any]):
             archive = fetch(registry(root), name, locked["version"])
             check(archive, locked["integrity"], name)
             unpack(archive, wanted, self._place / name.partition(".")[0])
-        included = "force_include_editable" if version == "editable" else "force_include"
-        build_data[included][str(self._place)] = PACKAGE
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Leave nothing behind."""

@@ -1,12 +1,13 @@
 """The fixtures: a real PostgreSQL, a template database, a settable clock, a receiver."""
 
 import asyncio
+import gc
 import inspect
 import itertools
 import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -19,20 +20,20 @@ import msgspec
 import pytest
 import uvloop
 
-from postdate.api.http.listener import bind
-from postdate.api.http.server import HttpServer
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.tenant.login_throttle import LoginThrottle
+from postdate.database.connection import opening
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.http.listener import bind
+from postdate.http.login_throttle import LoginThrottle
+from postdate.http.server import HttpServer
+from postdate.key.authentication.identity import Identities
 from postdate.node import http as edge
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
-from postdate.store import migrate
-from postdate.store.connection import opening
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
-from postdate.store.tenant import tenant as tenant_store
-from postdate.views.authentication.identity import Identities
-from support import citus, loop_holds
+from postdate.schema import migrate
+from postdate.tenant.change.tenant import Tenants
+from postdate.tenant.store import tenant as tenant_store
+from support import citus, file_order, loop_holds, own_database
 from support.documented import check_answer
 from support.receiver import Receiver
 
@@ -79,14 +80,34 @@ INSERT INTO postdate.setting (tenant_id, name, value, operator, changed_by)
 """ + shifted_functions()
 
 
+# Collecting makes a million objects that stay: to look for garbage among them takes a third of it.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, among what the tests make alone."""
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Run on the loop that the server runs on."""
     return {"uvloop": uvloop.new_event_loop}
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test with what it needs, for `-m`."""
+    if isinstance(item, pytest.Function):
+        for name in file_order.marks_of(item):
+            item.add_marker(name)
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse a plain test that asks for the server: it would tear it down for all that follow."""
+    file_order.spread(items)
     for item in items:
+        own_database.notice(item)
         if isinstance(item, pytest.Function) and "server" in item.fixturenames:
             test = inspect.unwrap(item.function)
             test = getattr(getattr(test, "hypothesis", None), "inner_test", test)
@@ -172,8 +193,9 @@ async def template(server: Embedded | citus.CitusCluster) -> str:
     return TEMPLATE
 
 
-@pytest.fixture(scope="module")
-async def database_name(server: Embedded | citus.CitusCluster, template: str) -> AsyncIterator[str]:
+@asynccontextmanager
+async def copied(server: Embedded | citus.CitusCluster, template: str) -> AsyncIterator[str]:
+    """Copy the template; the copy is dropped afterwards."""
     name = f"test_{os.getpid()}_{next(_numbers)}"
     if isinstance(server, citus.CitusCluster):
         await server.copy_database(template, name)
@@ -189,14 +211,51 @@ async def database_name(server: Embedded | citus.CitusCluster, template: str) ->
 
 
 @pytest.fixture(scope="module")
-async def database(
+async def database_name(server: Embedded | citus.CitusCluster, template: str) -> AsyncIterator[str]:
+    """A database of the module's own."""
+    async with copied(server, template) as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+async def module_database(
     server: Embedded,
     database_name: str,
     loop_watch: None,  # noqa: ARG001 - it runs beside
 ) -> AsyncIterator[Database]:
+    """The pools of the module's own database."""
     opened = await opening.connect(app_dsn(server, database_name), writers=12, readers=4)
     yield opened
     await opened.close()
+
+
+@pytest.fixture(scope="session")
+async def worker_database(
+    server: Embedded,
+    template: str,
+    loop_watch: None,  # noqa: ARG001 - it runs beside
+) -> AsyncIterator[Database]:
+    """The pools of the database that the modules of one pytest worker share."""
+    async with copied(server, template) as name:
+        opened = await opening.connect(app_dsn(server, name), writers=12, readers=4)
+        yield opened
+        await opened.close()
+
+
+@pytest.fixture(scope="module")
+async def shared_database(worker_database: Database) -> AsyncIterator[Database]:
+    """The shared database, of which a module changes nothing that other tenants would notice."""
+    before = await own_database.common_state(worker_database)
+    yield worker_database
+    assert await own_database.common_state(worker_database) == before, own_database.LEFT_BEHIND
+
+
+@pytest.fixture(scope="module")
+def database(request: pytest.FixtureRequest) -> Database:
+    """The shared database, or the module's own where one of its tests needs that."""
+    name = "module_database" if request.path in own_database.MODULES else "shared_database"
+    found: Database = request.getfixturevalue(name)
+    return found
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.request import urlopen
 
-from postdate.store.embedded import binaries, runas
+from postdate.database.embedded import binaries, runas
 
 HERE: Final = Path(__file__).resolve().parent
 NAMES: Final = ("one", "two", "three")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from postdate.model.error import EXPLANATIONS, Code
+from postdate.words.error import EXPLANATIONS, Code
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
 

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from postdate.proof.checker import FINDINGS
-from postdate.store.proof.prove import BUCKET_CHECKS, FACT_CHECKS, OPEN_CHECKS
+from postdate.proof.prove import BUCKET_CHECKS, FACT_CHECKS, OPEN_CHECKS
+from postdate.prover.checker import FINDINGS
 
 PAGE = Path(__file__).parents[2] / "docs/operate/findings.md"
 

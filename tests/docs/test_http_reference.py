@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http.openapi import codes_of, document
+from postdate.http.openapi import codes_of, document
 
 DOCUMENT = document(ENDPOINTS, "0")
 BY_ID = {endpoint.handler.__name__: endpoint for endpoint in ENDPOINTS}
@@ -118,7 +118,7 @@ def test_jobs_and_payments_come_first() -> None:
 
 
 def test_no_word_is_explained_that_nothing_uses() -> None:
-    words = tomllib.loads(files("postdate.api.http").joinpath("fields.toml").read_text())
+    words = tomllib.loads(files("postdate.http").joinpath("fields.toml").read_text())
     shapes = dict(_shapes(DOCUMENT["components"]["schemas"].values()))
     parameters = {p["name"] for each in OPERATIONS for p in each["parameters"] if "name" in p}
     known = {name for names in shapes.values() for name in names}

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from conftest import owner_dsn
-from postdate.store.connection.query import queries
-from postdate.store.connection.session import DatabaseSession, connect_alone
-from postdate.store.embedded import Embedded
+from postdate.database.connection.query import queries
+from postdate.database.connection.session import DatabaseSession, connect_alone
+from postdate.database.embedded import Embedded
 from tidy.schema import PAGE as SCHEMA
 
 PAGE = Path(__file__).parents[2] / "docs/operate/database.md"

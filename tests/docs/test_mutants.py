@@ -5,12 +5,12 @@ import ast
 import pytest
 
 from mutants.catalog import MUTANTS
-from mutants.mutant import ROOT, SOURCE, Mutant
+from mutants.mutant import ROOT, Mutant
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.name)
 def test_a_seeded_bug_fits_the_code(mutant: Mutant) -> None:
-    text = mutant.changed((ROOT / SOURCE / mutant.path).read_text())
+    text = mutant.changed(mutant.file(ROOT).read_text())
     if mutant.path.endswith(".py"):
         ast.parse(text)
     for each in mutant.tests:

@@ -14,8 +14,8 @@ import pytest
 
 from conftest import Api, admin
 from postdate.client import Client
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
 from support.api_ledger import open_ledger
 from support.own_transaction import PASSWORD, own_role
 

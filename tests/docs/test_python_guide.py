@@ -10,7 +10,7 @@ import pytest
 
 from postdate.client import UnreachableError
 from postdate.client.pytest_plugin import PostdateServer
-from postdate.model.destination.signature import sign
+from postdate.words.signature import sign
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/python.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)

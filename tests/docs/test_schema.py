@@ -1,6 +1,6 @@
 """The page that shows the schema says what a migrated database has."""
 
-from postdate.store.embedded import Embedded
+from postdate.database.embedded import Embedded
 from tidy import schema
 
 

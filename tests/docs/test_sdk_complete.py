@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http.openapi import document
 from postdate.cli.commands.api import find
 from postdate.client import AsyncClient, Client, problems
 from postdate.client.models import Problem
-from postdate.model.error import EXPLANATIONS, Code
+from postdate.http.openapi import document
+from postdate.words.error import EXPLANATIONS, Code
 from sdk import names, source
 
 DOCUMENT = document(ENDPOINTS, "0")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http import openapi
+from postdate.http import openapi
 
 REFERENCE = "#/components/schemas/"
 

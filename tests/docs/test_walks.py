@@ -20,6 +20,16 @@ from support.walk import Walk
 PAGE = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text()
 STATION = re.compile(r"^\d+\. `([\w/.]+)`: \S", re.MULTILINE)
 MAX_STATIONS = 15
+# Maximum number of our functions that a walk passes. A figure may only fall.
+MAX_FUNCTIONS = {
+    "payment": 366,
+    "job": 365,
+    "cron tick": 180,
+    "read": 106,
+    "console action": 213,
+    "accepted payment": 183,
+    "accepted job": 181,
+}
 
 
 @dataclass
@@ -94,6 +104,15 @@ async def payment(office: Office) -> None:
     await office.finish("deliver")
 
 
+async def accepted_payment(office: Office) -> None:
+    await office.pay(3600)
+
+
+async def accepted_job(office: Office) -> None:
+    hook = {"type": "webhook", "url": office.receiver.url("/job")}
+    await office.post("/jobs", {"destination": hook, "delay_seconds": 3600})
+
+
 async def job(office: Office) -> None:
     hook = {"type": "webhook", "url": office.receiver.url("/job")}
     made = await office.post("/jobs", {"destination": hook, "payload": {"n": 1}})
@@ -128,6 +147,10 @@ WALKS: dict[str, Callable[[Office], Awaitable[None]]] = {
     "read": read,
     "console action": console_action,
 }
+ACCEPTS: dict[str, Callable[[Office], Awaitable[None]]] = {
+    "accepted payment": accepted_payment,
+    "accepted job": accepted_job,
+}
 
 
 def stations(name: str) -> list[str]:
@@ -136,20 +159,30 @@ def stations(name: str) -> list[str]:
     return STATION.findall(text)
 
 
-@pytest.mark.parametrize("name", WALKS)
-def test_a_walk_is_short(name: str) -> None:
-    assert 5 <= len(stations(name)) <= MAX_STATIONS
-
-
-@pytest.mark.parametrize("name", WALKS)
-async def test_a_walk_passes_its_stations_in_their_order(office: Office, name: str) -> None:
-    # Once before: what is made on first use is no part of the way.
-    await WALKS[name](office)
-    walk = Walk()
-    with walk.recording():
-        await WALKS[name](office)
+async def recorded(office: Office, name: str, walk: Callable[[Office], Awaitable[None]]) -> Walk:
+    """Record a walk, once it was walked before: what is made on first use is no part of it."""
+    await walk(office)
+    passed = Walk()
+    with passed.recording():
+        await walk(office)
     if folder := os.environ.get("POSTDATE_TEST_WALKS"):
-        walk.write(Path(folder) / f"{name}.txt")
+        passed.write(Path(folder) / f"{name}.txt")
+    return passed
+
+
+@pytest.mark.parametrize("name", WALKS)
+async def test_a_walk_is_short_and_passes_its_stations_in_their_order(
+    office: Office, name: str
+) -> None:
+    walk = await recorded(office, name, WALKS[name])
     passed = stations(name)
+    assert 5 <= len(passed) <= MAX_STATIONS
     assert [station for station in passed if station not in walk.stations] == []
     assert sorted(passed, key=walk.stations.index) == passed
+    assert 50 < len(walk.stations) <= MAX_FUNCTIONS[name]
+
+
+@pytest.mark.parametrize("name", ACCEPTS)
+async def test_an_accept_is_short(office: Office, name: str) -> None:
+    walk = await recorded(office, name, ACCEPTS[name])
+    assert 50 < len(walk.stations) <= MAX_FUNCTIONS[name]

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from postdate.model.destination.signature import new_secret, secret_bytes, sign
+from postdate.words.signature import new_secret, secret_bytes, sign
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/webhooks.md"
 

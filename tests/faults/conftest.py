@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from postdate.store.embedded import Embedded
+from postdate.database.embedded import Embedded
 from support.embedded_server import QUICK
 
 

@@ -22,10 +22,10 @@ from typing import Any, Final
 from unittest import mock
 
 from faults.sweep import Nodes, Operation
-from postdate.model import failpoint
-from postdate.store.connection import opening
-from postdate.store.connection.database import Database
-from postdate.store.connection.writer import AFTER, BEFORE
+from postdate.core import failpoint
+from postdate.database.connection import opening
+from postdate.database.connection.database import Database
+from postdate.database.connection.writer import AFTER, BEFORE
 
 SOURCE: Final = Path(failpoint.__file__).parents[1]
 CHILD_SECONDS: Final = 30

@@ -11,18 +11,18 @@ from faults.kill import KillOperation
 from faults.sweep_money import AMOUNT, MoneyOperation
 from faults.sweep_stages import PERIOD_SECONDS, Stage
 from postdate.api.services import Services
-from postdate.intake.change_set.change import Change
-from postdate.intake.change_set.change_set import HOLD, ChangeSet
-from postdate.intake.tenant.halt import FreezeWindow
-from postdate.model.error import RefusedError
-from postdate.model.schedule.spec import ScheduleSpec
+from postdate.change_set.change.change import Change
+from postdate.change_set.change.change_set import HOLD, ChangeSet
+from postdate.database.connection.database import Database
+from postdate.halt import store as halt_store
+from postdate.halt.change import FreezeWindow
+from postdate.key.authentication.identity import Identities
 from postdate.node import http
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
-from postdate.store.connection.database import Database
-from postdate.store.schedule import schedule as schedule_store
-from postdate.store.tenant import halt as halt_store
-from postdate.views.authentication.identity import Identities
+from postdate.schedule.spec.spec import ScheduleSpec
+from postdate.schedule.store import schedule as schedule_store
+from postdate.words.error import RefusedError
 from support.bank import DuePayment
 from support.job import ask, make_intake
 from support.schedule import PULL

@@ -15,16 +15,16 @@ from faults.kill import KillOperation
 from faults.pg_proxy import wait_a_moment
 from faults.sweep_jobs import AT_MOST_ONCE, LEASE_SECONDS, QUICK, ROUND_SECONDS
 from faults.sweep_stages import Stage
-from postdate.intake.job.change import JobChanges, JobPatch
-from postdate.intake.job.dead_letter import DeadLetters, Pace
-from postdate.intake.lease.lease import ClaimAsk, LeaseClaims
-from postdate.intake.lease.report import LeaseReports, Report
-from postdate.model.error import RefusedError
-from postdate.model.job.outcome import Completed, Delivery, Outcome, Unknown
-from postdate.model.job.tally import Tally
-from postdate.model.setting.setting import Settings, Stored
-from postdate.store.connection.database import Database
-from postdate.store.timer.lane import LaneDirectory
+from postdate.core.setting.setting import Settings, Stored
+from postdate.database.connection.database import Database
+from postdate.job.change.change import JobChanges, JobPatch
+from postdate.job.change.dead_letter import DeadLetters, Pace
+from postdate.job.spec.outcome import Completed, Delivery, Outcome, Unknown
+from postdate.job.spec.tally import Tally
+from postdate.lane.store.lane import LaneDirectory
+from postdate.lease.change.lease import ClaimAsk, LeaseClaims
+from postdate.lease.change.report import LeaseReports, Report
+from postdate.words.error import RefusedError
 from postdate.worker.retention import Retention
 from postdate.worker.worker import JobWorker
 from support.job import ask, end_as_failed, make_intake

@@ -8,20 +8,20 @@ from uuid import UUID
 from faults import sweep_money
 from faults.kill import KillOperation
 from faults.sweep_money import AMOUNT, MoneyOperation, identity
-from postdate.intake.accept.idempotency import Refused
-from postdate.intake.account.account import AccountChange, Accounts
-from postdate.intake.account.adjustment import Adjustments
-from postdate.intake.payment.accept import PaymentIntake
-from postdate.intake.payment.approval import Approvals
-from postdate.intake.payment.change import PaymentChanges
-from postdate.intake.payment.execution import PaymentExecutions
-from postdate.intake.payment.refund import RefundRequest, Refunds
-from postdate.intake.payment.request import PaymentRequest
-from postdate.model.error import RefusedError
-from postdate.model.payment.payment import PaymentOrder, When
-from postdate.model.setting.setting import Settings, Stored
+from postdate.account.change.account import AccountChange, Accounts
+from postdate.account.change.adjustment import Adjustments
+from postdate.core.setting.setting import Settings, Stored
+from postdate.database.connection.database import Database
+from postdate.intake.idempotency import Refused
+from postdate.payment.accept.intake import PaymentIntake
+from postdate.payment.accept.request import PaymentRequest
+from postdate.payment.change.approval import Approvals
+from postdate.payment.change.change import PaymentChanges
+from postdate.payment.change.execution import PaymentExecutions
+from postdate.payment.change.refund import RefundRequest, Refunds
+from postdate.payment.spec.payment import PaymentOrder, When
 from postdate.settlement import poison_payment
-from postdate.store.connection.database import Database
+from postdate.words.error import RefusedError
 from support.bank import Bank, DuePayment, drain, settings, settler
 
 

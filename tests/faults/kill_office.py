@@ -9,24 +9,24 @@ import msgspec
 from faults.kill import KillOperation
 from faults.kill_change_sets import SECRET_KEY, Served
 from faults.sweep_money import AMOUNT, MoneyOperation, identity
+from postdate.account.change.repair import Repairs
 from postdate.api.services import Services
-from postdate.intake.accept.create_once import CreateRequest, Remember, Shown
-from postdate.intake.accept.idempotency import Granted
-from postdate.intake.account.repair import Repairs
-from postdate.intake.destination.destination import DestinationChange, DestinationSpec
-from postdate.intake.payment.warning import PaymentWarnings
-from postdate.intake.subscription.subscription import SubscriptionSpec
-from postdate.intake.tenant.session import EXTEND_SECONDS, ConsoleSessions
-from postdate.intake.tenant.tenant import LIVE, KeyLimits, TenantMode, Tenants
-from postdate.model.destination.destination import Destination
-from postdate.model.foresight.money import FailingPayment
-from postdate.model.ids import new_id
-from postdate.model.job.job import Webhook
-from postdate.store.connection.database import Database
-from postdate.store.destination.directory import DestinationDirectory
-from postdate.store.secret import secret_rotation
-from postdate.store.secret.receipt_key import ReceiptKeys
-from postdate.store.secret.secret import Keyring
+from postdate.core.ids import new_id
+from postdate.database.connection.database import Database
+from postdate.destination.change.destination import DestinationChange, DestinationSpec
+from postdate.destination.spec.destination import Destination
+from postdate.destination.store.directory import DestinationDirectory
+from postdate.foresight.spec.money import FailingPayment
+from postdate.intake.create_once import CreateRequest, Remember, Shown
+from postdate.intake.idempotency import Granted
+from postdate.job.spec.job import Webhook
+from postdate.key.change.session import EXTEND_SECONDS, ConsoleSessions
+from postdate.payment.accept.warning import PaymentWarnings
+from postdate.secret import secret_rotation
+from postdate.secret.receipt_key import ReceiptKeys
+from postdate.secret.secret import Keyring
+from postdate.subscription.change import SubscriptionSpec
+from postdate.tenant.change.tenant import LIVE, KeyLimits, TenantMode, Tenants
 
 OLD: Final = bytes.fromhex(SECRET_KEY)
 NEW: Final = b"n" * 32

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from faults.kill import KillOperation
 from faults.sweep_money import AMOUNT, MoneyOperation, identity
-from postdate.intake.job.put_back import put_back_job
-from postdate.intake.payment.put_back import put_back_payment
-from postdate.store.connection.database import Database
-from postdate.store.timer.lost_timer import LostTimer, Noun
+from postdate.database.connection.database import Database
+from postdate.job.change.put_back import put_back_job
+from postdate.payment.change.put_back import put_back_payment
+from postdate.timer.lost_timer import LostTimer, Noun
 from support.bank import DuePayment
 from support.job import ask, make_intake
 

@@ -11,23 +11,23 @@ from faults.kill import KillOperation
 from faults.kill_office import Office
 from faults.sweep_stages import PERIOD_SECONDS
 from postdate.api.services import Services
-from postdate.intake.schedule.occurrence import OccurrenceIntake
-from postdate.intake.tenant.tenant import TenantMode
-from postdate.intake.tenant.test_clock import AdvanceOrder
-from postdate.model.error import Refusal
-from postdate.model.recurrence.calendar import Calendar
-from postdate.model.schedule.firing import Fired, Firing
-from postdate.model.schedule.spec import SchedulePatch, ScheduleSpec
-from postdate.model.setting.setting import Settings
-from postdate.model.tenant.test_clock import following_tenant
+from postdate.core.setting.setting import Settings
+from postdate.core.test_clock import following_tenant
+from postdate.database.connection.database import Connection, Database
 from postdate.node import schedule as wiring
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
+from postdate.recurrence.calendar import Calendar
+from postdate.schedule.change.occurrence import OccurrenceIntake
+from postdate.schedule.spec.firing import Fired, Firing
+from postdate.schedule.spec.spec import SchedulePatch, ScheduleSpec
+from postdate.schedule.store.schedule import key_of
 from postdate.scheduler.audit import Audit
 from postdate.scheduler.expander import Expander
 from postdate.scheduler.recompute import Recompute
-from postdate.store.connection.database import Connection, Database
-from postdate.store.schedule.schedule import key_of
+from postdate.tenant.change.tenant import TenantMode
+from postdate.test_clock.change.test_clock import AdvanceOrder
+from postdate.words.error import Refusal
 from support.schedule import PULL, drain
 
 OLD_DATA, NEW_DATA = "2000a", "2999a"

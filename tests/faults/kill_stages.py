@@ -10,15 +10,15 @@ from faults import sweep_stages
 from faults.kill import KillOperation
 from faults.kill_jobs import ArrivalLog
 from faults.sweep_stages import PERIOD_SECONDS, Stage
-from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
-from postdate.model.error import RefusedError
-from postdate.model.job.job import Webhook
-from postdate.model.job.outcome import Completed, Delivery, Outcome
-from postdate.model.schedule.spec import ScheduleSpec
-from postdate.model.setting.setting import Settings
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.job.spec.job import Webhook
+from postdate.job.spec.outcome import Completed, Delivery, Outcome
 from postdate.node import job as job_wiring
 from postdate.node import schedule as wiring
-from postdate.store.connection.database import Database
+from postdate.schedule.spec.spec import ScheduleSpec
+from postdate.subscription.change import Subscriptions, SubscriptionSpec
+from postdate.words.error import RefusedError
 from support.subscription import URL, Subscriber
 
 

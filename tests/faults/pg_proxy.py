@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from postdate.store.connection.query import queries
-from postdate.store.embedded.credentials import Login
+from postdate.database.connection.query import queries
+from postdate.database.embedded.credentials import Login
 from support.citus import Login as CitusLogin
 
 CANCEL_REQUEST: Final = 80877102

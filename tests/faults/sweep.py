@@ -11,10 +11,10 @@ from uuid import uuid4
 
 from conftest import scratch
 from faults.pg_proxy import Fault, Plan, Proxy, proxied, through
-from postdate.store.connection import opening
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
-from postdate.store.tenant import tenant as tenant_store
+from postdate.database.connection import opening
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.tenant.store import tenant as tenant_store
 
 ACT_SECONDS: Final = 30.0
 ACTS_MOST: Final = 40

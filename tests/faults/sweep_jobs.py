@@ -8,9 +8,9 @@ from uuid import UUID
 
 from faults.pg_proxy import wait_a_moment
 from faults.sweep import Nodes, Operation
-from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome
-from postdate.store.connection.error import TransientError
-from postdate.store.timer.lane import Lane
+from postdate.database.connection.error import TransientError
+from postdate.job.spec.outcome import Completed, Delivery, Failed, Outcome
+from postdate.lane.store.lane import Lane
 from postdate.worker.worker import JobWorker
 from support.worker import add_jobs, look, make_lane, make_worker, refresh
 

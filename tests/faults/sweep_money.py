@@ -6,20 +6,20 @@ from typing import ClassVar
 from uuid import UUID
 
 from faults.sweep import Nodes, Operation
-from postdate.intake.accept.idempotency import Refused
-from postdate.intake.job.change import JobChanges
-from postdate.intake.payment.accept import PaymentIntake
-from postdate.intake.payment.approval import Approvals
-from postdate.intake.payment.change import PaymentChanges
-from postdate.intake.payment.request import PaymentRequest
-from postdate.intake.tenant.halt import Halting
-from postdate.model.error import RefusedError
-from postdate.model.payment.payment import PaymentOrder
-from postdate.model.setting.setting import Settings, Stored
-from postdate.model.tenant.halt import Halts
-from postdate.model.tenant.identity import Identity, Scope
+from postdate.core.identity import Identity, Scope
+from postdate.core.setting.setting import Settings, Stored
+from postdate.database.connection.database import Database
+from postdate.halt.change import Halting
+from postdate.halt.spec import Halts
+from postdate.intake.idempotency import Refused
+from postdate.job.change.change import JobChanges
+from postdate.payment.accept.intake import PaymentIntake
+from postdate.payment.accept.request import PaymentRequest
+from postdate.payment.change.approval import Approvals
+from postdate.payment.change.change import PaymentChanges
+from postdate.payment.spec.payment import PaymentOrder
 from postdate.settlement.halt_end import HaltEnds
-from postdate.store.connection.database import Database
+from postdate.words.error import RefusedError
 from support.bank import Bank, DuePayment, drain, settler
 from support.job import ask, make_intake
 

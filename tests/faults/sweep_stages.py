@@ -6,18 +6,18 @@ import msgspec
 
 from faults.sweep import Nodes
 from faults.sweep_money import MoneyOperation
-from postdate.intake.accept.idempotency import Refused
-from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
-from postdate.model.job.job import Webhook
-from postdate.model.schedule.spec import ScheduleSpec
-from postdate.model.setting.setting import Settings
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.intake.idempotency import Refused
+from postdate.job.spec.job import Webhook
 from postdate.node import job as job_wiring
 from postdate.node import schedule as wiring
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
 from postdate.publisher.deliverer import LEASE_SECONDS
+from postdate.schedule.spec.spec import ScheduleSpec
 from postdate.scheduler.expander import Expander
-from postdate.store.connection.database import Database
+from postdate.subscription.change import Subscriptions, SubscriptionSpec
 from support.event import emit, new_event, seal_all, sealer, subjects
 from support.schedule import PULL, drain
 from support.subscription import URL, Subscriber, node

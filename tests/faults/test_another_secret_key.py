@@ -10,20 +10,20 @@ from uuid import UUID, uuid4
 import pytest
 
 from conftest import INTERNAL_TOKEN, SECRET_KEY, Api, Clock, eventually
-from postdate.api.http.listener import bind
-from postdate.api.http.server import HttpServer
-from postdate.model.job.outcome import Throttled
-from postdate.model.tenant.login_throttle import LoginThrottle
+from postdate.database.connection.database import Database
+from postdate.http.listener import bind
+from postdate.http.login_throttle import LoginThrottle
+from postdate.http.server import HttpServer
+from postdate.job.spec.outcome import Throttled
+from postdate.key.authentication.identity import Identities
 from postdate.node import http as edge
 from postdate.node import worker as worker_stage
 from postdate.node.node import Node
 from postdate.node.schedule import occurrences
 from postdate.node.settings import ProcessSettings
 from postdate.scheduler.expander import Expander
-from postdate.store.connection.database import Database
-from postdate.store.secret.payload_encryption import PayloadCipher
-from postdate.store.secret.secret import Keyring, parse_key
-from postdate.views.authentication.identity import Identities
+from postdate.secret.payload_encryption import PayloadCipher
+from postdate.secret.secret import Keyring, parse_key
 from support.local_queue import queue_to
 from support.plain_browser import Browser
 from support.receiver import Receiver

@@ -11,11 +11,11 @@ import psutil
 import pytest
 
 from conftest import eventually
-from postdate.api.http.listener import bind, bind_beside
-from postdate.model.error import StartError
+from postdate.http.listener import bind, bind_beside
 from postdate.node import api_process
 from postdate.node.api_process import environment, share
 from postdate.node.settings import ProcessSettings, load
+from postdate.words.error import StartError
 from support.log import capture_logs
 from support.serve_process import Served, free_port
 

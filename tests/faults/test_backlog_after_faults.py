@@ -12,9 +12,9 @@ import nats
 import pytest
 
 from conftest import eventually, scratch
+from postdate.database.connection.database import Database
+from postdate.lane.store.lane import Lane
 from postdate.node import worker as worker_role
-from postdate.store.connection.database import Database
-from postdate.store.timer.lane import Lane
 from postdate.worker.worker import JobWorker
 from support.local_broker import Server, nats_cluster
 from support.local_queue import queue_to

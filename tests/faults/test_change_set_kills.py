@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from conftest import eventually, scratch
-from postdate.store.embedded import credentials
+from postdate.database.embedded import credentials
 from support.serve_process import COMMAND, Served, postmaster_file
 
 pytestmark = pytest.mark.soak

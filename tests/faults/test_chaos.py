@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from conftest import scratch
-from postdate.chaos.plan import ChaosPlan
-from postdate.chaos.report import markdown
-from postdate.chaos.run import conclude, run
+from postdate_lab.chaos.plan import ChaosPlan
+from postdate_lab.chaos.report import markdown
+from postdate_lab.chaos.run import conclude, run
 
 SMALL = ChaosPlan(
     seed=7, seconds=5, rate=12, bulk=100, pause_seconds=1.0, apis=1, workers=1, settlers=1,

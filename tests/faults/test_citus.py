@@ -15,23 +15,23 @@ from prometheus_client import CollectorRegistry
 
 from conftest import eventually, owner_dsn, scratch
 from faults.sweep_money import identity
-from postdate.intake.account.account import AccountChange, Accounts
-from postdate.intake.account.adjustment import Adjustments
-from postdate.model.error import StartError
-from postdate.model.ids import new_id
-from postdate.proof.checker import prove
+from postdate.account.change.account import AccountChange, Accounts
+from postdate.account.change.adjustment import Adjustments
+from postdate.core.ids import new_id
+from postdate.database.connection import opening
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import LockNotAvailableError, TransientError
+from postdate.database.embedded import Embedded
+from postdate.database.shard import attachment
+from postdate.halt import store as halt
+from postdate.payment.store import settlement
+from postdate.prover.checker import prove
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import Sealer
 from postdate.publisher.verify import verify
-from postdate.store import migrate
-from postdate.store.connection import opening
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import LockNotAvailableError, TransientError
-from postdate.store.embedded import Embedded
-from postdate.store.payment import settlement
-from postdate.store.shard import attachment
-from postdate.store.tenant import halt
-from postdate.store.tenant import tenant as tenant_store
+from postdate.schema import migrate
+from postdate.tenant.store import tenant as tenant_store
+from postdate.words.error import StartError
 from support import citus
 from support.bank import Bank, DuePayment, settler
 from support.pause import wait_out

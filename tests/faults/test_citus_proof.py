@@ -13,18 +13,18 @@ import pytest
 from conftest import eventually
 from faults.sweep_money import identity
 from faults.test_citus import DATABASE, formed, needs_citus, sharded
-from postdate.intake.account.account import AccountChange, Accounts
-from postdate.intake.account.adjustment import Adjustments
-from postdate.proof.checker import prove
+from postdate.account.change.account import AccountChange, Accounts
+from postdate.account.change.adjustment import Adjustments
+from postdate.account.store.account import key_of
+from postdate.database.connection import opening
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import UnavailableError
+from postdate.database.shard import attachment
+from postdate.database.shard.commits import held_up
+from postdate.proof import prove as prove_store
+from postdate.prover.checker import prove
 from postdate.publisher.verify import verify
-from postdate.store.account.account import key_of
-from postdate.store.connection import opening
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import UnavailableError
-from postdate.store.proof import prove as prove_store
-from postdate.store.shard import attachment
-from postdate.store.shard.commits import held_up
-from postdate.store.tenant import tenant as tenant_store
+from postdate.tenant.store import tenant as tenant_store
 from support import citus
 from support.pause import wait_out
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Clock, app_dsn
-from postdate.store.connection import opening
-from postdate.store.embedded import Embedded
+from postdate.database.connection import opening
+from postdate.database.embedded import Embedded
 from support.clock_leap import leap_changes_nothing, running_node
 from support.receiver import Receiver
 

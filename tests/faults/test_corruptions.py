@@ -12,17 +12,17 @@ import pytest
 from msgspec.structs import replace
 
 from conftest import Api, Clock
+from postdate.core.ids import BUCKETS, MAX_ID, bucket_of, new_id
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.pooled import PooledConnection
+from postdate.database.embedded import Embedded
+from postdate.intake.store import KeyScope, key_of
 from postdate.ledger.prove import attached_range
-from postdate.model.ids import BUCKETS, MAX_ID, bucket_of, new_id
-from postdate.proof.checker import FINDINGS, prove_on
-from postdate.proof.round import IdWindow, prove_chains, prove_tables
+from postdate.proof import prove as store
+from postdate.proof.prove import LedgerFinding
+from postdate.prover.checker import FINDINGS, prove_on
+from postdate.prover.round import IdWindow, prove_chains, prove_tables
 from postdate.publisher.anchor import Anchorer, AnchorFile, Anchors, collect
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.pooled import PooledConnection
-from postdate.store.embedded import Embedded
-from postdate.store.idempotency.idempotency import KeyScope, key_of
-from postdate.store.proof import prove as store
-from postdate.store.proof.prove import LedgerFinding
 from support.corruption.catalog import TABLE
 from support.corruption.tenant import Lived, live
 

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import app_dsn, eventually, owner_dsn, scratch
 from faults.pg_proxy import Proxy, proxied, through, wait_a_moment
-from postdate.store.embedded import Embedded
+from postdate.database.embedded import Embedded
 from support.receiver import Receiver
 from support.serve_process import Served
 

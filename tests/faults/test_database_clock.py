@@ -10,13 +10,13 @@ from uuid import uuid4
 import pytest
 
 from conftest import app_dsn, eventually, owner_dsn, scratch
+from postdate.database.connection import opening
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
 from postdate.ledger.prove import prove
 from postdate.runtime.loop import Loop
+from postdate.schema import migrate
 from postdate.settlement.settler import MAX_LOOK, Settler
-from postdate.store import migrate
-from postdate.store.connection import opening
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
 from support.bank import Bank, DuePayment, settings
 from support.clock_leap import leap_changes_nothing, running_node
 from support.pause import wait_out

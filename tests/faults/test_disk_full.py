@@ -13,17 +13,17 @@ import pytest
 
 from conftest import app_dsn, eventually, owner_dsn, scratch
 from faults.sweep_money import identity
-from postdate.intake.accept.idempotency import Refused
-from postdate.intake.payment.accept import PaymentIntake
-from postdate.intake.payment.request import PaymentRequest
+from postdate.core.setting.setting import Settings
+from postdate.database.connection import opening
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import DatabaseError
+from postdate.database.embedded import Embedded
+from postdate.intake.idempotency import Refused
 from postdate.ledger.prove import prove
-from postdate.model.payment.payment import PaymentOrder
-from postdate.model.setting.setting import Settings
-from postdate.store import migrate
-from postdate.store.connection import opening
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import DatabaseError
-from postdate.store.embedded import Embedded
+from postdate.payment.accept.intake import PaymentIntake
+from postdate.payment.accept.request import PaymentRequest
+from postdate.payment.spec.payment import PaymentOrder
+from postdate.schema import migrate
 from support.bank import Bank
 from support.worker import make_tenant
 

@@ -9,8 +9,8 @@ import asyncpg
 import psutil
 import pytest
 
-from postdate.store.embedded import Embedded, binaries, data_paths, find
-from postdate.store.embedded import server as server_module
+from postdate.database.embedded import Embedded, binaries, data_paths, find
+from postdate.database.embedded import server as server_module
 from support.embedded_server import QUICK, mode, names, orphaned, query, serves
 
 
@@ -68,6 +68,14 @@ async def test_cluster_has_checksums_utf8_and_safe_settings(own_server: Embedded
         )
         == "b C.UTF-8"
     )
+
+
+async def test_a_first_start_complains_about_nothing(
+    own_server: Embedded, data_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (data_dir / "postgres.log").unlink(missing_ok=True)
+    await own_server.start()
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == []
 
 
 async def test_directories_are_0700_and_files_0600(own_server: Embedded, data_dir: Path) -> None:

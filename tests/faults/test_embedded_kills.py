@@ -11,9 +11,9 @@ import asyncpg
 import psutil
 import pytest
 
-from postdate.store.embedded import Embedded, judge, process, supervisor
-from postdate.store.embedded.probe import UNANSWERED
-from postdate.store.embedded.pulse import Pulse
+from postdate.database.embedded import Embedded, judge, process, supervisor
+from postdate.database.embedded.probe import UNANSWERED
+from postdate.database.embedded.pulse import Pulse
 from support.embedded_server import (
     LONG_WORK,
     kill_and_wait,

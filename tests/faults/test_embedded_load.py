@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 from conftest import scratch
-from postdate.store.embedded import Embedded
+from postdate.database.embedded import Embedded
 from support.embedded_server import orphaned, query
 from support.serve_process import Served, postmaster_file
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from postdate.model.error import StartError
-from postdate.store.embedded import Embedded, cluster, process
+from postdate.database.embedded import Embedded, cluster, process
+from postdate.words.error import StartError
 from support.embedded_server import orphaned, serves
 
 

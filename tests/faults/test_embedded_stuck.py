@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from conftest import eventually, scratch
-from postdate.store.embedded import Embedded, judge
-from postdate.store.embedded.process import members
+from postdate.database.embedded import Embedded, judge
+from postdate.database.embedded.process import members
 from support.embedded_server import query, serves, until
 from support.serve_process import Served, postmaster_file
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from postdate.store.embedded import Embedded
-from postdate.store.embedded.probe import UNANSWERED
+from postdate.database.embedded import Embedded
+from postdate.database.embedded.probe import UNANSWERED
 from support.embedded_server import query, until
 from support.pause import wait_out
 

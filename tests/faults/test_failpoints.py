@@ -22,10 +22,10 @@ from faults import (
 )
 from faults.kill import Killed, KillOperation, kill, named, nameless, start_forking
 from faults.sweep import Nodes
+from postdate.core import failpoint
+from postdate.database.embedded import Embedded
 from postdate.ledger.prove import prove
-from postdate.model import failpoint
 from postdate.publisher.verify import verify
-from postdate.store.embedded import Embedded
 from support.event import sealer
 
 OPERATIONS = [
@@ -48,23 +48,23 @@ ONLY = tuple(filter(None, os.environ.get("POSTDATE_TEST_KILLS_POINTS", "").split
 NAMELESS = {
     "cli/commands/history.py": "the operator's, one transaction each, asked for again",
     "cli/commands/prove.py": "notes when everything was looked at last",
-    "intake/account/repair.py": "only looks",
-    "intake/accept/create_once.py": "makes a key when it is first needed, as whoever comes next",
-    "intake/change_set/schedule_operation.py": "only looks",
-    "intake/destination/destination.py": "makes a secret when it is first asked for",
-    "intake/job/payload_encryption.py": "makes a key when it is first needed",
-    "intake/lease/report.py": "only reads",
-    "intake/tenant/advance.py": "enters how far subscriptions came; what was delivered stays so",
-    "intake/tenant/client_role.py": "the operator's, one transaction each, asked for again",
-    "intake/tenant/rate_limit.py": "takes requests of one second, which pass unused",
-    "intake/tenant/setting.py": "the operator's way to do what tenants do under a name",
-    "intake/tenant/tenant.py": "the operator's way to do what keys do under a name",
-    "intake/tenant/test_clock.py": "holds a clock a little longer",
+    "account/change/repair.py": "only looks",
+    "intake/create_once.py": "makes a key when it is first needed, as whoever comes next",
+    "change_set/change/schedule_operation.py": "only looks",
+    "destination/change/destination.py": "makes a secret when it is first asked for",
+    "job/accept/payload_encryption.py": "makes a key when it is first needed",
+    "lease/change/report.py": "only reads",
+    "test_clock/change/advance.py": "enters how far subscriptions came; deliveries stay",
+    "tenant/change/client_role.py": "the operator's, one transaction each, asked for again",
+    "tenant/change/rate_limit.py": "takes requests of one second, which pass unused",
+    "setting/change.py": "the operator's way to do what tenants do under a name",
+    "tenant/change/tenant.py": "the operator's way to do what keys do under a name",
+    "test_clock/change/test_clock.py": "holds a clock a little longer",
     "node/history.py": "detaches one week; the next round goes on",
-    "proof/prover.py": "marks of a round, which the next one makes again",
-    "store/destination/directory.py": "makes a secret when it is first needed",
-    "store/secret/receipt_key.py": "makes the first key; the others have a name",
-    "views/authentication/identity.py": "notes when keys were used last",
+    "prover/prover.py": "marks of a round, which the next one makes again",
+    "destination/store/directory.py": "makes a secret when it is first needed",
+    "secret/receipt_key.py": "makes the first key; the others have a name",
+    "key/authentication/identity.py": "notes when keys were used last",
     "worker/permit.py": "gives starts back that nobody has used",
     "worker/single_run.py": "the claim of a test clock's job: `test_advance.py` dies after it",
 }

@@ -7,15 +7,15 @@ import asyncpg
 import pytest
 
 from conftest import Api
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.error import StartError
-from postdate.proof import catalog, checker, functions
-from postdate.store import migrate
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.pooled import PooledConnection
-from postdate.store.embedded import Embedded
-from postdate.store.proof.prove import LedgerFinding
-from postdate.store.secret.receipt_key import ReceiptKeys
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.pooled import PooledConnection
+from postdate.database.embedded import Embedded
+from postdate.proof.prove import LedgerFinding
+from postdate.prover import catalog, checker, functions
+from postdate.schema import migrate
+from postdate.secret.receipt_key import ReceiptKeys
+from postdate.tenant.change.tenant import Tenants
+from postdate.words.error import StartError
 from support.own_transaction import own_role
 
 CATALOG = "catalog_is_as_shipped"
@@ -135,6 +135,21 @@ FORGERIES = {
     "the checksum of a file of functions is another": (
         "UPDATE function_file SET checksum = 'other' WHERE noun = 'guard'",
         ("function_is_as_shipped", "functions/guard"),
+    ),
+    "the schema of a payment admits more": (
+        (
+            "UPDATE client_schema SET schema = schema #- '{{properties,amount,minimum}}' "
+            "WHERE noun = 'payment'"
+        ),
+        ("function_is_as_shipped", "payment"),
+    ),
+    "the default of a setting is another": (
+        "UPDATE setting_default SET value = '1' WHERE name = 'payment.max_delay_seconds'",
+        ("function_is_as_shipped", "payment.max_delay_seconds"),
+    ),
+    "a setting is unknown to SQL": (
+        "DELETE FROM setting_default WHERE name = 'job.max_lanes'",
+        ("function_is_as_shipped", "job.max_lanes"),
     ),
 }
 

@@ -9,10 +9,10 @@ import pytest
 
 from faults.test_tamper import LENGTH, Crime, crime
 from faults.test_tamper_facts import Facts, facts
-from postdate.model.ids import bucket_of, new_id
+from postdate.core.ids import bucket_of, new_id
+from postdate.database.connection.clock import node_clock
 from postdate.publisher import sealer
 from postdate.publisher.verify import ChainFinding
-from postdate.store.connection.clock import node_clock
 from support.event import emit, new_event, seal_all
 
 __all__ = ["crime", "facts"]

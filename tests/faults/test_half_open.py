@@ -13,12 +13,12 @@ from faults.pg_proxy import Fault, Plan
 from faults.sweep import Nodes, Operation, Sweep
 from faults.sweep_jobs import Claim, Permit, WorkerOperation
 from faults.sweep_money import AcceptPayment, CancelPayment, MoneyOperation, Settle
-from postdate.store.connection import database, opening, writer
-from postdate.store.connection.database import ANSWER_SECONDS, TRANSACTION_SECONDS
-from postdate.store.connection.error import TransientError
-from postdate.store.connection.session import keep_alive
-from postdate.store.connection.writer import ACQUIRE_SECONDS
-from postdate.store.embedded import Embedded
+from postdate.database.connection import database, opening, writer
+from postdate.database.connection.database import ANSWER_SECONDS, TRANSACTION_SECONDS
+from postdate.database.connection.error import TransientError
+from postdate.database.connection.session import keep_alive
+from postdate.database.connection.writer import ACQUIRE_SECONDS
+from postdate.database.embedded import Embedded
 from support.bank import settler
 
 OTHERS_SECONDS = 15.0
@@ -174,7 +174,7 @@ async def test_every_connection_of_the_pools_keeps_alive(
     server: Embedded, database_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[object] = []
-    monkeypatch.setattr("postdate.store.connection.session.keep_alive", kept.append)
+    monkeypatch.setattr("postdate.database.connection.session.keep_alive", kept.append)
     opened = await opening.connect(app_dsn(server, database_name), writers=2, readers=2)
     try:
         async with opened.connection(), opened.connection():

@@ -10,25 +10,25 @@ from uuid import uuid4
 import pytest
 
 from conftest import Api, Clock, eventually
-from postdate.intake.accept.idempotency import Refused
-from postdate.intake.account.account import Accounts
-from postdate.intake.payment.accept import PaymentIntake
-from postdate.intake.payment.execution import PaymentExecutions
-from postdate.intake.payment.request import PaymentRequest as Order
-from postdate.intake.tenant.halt import Halting
+from postdate.account.change.account import Accounts
+from postdate.account.store import account as account_store
+from postdate.account.store.account import key_of
+from postdate.core.identity import Identity, Scope
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import LockNotAvailableError, TenantHaltedError
+from postdate.halt import store as halt_store
+from postdate.halt.change import Halting
+from postdate.halt.spec import Halts
+from postdate.intake.idempotency import Refused
 from postdate.ledger.prove import prove
-from postdate.model.error import Code, RefusedError
-from postdate.model.payment.payment import PaymentOrder
-from postdate.model.tenant.halt import Halts
-from postdate.model.tenant.identity import Identity, Scope
 from postdate.node import schedule as wiring
+from postdate.payment.accept.intake import PaymentIntake
+from postdate.payment.accept.request import PaymentRequest as Order
+from postdate.payment.change.execution import PaymentExecutions
+from postdate.payment.spec.payment import PaymentOrder
 from postdate.scheduler.expander import Expander
-from postdate.store.account import account as account_store
-from postdate.store.account.account import key_of
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import LockNotAvailableError, TenantHaltedError
-from postdate.store.tenant import halt as halt_store
-from postdate.store.tenant import tenant as tenant_store
+from postdate.tenant.store import tenant as tenant_store
+from postdate.words.error import Code, RefusedError
 from support.bank import Bank, DuePayment, drain, settings, settler
 from support.schedule import create, labels, set_to_morning
 
@@ -267,7 +267,7 @@ async def test_the_switch_answers_within_a_second_each_time(database: Database) 
 async def test_a_switch_that_cannot_wait_for_others_is_turned_all_the_same(
     bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.tenant.halt.MAX_WAITS", 1)
+    monkeypatch.setattr("postdate.halt.change.MAX_WAITS", 1)
     payment = await bank.due("alice", "bob", 1)
     async with bank.database.write() as hung:
         await halt_store.share(hung)

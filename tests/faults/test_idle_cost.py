@@ -13,12 +13,12 @@ from conftest import app_dsn
 from faults import sweep
 from faults.pg_proxy import Plan
 from faults.sweep import Nodes
-from postdate.model.job.tally import Tally
-from postdate.model.setting.setting import Settings
-from postdate.store.embedded import Embedded
-from postdate.store.timer.lane import LaneDirectory
-from postdate.views.monitor.overdue import OverdueWatch
-from postdate.views.monitor.vitals import Vitals
+from postdate.core.setting.setting import Settings
+from postdate.database.embedded import Embedded
+from postdate.job.spec.tally import Tally
+from postdate.lane.store.lane import LaneDirectory
+from postdate.monitor.view.overdue import OverdueWatch
+from postdate.monitor.view.vitals import Vitals
 from postdate.worker.retention import Retention
 from postdate.worker.worker import JobWorker
 

@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 
 from conftest import eventually
-from postdate.bench import database as job_figures
-from postdate.bench import payment, testbed
-from postdate.bench.bank import Bank, open_bank
-from postdate.bench.payment_database import Due
-from postdate.bench.worker import Accepting, Bench
-from postdate.store.operate import vital
+from postdate.monitor.store import vital
+from postdate_lab.bench import database as job_figures
+from postdate_lab.bench import payment, testbed
+from postdate_lab.bench.bank import Bank, open_bank
+from postdate_lab.bench.payment_database import Due
+from postdate_lab.bench.worker import Accepting, Bench
 
 pytestmark = pytest.mark.soak
 

@@ -11,22 +11,22 @@ import asyncpg
 import pytest
 
 from conftest import eventually
-from postdate.intake.accept.idempotency import Refused
-from postdate.intake.account.adjustment import Adjustments
-from postdate.intake.payment.accept import PaymentAnswer, PaymentIntake
-from postdate.intake.payment.request import PaymentRequest as Order
+from postdate.account.change.adjustment import Adjustments
+from postdate.account.store.account import key_of
+from postdate.core.identity import Identity, Scope
+from postdate.database.connection.database import TRANSACTION_SECONDS, Database
+from postdate.database.embedded import Embedded
+from postdate.intake.idempotency import Refused
 from postdate.ledger.locked import FIRST_SECONDS, LockedAccounts
 from postdate.ledger.prove import prove
-from postdate.model.error import Code
-from postdate.model.payment.payment import PaymentOrder
-from postdate.model.tenant.identity import Identity, Scope
+from postdate.payment.accept.intake import PaymentAnswer, PaymentIntake
+from postdate.payment.accept.request import PaymentRequest as Order
+from postdate.payment.spec.payment import PaymentOrder
+from postdate.proof.prove import snapshot
 from postdate.runtime.loop import Loop
 from postdate.settlement.settler import MAX_LOOK, Settler
-from postdate.store.account.account import key_of
-from postdate.store.connection.database import TRANSACTION_SECONDS, Database
-from postdate.store.embedded import Embedded
-from postdate.store.proof.prove import snapshot
-from postdate.store.tenant import tenant as tenant_store
+from postdate.tenant.store import tenant as tenant_store
+from postdate.words.error import Code
 from support.bank import Bank, DuePayment, drain, settings, settler
 from support.pause import wait_out
 
@@ -208,7 +208,7 @@ async def test_a_busy_head_of_held_payments_hides_nothing(
 async def test_others_are_accepted_while_a_stranger_holds_a_payer(
     database: Database, stranger: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.accept.busy_account.WAIT_SECONDS", 1.0)
+    monkeypatch.setattr("postdate.intake.busy_account.WAIT_SECONDS", 1.0)
     victim, other = await new_bank(database), await new_bank(database)
     payments = PaymentIntake(database, settings())
     async with holding(stranger, victim, "alice"):
@@ -226,7 +226,7 @@ async def test_others_are_accepted_while_a_stranger_holds_a_payer(
 async def test_others_are_adjusted_while_a_stranger_holds_an_account(
     database: Database, stranger: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.accept.busy_account.WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("postdate.intake.busy_account.WAIT_SECONDS", 0.2)
     victim, other = await new_bank(database), await new_bank(database)
     adjustments = Adjustments(database)
 

@@ -11,24 +11,24 @@ import pytest
 
 from conftest import Api, Clock, eventually
 from faults.pg_proxy import wait_a_moment
-from postdate.intake.job.bulk import Changed, Instant, JobBulk
-from postdate.intake.payment.approval import Approvals
-from postdate.intake.tenant.halt import Halting
-from postdate.model.setting.setting import Settings
-from postdate.model.status import JobStatus
-from postdate.model.tenant.halt import Halts
+from postdate.core.setting.setting import Settings
+from postdate.core.status import JobStatus
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.event.store import seal
+from postdate.halt.change import Halting
+from postdate.halt.spec import Halts
+from postdate.job.change.bulk import Changed, Instant, JobBulk
+from postdate.lane.store import permit
+from postdate.lane.store.permit import lane_limits
 from postdate.node import schedule as wiring
+from postdate.payment.change.approval import Approvals
 from postdate.publisher.verify import verify
 from postdate.runtime.loop import Loop
 from postdate.scheduler.expander import Expander
 from postdate.scheduler.recompute import HeldError, Recompute
 from postdate.settlement.halt_end import HaltEnds
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
-from postdate.store.event import seal
-from postdate.store.tenant import tenant as tenant_store
-from postdate.store.timer import permit
-from postdate.store.timer.permit import lane_limits
+from postdate.tenant.store import tenant as tenant_store
 from support.bank import Bank, drain, settler
 from support.event import emit, new_event, sealer, subjects
 from support.job import failed
@@ -92,7 +92,7 @@ def bulk(database: Database, tenant_id: int, request: pytest.FixtureRequest) -> 
 async def test_the_other_jobs_are_changed_while_a_stranger_holds_one(
     bulk: Bulk, stranger: Stranger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.job.bulk.WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("postdate.job.change.bulk.WAIT_SECONDS", 0.2)
     jobs = await bulk.prepare()
     async with stranger.holds("timer", "subject", jobs[JOBS // 2]):
         assert await bulk() == Changed(JOBS - 1, 1)
@@ -122,7 +122,7 @@ async def test_a_job_that_is_free_again_is_changed_by_the_same_call(
 async def test_a_call_over_http_says_that_there_is_more(
     api: Api, stranger: Stranger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.job.bulk.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("postdate.job.change.bulk.WAIT_SECONDS", 0.0)
     jobs = [
         (await api.call("POST", "/jobs", {"destination": {"type": "worker"}, "lane": "held"})).body
         for _ in range(2)
@@ -172,7 +172,7 @@ async def test_the_end_of_a_halt_passes_a_payment_that_a_stranger_holds(
 async def test_an_approval_that_a_stranger_holds_keeps_no_other_from_expiring(
     api: Api, clock: Clock, stranger: Stranger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.payment.approval.HELD_SECONDS", -1.0)
+    monkeypatch.setattr("postdate.payment.change.approval.HELD_SECONDS", -1.0)
     bank = Bank(api.node.database, await api.node.database.writer.fetchval(TENANT, api.tenant))
     await bank.open({"anna": 1000, "ben": 1000, "carl": 0})
     await api.call("PUT", "/settings/payment.approval_above", {"value": 1})
@@ -205,7 +205,7 @@ async def large(api: Api, payer: str) -> str:
 
 async def neighbours(api: Api, monkeypatch: pytest.MonkeyPatch, **rule: Any) -> list[str]:
     """Make schedules that lie in one bucket, so that one batch takes them all."""
-    monkeypatch.setattr("postdate.intake.schedule.schedule.random.randrange", lambda _: 9)
+    monkeypatch.setattr("postdate.schedule.change.schedule.random.randrange", lambda _: 9)
     return [(await create(api, **rule))["schedule_id"] for _ in range(5)]
 
 

@@ -11,24 +11,24 @@ import pytest
 
 from conftest import Clock, eventually
 from faults.pg_proxy import wait_a_moment
-from postdate.intake.lease.lease import NOT_RUN
-from postdate.intake.lease.release import LeaseReturns
-from postdate.model.ids import bucket_of
-from postdate.model.job.retry import RetryPolicies
-from postdate.model.limit import Limit
-from postdate.model.setting.setting import Settings
+from postdate.core.ids import bucket_of
+from postdate.core.limit import Limit
+from postdate.core.setting.setting import Settings
+from postdate.database.connection import error
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import DatabaseError, LockNotAvailableError
+from postdate.job.spec.retry import RetryPolicies
+from postdate.job.store import execution
+from postdate.job.store.execution import ClaimedExecution, Recorded
+from postdate.lane.store import permit
+from postdate.lane.store.lane import Lane
+from postdate.lane.store.permit import lane_limits
+from postdate.lease.change.lease import NOT_RUN
+from postdate.lease.change.release import LeaseReturns
+from postdate.runtime import node as node_store
+from postdate.runtime.node import LIVE_SECONDS
 from postdate.runtime.share import EVERY_BUCKET
-from postdate.store.connection import error
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import DatabaseError, LockNotAvailableError
-from postdate.store.job import execution
-from postdate.store.job.execution import ClaimedExecution, Recorded
-from postdate.store.operate import node as node_store
-from postdate.store.operate.node import LIVE_SECONDS
-from postdate.store.timer import permit
-from postdate.store.timer.lane import Lane
-from postdate.store.timer.permit import lane_limits
-from postdate.store.timer.timer import LONG_AGO
+from postdate.timer.timer import LONG_AGO
 from postdate.worker.lane_bucket import VAIN_SECONDS
 from postdate.worker.permit import HeldPermits, Permits
 from postdate.worker.worker import JobWorker

@@ -11,19 +11,19 @@ import asyncpg
 import pytest
 
 from conftest import INTERNAL_TOKEN, Answered, Api, Clock
+from postdate.account.change.repair import Repairs
 from postdate.cli.repair_lost import repair_lost
-from postdate.intake.account.repair import Repairs
-from postdate.intake.payment.change import PaymentChanges
-from postdate.intake.payment.put_back import put_back_payment
+from postdate.core.identity import Identity
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.key.authentication.identity import Identities
 from postdate.ledger.prove import lost_timers, reconcile_all
-from postdate.model.error import RefusedError
-from postdate.model.setting.setting import Settings
-from postdate.model.tenant.identity import Identity
-from postdate.proof.checker import prove
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
-from postdate.store.timer.lost_timer import LostTimer
-from postdate.views.authentication.identity import Identities
+from postdate.payment.change.change import PaymentChanges
+from postdate.payment.change.put_back import put_back_payment
+from postdate.prover.checker import prove
+from postdate.timer.lost_timer import LostTimer
+from postdate.words.error import RefusedError
 from support.api_ledger import Ledger, open_ledger
 from support.bank import drain, settler
 from support.event import seal_all

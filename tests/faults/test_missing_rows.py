@@ -10,9 +10,9 @@ import pytest
 
 from conftest import INTERNAL_TOKEN, Api
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http.route_table import parameters_of
-from postdate.intake.tenant.tenant import Tenants
-from postdate.store.embedded import Embedded
+from postdate.database.embedded import Embedded
+from postdate.http.route_table import parameters_of
+from postdate.tenant.change.tenant import Tenants
 from support.full_tenant import ROWS, FullTenant, build
 
 TABLES: Final = (

@@ -16,7 +16,7 @@ import asyncpg
 import pytest
 
 from conftest import eventually, scratch
-from postdate.store.embedded import Embedded
+from postdate.database.embedded import Embedded
 from support.serve_process import COMMAND, Served
 
 NAME = f"pdn{os.getpid() % 100000}"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from conftest import app_dsn, eventually
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
 from support.worker import add_jobs, make_lane
 
 PROGRAM = Path(__file__).parents[1] / "support/worker_process.py"

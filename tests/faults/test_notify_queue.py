@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from conftest import eventually, scratch
-from postdate.store.embedded import Embedded
+from postdate.database.embedded import Embedded
 from support.receiver import Receiver
 from support.serve_process import Served
 

@@ -8,8 +8,8 @@ from conftest import app_dsn
 from faults import sweep
 from faults.pg_proxy import Fault, Plan
 from faults.sweep import Nodes
-from postdate.store.connection.error import CommitUnknownError, DatabaseError
-from postdate.store.embedded import Embedded
+from postdate.database.connection.error import CommitUnknownError, DatabaseError
+from postdate.database.embedded import Embedded
 
 COUNT = "SELECT count(*) FROM setting WHERE name = 'proxy'"
 INSERT = (

@@ -20,7 +20,7 @@ from redis.asyncio import Redis
 from conftest import eventually, scratch
 from postdate.delivery.queue import QueueHandler
 from postdate.delivery.rabbitmq import RabbitBroker
-from postdate.model.job.outcome import Completed, Delivery, Failed, Throttled, Unknown
+from postdate.job.spec.outcome import Completed, Delivery, Failed, Throttled, Unknown
 from support.local_broker import answers, nats_cluster, valkey
 from support.local_queue import connections, queue_to
 

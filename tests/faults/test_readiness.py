@@ -9,20 +9,20 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from conftest import Api, admin
-from postdate.api.routes.health import Degraded, NotReady, ReadinessMeter, judge
-from postdate.model.tenant.login_throttle import LoginThrottle
+from postdate.api.health import Degraded, NotReady, ReadinessMeter, judge
+from postdate.database import obstacle
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import StorageFullError
+from postdate.database.embedded import Embedded
+from postdate.database.obstacle import READ_ONLY
+from postdate.http.login_throttle import LoginThrottle
+from postdate.key.authentication.identity import Identities
+from postdate.monitor.view.health import HealthCheck
 from postdate.node import http as edge
 from postdate.node import settlement
 from postdate.node.node import Node
 from postdate.runtime.loop import Loop
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import StorageFullError
-from postdate.store.embedded import Embedded
-from postdate.store.operate import obstacle
-from postdate.store.operate.obstacle import READ_ONLY
-from postdate.store.secret.secret import KEY_BYTES, Keyring
-from postdate.views.authentication.identity import Identities
-from postdate.views.monitor.health import HealthCheck
+from postdate.secret.secret import KEY_BYTES, Keyring
 from support.api_ledger import open_ledger
 
 
@@ -188,4 +188,6 @@ async def test_the_rights_that_are_watched_are_those_that_the_schema_grants(
 
 async def test_an_unknown_question_is_refused(api: Api) -> None:
     status, body = await text(api, "/readyz?for=money")
-    assert (status, msgspec.json.decode(body)["code"]) == (422, "invalid_field")
+    problem = msgspec.json.decode(body)
+    assert (status, problem["code"], problem["field"]) == (422, "invalid_field", "for")
+    assert problem["detail"] == "`for` is `reads` or `writes`."

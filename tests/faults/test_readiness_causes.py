@@ -14,13 +14,13 @@ import asyncpg
 import pytest
 
 from conftest import SECRET_KEY, Api, admin, app_dsn, eventually
-from postdate.api.http.listener import bind
-from postdate.intake.tenant.tenant import Tenants
+from postdate.database.connection import opening
+from postdate.database.embedded import Embedded
+from postdate.http.listener import bind
 from postdate.node.node import Node
 from postdate.node.process import prepare, run
 from postdate.node.settings import ProcessSettings
-from postdate.store.connection import opening
-from postdate.store.embedded import Embedded
+from postdate.tenant.change.tenant import Tenants
 from support.api_ledger import Ledger, open_ledger
 
 TOLD_SECONDS = 5.0

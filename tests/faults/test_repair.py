@@ -9,19 +9,19 @@ import asyncpg
 import pytest
 
 from conftest import Api, Clock
-from postdate.intake.account.repair import Repairs
-from postdate.model.error import Code, RefusedError
-from postdate.model.setting.setting import Settings
-from postdate.model.tenant.identity import Identity
-from postdate.proof.checker import prove
-from postdate.proof.prover import Prover
-from postdate.store.account import account as account_store
-from postdate.store.account import repair as repair_store
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import DatabaseError
-from postdate.store.embedded import Embedded
-from postdate.store.event import event as event_store
-from postdate.views.authentication.identity import Identities
+from postdate.account.change.repair import Repairs
+from postdate.account.store import account as account_store
+from postdate.account.store import repair as repair_store
+from postdate.core.identity import Identity
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import DatabaseError
+from postdate.database.embedded import Embedded
+from postdate.event.store import event as event_store
+from postdate.key.authentication.identity import Identities
+from postdate.prover.checker import prove
+from postdate.prover.prover import Prover
+from postdate.words.error import Code, RefusedError
 from support.api_ledger import Ledger, open_ledger
 from support.bank import drain, settler
 from support.event import seal_all

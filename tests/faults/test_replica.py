@@ -9,12 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from conftest import Api, eventually
-from postdate.api.routes.health import Degraded
-from postdate.intake.tenant.tenant import Tenants
+from postdate.api.health import Degraded
+from postdate.database.connection.freshness import WAIT_SECONDS
 from postdate.node import http as edge
 from postdate.node.database_address import external
 from postdate.node.settings import ProcessSettings
-from postdate.store.connection.freshness import WAIT_SECONDS
+from postdate.tenant.change.tenant import Tenants
 from support.api_ledger import open_ledger
 from support.embedded_server import query
 from support.replica import Pair, api_over, opened, over_tcp, pair

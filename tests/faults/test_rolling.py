@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 
 from conftest import app_dsn, eventually, owner_dsn
-from postdate.store.embedded import Embedded
+from postdate.database.embedded import Embedded
 from support.balancer import Balancer
 from support.receiver import Receiver
 from support.serve_process import Served

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from conftest import Api
+from postdate.account.change.account import AccountChange, Accounts
+from postdate.account.change.adjustment import Adjustments
 from postdate.api.app import create_app
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http.gate import Gate
-from postdate.api.http.listener import bind
-from postdate.api.http.server import HttpServer
-from postdate.api.http.shell import Shell
-from postdate.bench.loader import Order, load
-from postdate.intake.account.account import AccountChange, Accounts
-from postdate.intake.account.adjustment import Adjustments
-from postdate.model.tenant.login_throttle import LoginThrottle
+from postdate.http.gate import Gate
+from postdate.http.listener import bind
+from postdate.http.login_throttle import LoginThrottle
+from postdate.http.server import HttpServer
+from postdate.http.shell import Shell
+from postdate.key.authentication.identity import Identities
 from postdate.node import http as edge
-from postdate.views.authentication.identity import Identities
+from postdate_lab.bench.loader import Order, load
 
 REQUESTS = 3000
 ROUNDS = 6

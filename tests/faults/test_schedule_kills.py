@@ -10,14 +10,14 @@ import asyncpg
 import pytest
 
 from conftest import Api, Clock, eventually, owner_dsn
-from postdate.intake.schedule.occurrence import OccurrenceIntake
-from postdate.model.error import Refusal
-from postdate.model.schedule.firing import Fired, Firing
+from postdate.database.connection.database import Connection
+from postdate.database.connection.error import UnavailableError
+from postdate.database.embedded import Embedded
 from postdate.node import schedule as wiring
+from postdate.schedule.change.occurrence import OccurrenceIntake
+from postdate.schedule.spec.firing import Fired, Firing
 from postdate.scheduler.expander import Expander
-from postdate.store.connection.database import Connection
-from postdate.store.connection.error import UnavailableError
-from postdate.store.embedded import Embedded
+from postdate.words.error import Refusal
 from support.schedule import create
 from support.schedule_killer import BROKEN, patiently, until_done_expand, until_done_kill
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Api, app_dsn, eventually, owner_dsn
-from postdate.store.embedded import Embedded
+from postdate.database.embedded import Embedded
 from support.schedule import create
 
 pytestmark = pytest.mark.soak

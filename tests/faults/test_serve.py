@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from conftest import admin, eventually, owner_dsn, scratch
-from postdate.store.embedded import Embedded, find
+from postdate.database.embedded import Embedded, find
 from support.serve_process import Served, postmaster_file
 
 

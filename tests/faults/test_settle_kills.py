@@ -10,18 +10,18 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from postdate.ledger.prove import prove
-from postdate.runtime.retry import RetryLimits
-from postdate.settlement.settler import Settler
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import (
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import (
     CommitUnknownError,
     DatabaseError,
     TransientError,
     UnavailableError,
 )
-from postdate.store.embedded import Embedded
-from postdate.store.tenant import tenant as tenant_store
+from postdate.database.embedded import Embedded
+from postdate.ledger.prove import prove
+from postdate.runtime.retry import RetryLimits
+from postdate.settlement.settler import Settler
+from postdate.tenant.store import tenant as tenant_store
 from support.bank import Bank, DuePayment, drain, settings, settler
 from support.transaction_faults import ERRORS, FaultyDatabase, Killer, LossyDatabase, nothing
 

@@ -8,17 +8,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from postdate.intake.accept.idempotency import Refused
-from postdate.intake.payment.accept import PaymentIntake
-from postdate.intake.payment.change import PaymentChanges
-from postdate.intake.payment.request import PaymentRequest as Order
+from postdate.account.store.account import key_of
+from postdate.core.identity import Identity, Scope
+from postdate.core.ids import new_id
+from postdate.database.connection.database import Database
+from postdate.intake.idempotency import Refused
 from postdate.ledger.prove import prove
-from postdate.model.error import Code, RefusedError
-from postdate.model.ids import new_id
-from postdate.model.payment.payment import PaymentOrder
-from postdate.model.tenant.identity import Identity, Scope
-from postdate.store.account.account import key_of
-from postdate.store.connection.database import Database
+from postdate.payment.accept.intake import PaymentIntake
+from postdate.payment.accept.request import PaymentRequest as Order
+from postdate.payment.change.change import PaymentChanges
+from postdate.payment.spec.payment import PaymentOrder
+from postdate.words.error import Code, RefusedError
 from support.bank import Bank, DuePayment, drain, settings, settler
 
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from postdate.database.connection.clock_belief import ClockBelief
 from postdate.delivery.breaker import Breaker, Health
 from postdate.publisher import sealer
 from postdate.runtime.low_water import LowWaterMark
-from postdate.store.connection.clock_belief import ClockBelief
 from sim.breaker import BreakerHistory, simulated_calls
 from sim.expand import ExpandHistory, simulated_expansion
 from sim.loop import simulate

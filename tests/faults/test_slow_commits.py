@@ -8,12 +8,12 @@ from uuid import UUID
 import pytest
 
 from conftest import Clock, eventually
-from postdate.model.ids import new_id
+from postdate.account.store.account import key_of
+from postdate.core.ids import new_id
+from postdate.database.connection.database import TRANSACTION_SECONDS, Database
+from postdate.payment.store import payment as payment_store
+from postdate.payment.store.payment import NewPayment
 from postdate.settlement.settler import Settler
-from postdate.store.account.account import key_of
-from postdate.store.connection.database import TRANSACTION_SECONDS, Database
-from postdate.store.payment import payment as payment_store
-from postdate.store.payment.payment import NewPayment
 from support.bank import Bank, DuePayment, settler
 
 

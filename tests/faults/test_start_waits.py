@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from conftest import admin, app_dsn, eventually, owner_dsn, scratch
-from postdate.store.embedded import Embedded
+from postdate.database.embedded import Embedded
 from support.serve_process import Served, free_port
 
 ADMIN_KEY = "an-admin-key-of-the-tests"

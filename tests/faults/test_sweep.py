@@ -8,9 +8,9 @@ from conftest import app_dsn
 from faults import sweep, sweep_jobs, sweep_money, sweep_stages
 from faults.pg_proxy import Fault
 from faults.sweep import Nodes, Operation, Sweep, summary, table
+from postdate.database.embedded import Embedded
 from postdate.ledger.prove import prove
 from postdate.publisher.verify import verify
-from postdate.store.embedded import Embedded
 from postdate.worker.claimer import Claimer
 from support.event import sealer
 

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from conftest import app_dsn, owner_dsn
-from postdate.model.event.chain import GENESIS, seal_hash
-from postdate.model.ids import new_id
+from postdate.core.ids import new_id
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.event.spec.chain import GENESIS, seal_hash
 from postdate.publisher import anchor
 from postdate.publisher.anchor import Anchorer, AnchorFile, AnchorLine, Anchors, collect
 from postdate.publisher.verify import ChainFinding, ChainReport, verify
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
 from support.event import emit, links_of, new_event, seal_all, seals
 
 AT = datetime(2030, 1, 2, tzinfo=UTC)

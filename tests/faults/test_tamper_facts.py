@@ -9,19 +9,19 @@ import asyncpg
 import pytest
 
 from conftest import Clock, owner_dsn
-from postdate.intake.job.request import AcceptedJob
-from postdate.model.event.event import EventFilter, Sealed
-from postdate.model.ids import bucket_of, new_id
-from postdate.model.job.verdict import DONE
-from postdate.model.setting.setting import Settings
+from postdate.core.ids import bucket_of, new_id
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.event.spec.event import EventFilter, Sealed
+from postdate.event.store import seal
+from postdate.job.accept.request import AcceptedJob
+from postdate.job.spec.verdict import DONE
+from postdate.job.store import execution
+from postdate.job.store.execution import HeldLease
+from postdate.lane.store.lane import LaneDirectory
+from postdate.lease import store as lease
 from postdate.publisher.verify import ChainFinding, verify
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
-from postdate.store.event import seal
-from postdate.store.job import execution
-from postdate.store.job.execution import HeldLease
-from postdate.store.timer import lease
-from postdate.store.timer.lane import LaneDirectory
 from postdate.worker.retention import Retention
 from support.bank import Bank, drain, settler
 from support.event import seal_all

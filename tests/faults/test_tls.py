@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from postdate.delivery import http_connection
-from postdate.model.job.outcome import Completed, Failed
+from postdate.job.spec.outcome import Completed, Failed
 from support.hostile_receiver import Hostile, hostile, status
 from support.webhook import delivery, setup
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from conftest import Api, admin, app_dsn, eventually
-from postdate.model.durability import Durability
+from postdate.database.connection import durability, opening
+from postdate.database.connection.database import Database
+from postdate.database.durability_rule import Durability
+from postdate.database.embedded import Embedded, binaries, runas
 from postdate.node import http as edge
-from postdate.store.connection import durability, opening
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded, binaries, runas
 from support.api_ledger import open_ledger
 from support.embedded_server import query
 

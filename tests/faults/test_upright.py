@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from conftest import INTERNAL_TOKEN, eventually, scratch
-from postdate.store.embedded.credentials import read
+from postdate.database.embedded.credentials import read
 from support.serve_process import Served, postmaster_file
 
 pytestmark = pytest.mark.soak
@@ -84,11 +84,14 @@ async def wait_between(seconds: float) -> None:
 async def pipeline(port: int) -> None:
     """Send 600,000 requests and read no answer."""
     writers = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(STRANGERS)]
-    for writer in writers:
-        writer.write(PIPELINED)
-    await wait_between(1)
-    for writer in writers:
-        writer.transport.abort()
+    try:
+        for writer in writers:
+            writer.write(PIPELINED)
+        await wait_between(1)
+    finally:
+        for writer in writers:
+            writer.transport.abort()
+        await asyncio.gather(*(each.wait_closed() for each in writers), return_exceptions=True)
 
 
 async def flood(directory: Path) -> None:
@@ -139,8 +142,8 @@ async def pay(tenant: Tenant, payer: str, payee: str) -> float:
     ids = []
     for number in range(PAYMENTS):
         order = {
-            "from_account_id": "alice",
-            "to_account_id": "bob",
+            "from_account_id": payer,
+            "to_account_id": payee,
             "amount": 1,
             "delay_seconds": 3,
         }
@@ -198,5 +201,4 @@ async def test_nobody_knocks_a_node_over(served: Served) -> None:
     assert postmaster_file(served.directory).read_text() == before, "PostgreSQL was restarted"
     assert peak < MAX_RSS_KB
     assert max(holds, default=0) <= MAX_HOLD_CPU_SECONDS
-    # On a machine that is busy anyway, the attack may triple what is late without it.
-    assert late <= max(MAX_LATE_MS, 3 * undisturbed)
+    assert late <= MAX_LATE_MS

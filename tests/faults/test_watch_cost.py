@@ -11,10 +11,10 @@ from conftest import app_dsn
 from faults import sweep
 from faults.pg_proxy import Plan
 from faults.sweep import Nodes
-from postdate.model.setting.setting import Settings
-from postdate.store.embedded import Embedded
-from postdate.store.timer.lane import LaneDirectory
-from postdate.views.monitor.overdue import WATCH_SECONDS, OverdueWatch
+from postdate.core.setting.setting import Settings
+from postdate.database.embedded import Embedded
+from postdate.lane.store.lane import LaneDirectory
+from postdate.monitor.view.overdue import WATCH_SECONDS, OverdueWatch
 from support.worker import make_lane
 
 LOOKS = 20

@@ -17,14 +17,14 @@ import pytest
 
 from conftest import app_dsn, eventually, owner_dsn
 from faults.pg_proxy import wait_a_moment
-from postdate.model.setting.setting import Stored
-from postdate.store import migrate
-from postdate.store.connection import opening
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import UnavailableError
-from postdate.store.embedded import Embedded
-from postdate.store.tenant import setting as setting_store
-from postdate.store.tenant import tenant as tenant_store
+from postdate.core.setting.setting import Stored
+from postdate.database.connection import opening
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import UnavailableError
+from postdate.database.embedded import Embedded
+from postdate.schema import migrate
+from postdate.setting import store as setting_store
+from postdate.tenant.store import tenant as tenant_store
 from support.worker import add_jobs, make_lane
 
 PROGRAM = Path(__file__).parents[1] / "support/worker_process.py"

@@ -8,16 +8,18 @@ import pytest
 from aiohttp import web
 
 from conftest import INTERNAL_TOKEN, Api
-from postdate.intake.tenant.test_clock import AdvanceOrder, TestClocks
-from postdate.model.job.outcome import Delivery, Handler, Outcome
+from postdate.database.connection.error import DatabaseError
+from postdate.job.spec.outcome import Delivery, Handler, Outcome
 from postdate.node import job as job_wiring
 from postdate.node.node import Node
 from postdate.node.test_clock import TenantStages
-from postdate.proof.checker import prove
-from postdate.proof.prover import Prover
-from postdate.store.connection.error import DatabaseError
+from postdate.prover.checker import prove
+from postdate.prover.prover import Prover
+from postdate.test_clock.change.test_clock import AdvanceOrder, TestClocks
 from support.clock_bench import START, Bench, instant, new_bench, told
 from support.receiver import Receiver
+
+pytestmark = pytest.mark.own_database("it proves the whole database")
 
 
 class KilledError(BaseException):
@@ -227,7 +229,7 @@ async def test_an_advance_broken_off_at_its_target_is_continued(
     for each in range(3):
         destination = {"type": "webhook", "url": receiver.url(f"/{each}")}
         await bench.make("/jobs", {"destination": destination})
-    monkeypatch.setattr("postdate.intake.tenant.test_clock.WORK_SECONDS", 0.0)
+    monkeypatch.setattr("postdate.test_clock.change.test_clock.WORK_SECONDS", 0.0)
     answer = await bench.call("POST", "/test-clock/advance", {"by": "0s"})
     assert (answer.status, answer.body["finished"]) == (200, False)
     monkeypatch.undo()
@@ -239,7 +241,7 @@ async def test_an_advance_broken_off_at_its_target_is_continued(
 async def test_every_job_of_a_worker_that_came_due_is_told(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.tenant.advance.MAX_BATCH", 2)
+    monkeypatch.setattr("postdate.test_clock.change.advance.MAX_BATCH", 2)
     ready = (await bench.now() + timedelta(hours=1)).isoformat()
     for lane in ("a", "a", "a", "b", "b"):
         await bench.make(

@@ -15,6 +15,8 @@ from support.api_ledger import open_ledger
 from support.event import seal_all
 from support.job import failed
 
+pytestmark = pytest.mark.own_database("it seals the events of every tenant")
+
 RETRY = {"backoff": "fixed", "initial_seconds": 60, "jitter": 0, "max_attempts": 3}
 _TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d")
 _UTC = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from postdate.api.http.endpoint import Call, Reply
-from postdate.api.http.page import encode_cursor
+from postdate.http.endpoint import Call, Reply
+from postdate.http.page import encode_cursor
 from support.log import capture_logs
 from support.raw_http import Running, make_app, read_answer, serving
 from support.sample_app import (
@@ -251,6 +251,13 @@ async def test_an_answer_can_be_a_stream(running: Running) -> None:
     assert answer.headers["content-type"] == "text/event-stream"
     assert answer.headers["transfer-encoding"] == "chunked"
     assert all(f"data: {number}".encode() in answer.body for number in range(3))
+
+
+async def test_a_stream_to_http_1_0_ends_with_the_connection(running: Running) -> None:
+    head = f"GET /api/v1/stream HTTP/1.0\r\nauthorization: Bearer {KEY}\r\n"
+    answer = await running.raw(f"{head}connection: keep-alive\r\n\r\n".encode())
+    assert "transfer-encoding" not in answer.headers
+    assert answer.body == b"data: 0\n\ndata: 1\n\ndata: 2\n\n"
 
 
 async def test_head_is_get_without_a_body(running: Running) -> None:

@@ -8,10 +8,10 @@ from contextlib import nullcontext
 
 import pytest
 
-from postdate.api.http import request_reader
-from postdate.api.http.limit import RequestLimits
-from postdate.api.http.server import ServerLimits
-from postdate.model.error import RefusedError
+from postdate.http import request_reader
+from postdate.http.limit import RequestLimits
+from postdate.http.server import ServerLimits
+from postdate.words.error import RefusedError
 from support.log import capture_logs
 from support.raw_http import Running, read_answer, serving, until
 from support.sample_app import KEY, Services, post, sample_app

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from postdate.api.routes.health import NotReady
-from postdate.model.error import Code
+from postdate.api.health import NotReady
 from postdate.node.log import add_origin
+from postdate.words.error import Code
 from support.log import capture_logs
 from support.raw_http import Running, make_app, serving
 from support.sample_app import KEY, NOT_READY, endpoint, get_name, make_thing, post, sample_app

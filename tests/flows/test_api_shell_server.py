@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from postdate.api.http.deadline import Deadline
-from postdate.api.http.endpoint import Call, Reply
-from postdate.api.http.listener import bind
-from postdate.api.http.server import ServerLimits
-from postdate.model.error import StartError
+from postdate.http.deadline import Deadline
+from postdate.http.endpoint import Call, Reply
+from postdate.http.listener import bind
+from postdate.http.server import ServerLimits
+from postdate.words.error import StartError
 from support.log import capture_logs
 from support.raw_http import Running, make_app, read_answer, serving, until
 from support.sample_app import endpoint
@@ -174,6 +174,17 @@ async def test_a_handler_sees_its_client_go() -> None:
     latch = Latch()
     async with serving(latch.app()) as running:
         _, writer = await connect(running, "/watch")
+        writer.close()
+        await until(lambda: latch.ended == ["client gone"])
+
+
+async def test_a_handler_sees_its_client_go_though_another_request_waits() -> None:
+    latch = Latch()
+    async with serving(latch.app()) as running:
+        _, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        head = " HTTP/1.1\r\nhost: x\r\n\r\n"
+        writer.write(f"GET /api/v1/watch{head}GET /healthz{head}".encode())
+        await until(lambda: len(running.app.active) == 1)
         writer.close()
         await until(lambda: latch.ended == ["client gone"])
 

@@ -7,15 +7,15 @@ from uuid import UUID, uuid4
 import pytest
 
 from conftest import INTERNAL_TOKEN, Answered, Api, Clock
-from postdate.intake.payment.approval import Approvals
-from postdate.intake.tenant.halt import Halting
-from postdate.intake.tenant.tenant import KeyLimits, Tenants
+from postdate.database.connection import clock as clock_store
+from postdate.database.connection.error import CheckViolationError
+from postdate.halt.change import Halting
+from postdate.halt.spec import Halts
 from postdate.ledger.prove import prove
-from postdate.model.tenant.halt import Halts
 from postdate.node import schedule as wiring
+from postdate.payment.change.approval import Approvals
 from postdate.scheduler.expander import Expander
-from postdate.store.connection import clock as clock_store
-from postdate.store.connection.error import CheckViolationError
+from postdate.tenant.change.tenant import KeyLimits, Tenants
 from support.bank import drain, settler
 from support.schedule import book
 from support.schedule import drain as expand_all

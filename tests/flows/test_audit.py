@@ -6,14 +6,16 @@ from typing import Any
 import pytest
 
 from conftest import Api
-from postdate.intake.tenant.halt import Halting
-from postdate.intake.tenant.setting import SettingChanges
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.tenant.halt import Halts
-from postdate.views.audit import AuditViews
+from postdate.audit.view import AuditViews
+from postdate.halt.change import Halting
+from postdate.halt.spec import Halts
+from postdate.setting.change import SettingChanges
+from postdate.tenant.change.tenant import Tenants
 from support.event import seal_all
 from support.job import failed
 from support.plain_browser import Browser
+
+pytestmark = pytest.mark.own_database("it seals the events of every tenant")
 
 
 async def entries(api: Api, **query: Any) -> list[Any]:

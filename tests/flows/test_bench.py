@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from postdate.bench import (
+from postdate.foresight.spec.spike import Fleet, Spike, simulate_spike
+from postdate.words.error import StartError
+from postdate_lab.bench import (
     arm,
     event,
     everything,
@@ -20,13 +22,11 @@ from postdate.bench import (
     schedule,
     testbed,
 )
-from postdate.bench.bank import pairs
-from postdate.bench.loader import Order, requests
-from postdate.bench.payment_plan import PaymentPlan
-from postdate.bench.testbed import percentile
-from postdate.bench.transfer import pgledger_scripts
-from postdate.model.error import StartError
-from postdate.model.foresight.spike import Fleet, Spike, simulate_spike
+from postdate_lab.bench.bank import pairs
+from postdate_lab.bench.loader import Order, requests
+from postdate_lab.bench.payment_plan import PaymentPlan
+from postdate_lab.bench.testbed import percentile
+from postdate_lab.bench.transfer import pgledger_scripts
 
 FEW = 1280
 TINY = replace(payment_plan.QUICK, settled=400, naive=40, bulk=400)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from postdate.bench.load import Load, LoadRequest
+from postdate_lab.bench.load import Load, LoadRequest
 
 STALL_SECONDS = 0.4
 

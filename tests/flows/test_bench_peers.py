@@ -8,9 +8,9 @@ from typing import cast
 import msgspec
 import pytest
 
-from postdate.bench import job, peer, testbed
-from postdate.bench.peers import contract
-from postdate.bench.peers.contract import PeerOrder, PeerRates
+from postdate_lab.bench import job, peer, testbed
+from postdate_lab.bench.peers import contract
+from postdate_lab.bench.peers.contract import PeerOrder, PeerRates
 
 
 def test_a_peer_reads_its_order_and_answers_with_its_rates(monkeypatch: pytest.MonkeyPatch) -> None:

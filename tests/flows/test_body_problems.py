@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from postdate.api.http.batch import decoded
-from postdate.api.http.body_problem import MAX_BYTES, MAX_PROBLEMS, MAX_SUGGESTIONS
-from postdate.api.http.request_reader import decode, query
-from postdate.api.routes.job import JobQuery
-from postdate.model.error import Code, Refusal, RefusedError
-from postdate.model.job.job import JobSpec
-from postdate.model.payment.payment import PaymentOrder
-from postdate.model.schedule.spec import ScheduleSpec
+from postdate.http.body_problem import MAX_BYTES, MAX_PROBLEMS, MAX_SUGGESTIONS
+from postdate.http.request_reader import decode, query
+from postdate.intake.batch import decoded
+from postdate.job.api.job import JobQuery
+from postdate.job.spec.job import JobSpec
+from postdate.payment.spec.payment import PaymentOrder
+from postdate.schedule.spec.spec import ScheduleSpec
+from postdate.words.error import Code, Refusal, RefusedError
 
 GOOD = {"destination": {"type": "worker"}}
 
@@ -42,7 +42,7 @@ def test_every_problem_is_told_at_once() -> None:
         "destination": "`destination` is required.",
         "run_at": "`run_at`: Invalid RFC3339 encoded datetime.",
         "retry.max_attempts": "`retry.max_attempts`: Expected `int` >= 1.",
-        "retry.backoff": "`retry.backoff`: `exponental` is not one of exponential, linear, fixed. "
+        "retry.backoff": "`retry.backoff`: `exponental` is not one of exponential, fixed, linear. "
         "Did you mean `exponential`?",
         "lane": "`lane`: Expected `str`, got `int`.",
     }
@@ -80,7 +80,7 @@ def test_a_problem_names_its_field_and_what_is_allowed(
 
 def test_a_value_that_is_not_allowed_comes_with_those_that_are() -> None:
     (problem,) = refused({**GOOD, "retry": {"backoff": "fixd"}}).extra["problems"]
-    assert problem.allowed == ["exponential", "linear", "fixed"]
+    assert problem.allowed == ["exponential", "fixed", "linear"]
     assert problem.nearest == "fixed"
 
 

@@ -3,10 +3,12 @@
 import pytest
 
 from conftest import Api
-from postdate.intake.schedule import calendar
+from postdate.calendar import change as calendar
 from postdate.node import schedule as schedules
 from postdate.scheduler.expander import Expander
 from support.schedule import create, drain
+
+pytestmark = pytest.mark.own_database("foresight reads the due work of every tenant")
 
 BEFORE, AFTER = "2031-05-02T09:00:00Z", "2031-05-05T09:00:00Z"
 

@@ -15,13 +15,13 @@ import pytest
 from conftest import Api, Clock, eventually
 from flows.test_change_set_undo import _account, _held, _left, _pay, _schedule
 from flows.test_change_sets import _do, _draft, _jobs
-from postdate.intake.change_set.lane_operation import LaneOperation
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.tenant.login_throttle import LoginThrottle
+from postdate.change_set.change.lane_operation import LaneOperation
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import CommitUnknownError, UnavailableError
+from postdate.http.login_throttle import LoginThrottle
+from postdate.key.authentication.identity import Identities
 from postdate.node import http as edge
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import CommitUnknownError, UnavailableError
-from postdate.views.authentication.identity import Identities
+from postdate.tenant.change.tenant import Tenants
 
 
 async def _everything(api: Api) -> tuple[dict[str, Any], str, list[str]]:

@@ -9,12 +9,14 @@ import pytest
 from conftest import Api
 from flows.test_change_set_undo import _account, _pay
 from flows.test_change_sets import _draft, _jobs
-from postdate.api import change_set_view
 from postdate.api.endpoints import ENDPOINTS
-from postdate.intake.change_set.change import SCOPES
-from postdate.model.tenant.identity import Scope
-from postdate.views.foresight.effect import ChangeEffect
+from postdate.change_set.api import change_set_view
+from postdate.change_set.change.change import SCOPES
+from postdate.core.identity import Scope
+from postdate.foresight.view.effect import ChangeEffect
 from support.plain_browser import Browser
+
+pytestmark = pytest.mark.own_database("foresight reads the due work of every tenant")
 
 ELSEWHERE: Final = {
     "pause_lane": "list_lanes",

@@ -8,13 +8,13 @@ import pytest
 
 from conftest import Api, Clock
 from flows.test_change_sets import WORKER, _do, _draft, _due, _jobs, _statuses
-from postdate.intake.change_set import payment_operation
-from postdate.intake.change_set.step_work import StepWork
-from postdate.intake.tenant import halt
-from postdate.intake.tenant.setting import SettingChanges
+from postdate.change_set.change import payment_operation
+from postdate.change_set.change.step_work import StepWork
+from postdate.database.connection.error import UnavailableError
+from postdate.halt import change as halt
+from postdate.halt import store as halt_store
 from postdate.ledger.prove import prove
-from postdate.store.connection.error import UnavailableError
-from postdate.store.tenant import halt as halt_store
+from postdate.setting.change import SettingChanges
 from support.bank import settler
 
 _keys = itertools.count(1)

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from conftest import Api, Clock
-from postdate.intake.change_set.lane_operation import LaneOperation
-from postdate.intake.job import bulk
-from postdate.model.foresight.money import FailingPayment
-from postdate.model.ids import bucket_of
-from postdate.model.setting.setting import Settings
-from postdate.views.foresight.effect import ChangeEffect, EffectViews
+from postdate.change_set.change.lane_operation import LaneOperation
+from postdate.core.ids import bucket_of
+from postdate.core.setting.setting import Settings
+from postdate.foresight.spec.money import FailingPayment
+from postdate.foresight.view.effect import ChangeEffect, EffectViews
+from postdate.job.change import bulk
 from stations.test_retention import DAY, walk
 
 WORKER = {"type": "worker"}

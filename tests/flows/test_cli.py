@@ -12,7 +12,7 @@ import pytest
 
 from conftest import Api, app_dsn
 from postdate.client import AsyncClient, ProblemError
-from postdate.store.embedded import Embedded
+from postdate.database.embedded import Embedded
 from support.command import Ran, run_command
 from support.event import seal_all
 from support.job import failed

@@ -11,8 +11,10 @@ import pytest
 from conftest import Api, eventually
 from postdate.console import bulk
 from postdate.console.session import COOKIE
-from postdate.intake.tenant.tenant import Tenants
+from postdate.tenant.change.tenant import Tenants
 from support.plain_browser import Browser
+
+pytestmark = pytest.mark.own_database("foresight reads the due work of every tenant")
 
 PAGES = (
     "/",

@@ -12,7 +12,10 @@ from conftest import Api
 from postdate.console import bulk
 from support.real_browser import WATCH, make, needs_chromium
 
-pytestmark = needs_chromium
+pytestmark = [
+    needs_chromium,
+    pytest.mark.own_database("foresight reads the due work of every tenant"),
+]
 
 CORPUS = (
     "<script>window.pwned = 1</script>",

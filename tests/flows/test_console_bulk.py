@@ -10,6 +10,8 @@ from postdate.console import action, bulk
 from support.event import seal_all
 from support.plain_browser import Browser
 
+pytestmark = pytest.mark.own_database("it seals the events of every tenant")
+
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,13 @@ import pytest
 from playwright.async_api import Page, expect
 
 from conftest import Api
-from postdate.intake.change_set.lane_operation import LaneOperation
-from postdate.intake.tenant.tenant import Tenants
+from postdate.change_set.change.lane_operation import LaneOperation
 from postdate.node import initial_key as first
+from postdate.tenant.change.tenant import Tenants
 from support.plain_browser import Browser
 from support.real_browser import make, needs_chromium
+
+pytestmark = pytest.mark.own_database("foresight reads the due work of every tenant")
 
 expect.set_options(timeout=30_000)
 

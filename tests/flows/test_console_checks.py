@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from conftest import Api
-from postdate.intake.tenant.tenant import Tenants
+from postdate.monitor.store import vital as vital_store
 from postdate.node import initial_key as first
-from postdate.store.operate import vital as vital_store
+from postdate.tenant.change.tenant import Tenants
 from support.plain_browser import Browser
 
 

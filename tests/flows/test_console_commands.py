@@ -17,7 +17,7 @@ from postdate.cli.main import app
 from postdate.client import Client
 from postdate.client.call import Method
 from postdate.console.action import Action, Field
-from postdate.console.actions.table import ACTIONS
+from postdate.console.action_table import ACTIONS
 from postdate.console.equivalent_command import ENDPOINT_BY_NAME, EquivalentCommand
 from postdate.console.form import EndpointForm, FormField
 from postdate.console.forms import FORMS

@@ -14,7 +14,10 @@ from postdate.console import bulk
 from postdate.console.forms import FORMS
 from support.real_browser import make, needs_chromium
 
-pytestmark = needs_chromium
+pytestmark = [
+    needs_chromium,
+    pytest.mark.own_database("foresight reads the due work of every tenant"),
+]
 
 # A busy machine must not fail a test: nothing here is about how fast it is.
 expect.set_options(timeout=30_000)

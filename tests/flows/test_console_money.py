@@ -63,6 +63,18 @@ async def test_both_entries_are_shown_with_balances_before_and_after(
     assert f"by-hand-{paid}" in page
 
 
+async def test_a_refund_and_its_payment_name_each_other(browser: Browser, clock: Clock) -> None:
+    paid = await pay(browser.api)
+    await clock.advance(61)
+    await settle(browser.api, paid)
+    headers = {"Idempotency-Key": uuid4().hex}
+    path = f"/payments/{paid}/refund"
+    refund = (await browser.api.call("POST", path, {"amount": 30}, headers=headers)).body
+    assert "<dt>Refunded</dt><dd>30</dd>" in (await browser.get(f"/payments/{paid}")).text
+    page = (await browser.get(f"/payments/{refund['payment_id']}")).text
+    assert f'<dt>Refund of</dt><dd><a class="id" href="/payments/{paid}">' in page
+
+
 async def test_a_limited_key_sees_only_its_own_side(browser: Browser, clock: Clock) -> None:
     api = browser.api
     paid = await pay(api)

@@ -1,10 +1,14 @@
 """Money ahead in the console: all accounts or one, who falls short first, and why."""
 
+import pytest
 from playwright.async_api import Page, expect
 
 from conftest import Api
+from support.page_text import has_word
 from support.plain_browser import Browser
 from support.real_browser import make, needs_chromium
+
+pytestmark = pytest.mark.own_database("foresight reads the due work of every tenant")
 
 expect.set_options(timeout=30_000)
 
@@ -58,7 +62,8 @@ async def test_without_accounts_or_rights_the_page_says_so(api: Api) -> None:
         await make(api, "/accounts", {"account_id": "ada"})
         wish = {"scopes": ["payments:read"], "accounts": ["ada"]}
         await browser.sign_in((await make(api, "/keys", wish))["key"])
-        assert "ada" not in (await browser.get("/foresight/money")).text.partition("<main")[2]
+        seen = (await browser.get("/foresight/money")).text
+        assert not has_word(seen.partition("<main")[2], "ada")
 
 
 @needs_chromium

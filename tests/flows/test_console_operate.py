@@ -9,13 +9,15 @@ import pytest
 from conftest import Api
 from postdate.delivery.breaker import FAILURES, Health
 from postdate.delivery.call_log import REMEMBERED, CallLog
-from postdate.intake.tenant.tenant import Tenants
+from postdate.monitor.view import overview
 from postdate.node import initial_key as first
-from postdate.views.monitor import overview
+from postdate.tenant.change.tenant import Tenants
 from postdate.worker.call_report import REPORT_SECONDS, CallReporter
 from postdate.worker.trouble import TroubleReporter
 from support.event import seal_all
 from support.plain_browser import Browser
+
+pytestmark = pytest.mark.own_database("its loops work for every tenant")
 
 
 @pytest.fixture

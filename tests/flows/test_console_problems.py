@@ -15,16 +15,16 @@ from playwright.async_api import Locator, Page, expect
 
 from conftest import INTERNAL_TOKEN, Api
 from postdate.delivery.breaker import FAILURES, Health
-from postdate.intake.tenant.tenant import Tenants
+from postdate.foresight.view import money
+from postdate.monitor.store import vital as vital_store
+from postdate.monitor.view import overview
+from postdate.monitor.view.overdue import Overdue
 from postdate.node import initial_key as first
-from postdate.store.operate import vital as vital_store
-from postdate.views.foresight import money
-from postdate.views.monitor import overview
-from postdate.views.monitor.overdue import Overdue
+from postdate.tenant.change.tenant import Tenants
 from postdate.worker.trouble import TroubleReporter
 from support.real_browser import make, needs_chromium, sign_in
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.own_database("its loops work for every tenant")]
 expect.set_options(timeout=30_000)
 
 WORKER = {"type": "worker"}

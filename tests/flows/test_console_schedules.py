@@ -7,8 +7,8 @@ import pytest
 
 from conftest import Api, Clock
 from postdate.console import bulk
-from postdate.console.actions import schedule_bulk
 from postdate.node.schedule import occurrences
+from postdate.schedule.page import bulk_actions as schedule_bulk
 from postdate.scheduler.expander import LIMIT, Expander
 from postdate.scheduler.meter import ScheduleMeter
 from support.plain_browser import Browser

@@ -4,21 +4,22 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from playwright.async_api import BrowserContext, Page, expect
 
 from conftest import SECRET_KEY, Api
 from flows.test_console_problems import follow, job, run, tab
-from postdate.intake.tenant.tenant import Tenants
 from postdate.node import initial_key as first
 from postdate.node import worker as worker_stage
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
-from postdate.store.secret.secret import key_id as key_id_of
-from postdate.store.secret.secret import parse_key
+from postdate.secret.secret import key_id as key_id_of
+from postdate.secret.secret import parse_key
+from postdate.tenant.change.tenant import Tenants
 from support.real_browser import make, needs_chromium, sign_in
 from support.receiver import Receiver
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.own_database("its loops work for every tenant")]
 expect.set_options(timeout=30_000)
 __all__ = ["tab"]
 

@@ -9,10 +9,10 @@ import pytest
 from conftest import Api, eventually
 from postdate.console.page_request import NOTICE
 from postdate.console.session import COOKIE, Sessions
-from postdate.intake.tenant import session as session_intake
-from postdate.intake.tenant.session import ConsoleSessions
-from postdate.model.tenant.identity import Identity
-from postdate.views.authentication.identity import Identities
+from postdate.core.identity import Identity
+from postdate.key.authentication.identity import Identities
+from postdate.key.change import session as session_intake
+from postdate.key.change.session import ConsoleSessions
 from support.plain_browser import Browser
 from support.replica import api_over
 

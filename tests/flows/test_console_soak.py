@@ -14,8 +14,8 @@ import pytest
 from playwright.async_api import async_playwright
 
 from conftest import Api, owner_dsn
-from postdate.store.embedded import Embedded
-from postdate.store.tenant import tenant as tenant_store
+from postdate.database.embedded import Embedded
+from postdate.tenant.store import tenant as tenant_store
 from support.million_rows import fill
 from support.plain_browser import PROGRAM, Browser
 

@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 
 from conftest import Api
-from postdate.intake.schedule.run import ScheduleRuns
-from postdate.store.connection.error import CommitUnknownError, UnavailableError
-from postdate.views.schedule import ScheduleViews
+from postdate.database.connection.error import CommitUnknownError, UnavailableError
+from postdate.schedule.change.run import ScheduleRuns
+from postdate.schedule.view import ScheduleViews
 from support.api_ledger import open_ledger
 from support.plain_browser import Browser
 

@@ -8,6 +8,8 @@ from conftest import Api
 from postdate.ledger.prove import prove
 from support.api_ledger import Ledger, key, open_ledger
 
+pytestmark = pytest.mark.own_database("it proves the whole database")
+
 
 @pytest.fixture
 async def ledger(api: Api) -> Ledger:

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from conftest import Api
-from postdate.api.routes import dead_letter
+from postdate.job.api import dead_letter
 from support.job import failed
 
 WORKER = {"type": "worker"}
@@ -151,7 +151,7 @@ async def test_a_purge_removes_the_job_and_all_that_belongs_to_it(api: Api) -> N
 
 async def test_another_tenants_dead_letter_is_out_of_reach(api: Api, edge_server: Api) -> None:
     (job_id,) = await failed(api)
-    from postdate.intake.tenant.tenant import Tenants
+    from postdate.tenant.change.tenant import Tenants
 
     other = f"other-{job_id[-8:]}"
     await Tenants(api.node.database).create(other)

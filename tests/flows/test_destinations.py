@@ -10,12 +10,12 @@ from aiohttp import web
 from standardwebhooks import Webhook as Verifier
 
 from conftest import Api, Clock, owner_dsn
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.destination.destination import Destination, Missing, Unavailable
-from postdate.model.job.outcome import Delivery
-from postdate.store.destination.directory import DestinationDirectory
-from postdate.store.embedded import Embedded
-from postdate.store.secret.secret import Keyring
+from postdate.database.embedded import Embedded
+from postdate.destination.spec.destination import Destination, Missing, Unavailable
+from postdate.destination.store.directory import DestinationDirectory
+from postdate.job.spec.outcome import Delivery
+from postdate.secret.secret import Keyring
+from postdate.tenant.change.tenant import Tenants
 from support.receiver import Arrival, Receiver
 from support.webhook import delivery
 

@@ -8,14 +8,14 @@ from uuid import UUID
 import pytest
 
 from conftest import Answered, Api, Clock, eventually
-from postdate.model import any_json
-from postdate.model.event.audit import SYSTEM
-from postdate.model.ids import bucket_of
-from postdate.model.job.verdict import Move
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
-from postdate.store.job import execution
-from postdate.store.job.execution import HeldLease
+from postdate.audit.spec import SYSTEM
+from postdate.core import any_json
+from postdate.core.ids import bucket_of
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.job.spec.verdict import Move
+from postdate.job.store import execution
+from postdate.job.store.execution import HeldLease
 from support.own_transaction import own_role
 
 STEPS = {"fail": "FAILED", "unknown": "UNKNOWN", "lose": "LOST"}

@@ -12,9 +12,9 @@ import asyncpg
 import pytest
 
 from conftest import Api, admin
-from postdate.intake.tenant.setting import SettingChanges
-from postdate.intake.tenant.tenant import Tenants
-from postdate.store.embedded import Embedded, binaries, runas
+from postdate.database.embedded import Embedded, binaries, runas
+from postdate.setting.change import SettingChanges
+from postdate.tenant.change.tenant import Tenants
 
 AT_ONCE = 16
 SHAPES = re.compile(rb"canary-[0-9a-f]{32}|pdk_[\w-]{20,}|whsec_[\w+/=]{20,}")
@@ -78,7 +78,7 @@ async def hide(api: Api, times: int) -> list[str]:
         assert shown["payload"] == {"secret": canary}
         return canary
 
-    await SettingChanges(api.node.database).put(0, "destination.most", 10_000)
+    await SettingChanges(api.node.database).put(0, "destination.max_count", 10_000)
     await done(api, "PUT", "/settings/job.encryption", {"value": "on"})
     await api.node.refresh_settings()
     found = await many(4 * times, webhook) + await many(2 * times, rotated)

@@ -11,14 +11,16 @@ import msgspec
 import pytest
 
 from conftest import Answered, Api
-from postdate.api.routes import event as events
-from postdate.intake.tenant.tenant import KeyLimits, Tenants, draft
-from postdate.model.event.types import EVENT_TYPES
-from postdate.model.tenant.identity import Scope
-from postdate.store.event import seal
-from postdate.store.tenant import key as key_store
-from postdate.store.tenant import tenant as tenant_store
+from postdate.core.identity import Scope
+from postdate.event import api as events
+from postdate.event.spec.types import EVENT_TYPES
+from postdate.event.store import seal
+from postdate.key.store import key as key_store
+from postdate.tenant.change.tenant import KeyLimits, Tenants, draft
+from postdate.tenant.store import tenant as tenant_store
 from support.event import emit, new_event, seal_all, subjects
+
+pytestmark = pytest.mark.own_database("it seals the events of every tenant")
 
 
 async def tenant_of(api: Api) -> int:
@@ -98,7 +100,7 @@ async def test_an_underscore_in_a_type_is_no_wildcard(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = {*EVENT_TYPES, "payment.deadxlettered"}
-    monkeypatch.setattr("postdate.store.event.event.EVENT_TYPES", known)
+    monkeypatch.setattr("postdate.event.store.event.EVENT_TYPES", known)
     [dead] = await told(api, "payment.dead_lettered")
     await told(api, "payment.deadxlettered")
     assert ids(await api.call("GET", "/events?types=payment.dead_lettered")) == [dead]

@@ -7,14 +7,16 @@ from functools import partial
 import pytest
 
 from conftest import INTERNAL_TOKEN, Api
-from postdate.model.ids import BUCKETS
-from postdate.store.connection.database import Database
-from postdate.store.foresight import due as due_store
-from postdate.store.foresight.due import DueWalk, WalkWindow
-from postdate.store.operate.overview import Places
-from postdate.store.timer.timer import LANE_PAYMENT
-from postdate.views.foresight import due as module
-from postdate.views.foresight.due import StoredDue, stored_due
+from postdate.core.ids import BUCKETS
+from postdate.database.connection.database import Database
+from postdate.foresight.store import due as due_store
+from postdate.foresight.store.due import DueWalk, WalkWindow
+from postdate.foresight.view import due as module
+from postdate.foresight.view.due import StoredDue, stored_due
+from postdate.monitor.store.overview import Places
+from postdate.timer.timer import LANE_PAYMENT
+
+pytestmark = pytest.mark.own_database("foresight reads the due work of every tenant")
 
 LANE = 700
 EVERY_PLACE: Places = (

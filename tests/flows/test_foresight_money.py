@@ -6,12 +6,14 @@ from uuid import UUID
 import pytest
 
 from conftest import Api
-from postdate.model.error import Code, refuse
-from postdate.store.foresight import money as store
-from postdate.views.foresight import standing_order
-from postdate.views.foresight.money import MoneyViews
-from postdate.views.foresight.rules import RuleBooks
+from postdate.foresight.store import money as store
+from postdate.foresight.view import standing_order
+from postdate.foresight.view.money import MoneyViews
+from postdate.foresight.view.rules import RuleBooks
+from postdate.words.error import Code, refuse
 from support.plain_browser import Browser
+
+pytestmark = pytest.mark.own_database("foresight reads the due work of every tenant")
 
 
 async def _account(api: Api, name: str, amount: int = 0) -> None:

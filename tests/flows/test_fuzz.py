@@ -12,7 +12,7 @@ import pytest
 
 from conftest import INTERNAL_TOKEN, Api
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http import openapi
+from postdate.http import openapi
 from support.full_tenant import ROWS, FullTenant, build
 
 COMMAND = Path(sys.executable).with_name("schemathesis")

@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from conftest import INTERNAL_TOKEN, Answered, Api
-from postdate.intake.tenant.halt import Halting
-from postdate.model.tenant.halt import Halts
+from postdate.halt.change import Halting
+from postdate.halt.spec import Halts
 from support.full_tenant import FullTenant, build
 
 NOTE = {"note": "stolen key"}

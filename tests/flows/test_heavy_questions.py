@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from conftest import Api, Clock, eventually
-from postdate.model.work import TooMuchWorkError
-from postdate.store.connection import off_loop
-from postdate.store.connection.compute_pool import ComputePool, PoolLimits
-from postdate.views.foresight.load import LoadViews
+from postdate.core.work import TooMuchWorkError
+from postdate.database.connection import off_loop
+from postdate.database.connection.compute_pool import ComputePool, PoolLimits
+from postdate.foresight.view.load import LoadViews
 from support.schedule import set_to_morning
 
 DAY = timedelta(days=1)

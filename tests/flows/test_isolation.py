@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from conftest import Api
-from postdate.intake.tenant.tenant import Tenants
+from postdate.tenant.change.tenant import Tenants
 
 AT_ONCE = 32
 

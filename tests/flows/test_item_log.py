@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from conftest import Api, Clock
-from postdate.model.error import StartError
+from postdate.monitor.store.item_log import items
 from postdate.node.settings import load, split_list
-from postdate.store.operate.item_log import items
+from postdate.words.error import StartError
 from support.api_ledger import open_ledger
 from support.bank import drain, settler
 from support.log import capture_logs

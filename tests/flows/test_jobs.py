@@ -186,7 +186,7 @@ async def test_a_payload_that_is_not_utf8_is_refused(api: Api) -> None:
 async def test_another_tenants_job_looks_missing(api: Api, edge_server: Api) -> None:
     job = await made(api)
     other = f"other-{job['job_id'][:8]}"
-    from postdate.intake.tenant.tenant import Tenants
+    from postdate.tenant.change.tenant import Tenants
 
     await Tenants(api.node.database).create(other)
     key = await edge_server.new_key("admin", tenant=other)

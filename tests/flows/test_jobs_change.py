@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from conftest import Api
-from postdate.model.ids import bucket_of
+from postdate.core.ids import bucket_of
 from support.worker import told
 
 WORKER = {"type": "worker"}

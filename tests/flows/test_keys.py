@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from conftest import Answered, Api, Clock, eventually
-from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.model import origin
-from postdate.model.error import Code, RefusedError
-from postdate.model.tenant.login_throttle import FORGET_SECONDS, MAX_REMEMBERED, LoginThrottle
-from postdate.views.authentication import identity
-from postdate.views.authentication.identity import Identities
+from postdate.core import origin
+from postdate.http.login_throttle import FORGET_SECONDS, MAX_REMEMBERED, LoginThrottle
+from postdate.key.authentication import identity
+from postdate.key.authentication.identity import Identities
+from postdate.tenant.change.tenant import KeyLimits, Tenants
+from postdate.words.error import Code, RefusedError
 from support.pause import wait_out
 
 
@@ -142,7 +142,7 @@ async def test_no_key_makes_one_that_reaches_further(api: Api) -> None:
 
 
 async def test_a_tenant_has_only_so_many_keys(api: Api) -> None:
-    assert (await api.call("PUT", "/settings/key.most", {"value": 2})).status == 200
+    assert (await api.call("PUT", "/settings/key.max_count", {"value": 2})).status == 200
     await api.node.refresh_settings()
     one = await made(api)
     assert (one.status, (await made(api)).status) == (201, 409)

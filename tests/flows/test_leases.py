@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 
 from conftest import Answered, Api, Clock, eventually
-from postdate.intake.tenant.tenant import Tenants
+from postdate.tenant.change.tenant import Tenants
 
 POLICY = {"backoff": "fixed", "initial_seconds": 60, "jitter": 0, "max_attempts": 2}
 

@@ -10,8 +10,8 @@ import pytest
 
 from conftest import Answered, Api
 from postdate.api.endpoints import ENDPOINTS
-from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.model.tenant.identity import Scope
+from postdate.core.identity import Scope
+from postdate.tenant.change.tenant import KeyLimits, Tenants
 from support.full_tenant import ROWS, FullTenant, build
 
 PAY = "/payments/schedule"

@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from conftest import INTERNAL_TOKEN, Api, Clock
-from postdate.intake.tenant.tenant import Tenants
-from postdate.views.foresight.load import LoadNaming
-from postdate.views.foresight.rules import OTHERS
+from postdate.foresight.view.load import LoadNaming
+from postdate.foresight.view.rules import OTHERS
+from postdate.tenant.change.tenant import Tenants
 from support.schedule import set_to_morning
 
 MINUTE = timedelta(minutes=1)

@@ -1,5 +1,5 @@
 from conftest import Api
-from postdate.bench.load import Load, LoadRequest
+from postdate_lab.bench.load import Load, LoadRequest
 
 
 async def test_a_load_counts_answers_and_times(api: Api) -> None:

@@ -3,11 +3,11 @@
 import pytest
 
 from conftest import Api, Clock
-from postdate.model.error import RefusedError
-from postdate.model.job.tally import Tally
-from postdate.model.job.verdict import DONE, End, Move
-from postdate.model.setting.setting import Settings, Stored, validate
-from postdate.model.tenant.tier import MAX_TIERS, Tiers
+from postdate.core.setting.setting import Settings, Stored, validate
+from postdate.job.spec.tally import Tally
+from postdate.job.spec.verdict import DONE, End, Move
+from postdate.tenant.spec.tier import MAX_TIERS, Tiers
+from postdate.words.error import RefusedError
 from support.metric import scrape
 
 BODY = {"destination": {"type": "worker"}, "lane": "lost", "retry": {"max_attempts": 2}}

@@ -10,9 +10,9 @@ import pytest
 
 from conftest import INTERNAL_TOKEN, Answered, Api
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http.route_table import parameters_of
-from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.model.tenant.identity import Scope
+from postdate.core.identity import Scope
+from postdate.http.route_table import parameters_of
+from postdate.tenant.change.tenant import KeyLimits, Tenants
 from support.full_tenant import ROWS, FullTenant, build
 
 ROUTES = {f"{endpoint.method} {endpoint.path}": endpoint for endpoint in ENDPOINTS}

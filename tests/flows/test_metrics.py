@@ -7,17 +7,17 @@ import asyncpg
 import pytest
 
 from conftest import Api, app_dsn
-from postdate.model.job.tally import CLASSES, failure_class
+from postdate.database.connection import clock
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import NoAnswerError
+from postdate.database.embedded import Embedded
+from postdate.job.spec.tally import CLASSES, failure_class
+from postdate.key.authentication.identity import Identities
+from postdate.monitor.view import bucket_cycle, vital_metrics, vitals
 from postdate.node import http as edge
 from postdate.node import role as stages
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
-from postdate.store.connection import clock
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import NoAnswerError
-from postdate.store.embedded import Embedded
-from postdate.views.authentication.identity import Identities
-from postdate.views.monitor import bucket_cycle, vital_metrics, vitals
 from support.metric import scrape, value
 from tidy.reference import metric_names
 

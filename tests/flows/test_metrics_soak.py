@@ -5,7 +5,7 @@ import time
 import pytest
 
 from conftest import Api
-from postdate.store.connection.query import query
+from postdate.database.connection.query import query
 from support.worker import make_lane
 
 pytestmark = pytest.mark.soak

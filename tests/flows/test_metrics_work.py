@@ -3,12 +3,12 @@
 import pytest
 
 from conftest import Api, admin
-from postdate.model.activity import histogram
-from postdate.model.tenant.tenant_share import TenantShares
-from postdate.store.connection import clock
-from postdate.store.embedded import Embedded
-from postdate.views.monitor import pending
-from postdate.views.monitor.pending import PendingWatch
+from postdate.database.connection import clock
+from postdate.database.embedded import Embedded
+from postdate.monitor.spec.activity import histogram
+from postdate.monitor.spec.tenant_share import TenantShares
+from postdate.monitor.view import pending
+from postdate.monitor.view.pending import PendingWatch
 from support.metric import scrape, value
 
 WORKER = {"destination": {"type": "worker"}}

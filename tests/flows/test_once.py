@@ -9,13 +9,13 @@ import msgspec
 
 from conftest import INTERNAL_TOKEN, Answered, Api
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http import openapi
-from postdate.api.http.route_table import parameters_of
-from postdate.intake.accept.create_once import CreateOnce, CreateRequest, Shown
-from postdate.intake.accept.idempotency import CREATED, Granted
-from postdate.intake.schedule.run import Triggered
+from postdate.http import openapi
+from postdate.http.route_table import parameters_of
+from postdate.intake.create_once import CreateOnce, CreateRequest, Shown
+from postdate.intake.idempotency import CREATED, Granted
+from postdate.key.authentication.identity import Identities
 from postdate.node import http as edge
-from postdate.views.authentication.identity import Identities
+from postdate.schedule.change.run import Triggered
 from support.full_tenant import ROWS, FullTenant, build
 
 POSTS = {f"POST {endpoint.path}": endpoint for endpoint in ENDPOINTS if endpoint.method == "POST"}

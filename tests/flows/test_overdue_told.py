@@ -6,8 +6,8 @@ import pytest
 
 from conftest import Api
 from postdate.cli import vitals_page
-from postdate.intake.tenant.tenant import Tenants
-from postdate.views.monitor.overdue import Overdue
+from postdate.monitor.view.overdue import Overdue
+from postdate.tenant.change.tenant import Tenants
 from support.plain_browser import Browser
 
 

@@ -14,11 +14,11 @@ import asyncpg
 import pytest
 
 from conftest import Api
-from postdate.intake.tenant.halt import Halting
-from postdate.intake.tenant.quota import PendingCounts
-from postdate.model.tenant.halt import Halts
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.halt.change import Halting
+from postdate.halt.spec import Halts
+from postdate.tenant.change.quota import PendingCounts
 from support.api_ledger import Ledger, key, open_ledger
 from support.own_transaction import (
     ENQUEUE,

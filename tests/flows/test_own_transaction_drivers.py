@@ -17,8 +17,8 @@ from sqlalchemy.orm import Session
 from conftest import Api
 from postdate.client.own_transaction import AsyncOwnTransaction, OwnTransaction, refusals
 from postdate.client.problems import InsufficientFundsError, NotFoundError
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
 from support.api_ledger import Ledger, open_ledger
 from support.own_transaction import PASSWORD, OwnRole, own_role, status
 

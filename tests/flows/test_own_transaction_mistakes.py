@@ -1,17 +1,14 @@
 """Mistakes in your own transaction are named as over HTTP: code, field, what is allowed."""
 
-import json
-import re
 from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
 
 from conftest import Api
-from postdate.model.error import EXPLANATIONS, Code
-from postdate.model.setting.table import SETTINGS, TenantMay
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.words.error import EXPLANATIONS, Code
 from support.api_ledger import Ledger, open_ledger
 from support.own_transaction import WORKER, OwnRole, own_role, refusal
 
@@ -168,21 +165,3 @@ async def test_a_mistake_is_named_as_over_http(
     assert refused.value.sqlstate == f"PD{EXPLANATIONS[Code(code)].status}"
     assert refused.value.hint
     assert await ledger.held() == 0
-
-
-async def test_settings_are_those_of_the_model(database: Database) -> None:
-    body = await database.writer.fetchval(
-        "SELECT prosrc FROM pg_proc WHERE proname = 'client_setting'"
-    )
-    listed = re.findall(r"\('([a-z_.]+)', '([^']+)', '([a-z ]+)'\)", body)
-    words = {
-        TenantMay.LOWER: "lower",
-        TenantMay.RAISE: "raise",
-        TenantMay.CHOOSE: "choose",
-        TenantMay.NOTHING: "nothing",
-    }
-    assert len(listed) == 12
-    for name, usual, may in listed:
-        setting = SETTINGS[name]
-        assert json.loads(usual) == setting.default, name
-        assert may == words[setting.tenant_may] + (" or none" if setting.zero_is_none else ""), name

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from conftest import INTERNAL_TOKEN, Answered, Api, Clock
-from postdate.intake.tenant.tenant import KeyLimits, Tenants
+from postdate.tenant.change.tenant import KeyLimits, Tenants
 from support.api_ledger import Ledger, open_ledger
 from support.bank import drain, settler
 

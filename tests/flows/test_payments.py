@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from conftest import Api
-from postdate.intake.tenant.tenant import Tenants
+from postdate.tenant.change.tenant import Tenants
 from support.api_ledger import Ledger, key, open_ledger
 
 

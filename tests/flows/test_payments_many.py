@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from conftest import Answered, Api, eventually
-from postdate.store.account import account as account_store
-from postdate.store.account.account import key_of
+from postdate.account.store import account as account_store
+from postdate.account.store.account import key_of
 from support.api_ledger import Ledger, open_ledger
 
 

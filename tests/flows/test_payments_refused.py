@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from conftest import Api
-from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.model.setting.setting import Stored
+from postdate.core.setting.setting import Stored
+from postdate.tenant.change.tenant import KeyLimits, Tenants
 from support.api_ledger import Ledger, key, open_ledger
 
 PAST = (datetime.now(UTC) - timedelta(days=1)).isoformat()

@@ -6,7 +6,9 @@ from uuid import uuid4
 import pytest
 
 from conftest import Answered, Api
-from postdate.intake.tenant.quota import PendingCounts
+from postdate.tenant.change.quota import PendingCounts
+
+pytestmark = pytest.mark.own_database("its loops work for every tenant")
 
 JOB = {"destination": {"type": "worker"}, "lane": "lane", "delay_seconds": 600}
 

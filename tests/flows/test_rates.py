@@ -5,11 +5,11 @@ from dataclasses import replace
 from uuid import uuid4
 
 from conftest import Api, eventually
-from postdate.intake.tenant.rate_limit import Rates
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.error import Code, RefusedError
-from postdate.model.tenant.identity import Identity
-from postdate.views.authentication.identity import Identities
+from postdate.core.identity import Identity
+from postdate.key.authentication.identity import Identities
+from postdate.tenant.change.rate_limit import Rates
+from postdate.tenant.change.tenant import Tenants
+from postdate.words.error import Code, RefusedError
 
 
 async def rate(api: Api, **limits: float) -> None:

@@ -11,18 +11,18 @@ from conftest import Api, app_dsn
 from faults import sweep
 from faults.pg_proxy import Plan
 from faults.sweep import Nodes
-from postdate.model.ids import MAX_ID
-from postdate.model.status import JobStatus, PaymentStatus
-from postdate.model.tenant.identity import Identity, Scope
-from postdate.store.connection.database import Database
-from postdate.store.connection.tenant_reader import bound
-from postdate.store.embedded import Embedded
-from postdate.store.timer.lane import LaneDirectory
-from postdate.views.account import MAX_VERSION, AccountViews
-from postdate.views.job import JobFilter, JobViews
-from postdate.views.monitor.vitals import PARTS, Vitals
-from postdate.views.payment import PaymentFilter, PaymentViews
-from postdate.views.schedule import ScheduleViews
+from postdate.account.view import MAX_VERSION, AccountViews
+from postdate.core.identity import Identity, Scope
+from postdate.core.ids import MAX_ID
+from postdate.core.status import JobStatus, PaymentStatus
+from postdate.database.connection.database import Database
+from postdate.database.connection.tenant_reader import bound
+from postdate.database.embedded import Embedded
+from postdate.job.view import JobFilter, JobViews
+from postdate.lane.store.lane import LaneDirectory
+from postdate.monitor.view.vitals import PARTS, Vitals
+from postdate.payment.view.payment import PaymentFilter, PaymentViews
+from postdate.schedule.view import ScheduleViews
 from support.job import failed
 from support.schedule import create
 

@@ -9,12 +9,12 @@ import pytest
 
 from conftest import INTERNAL_TOKEN, SECRET_KEY, Api, Clock
 from postdate.cli.commands import receipt as command
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.event.receipt import key_id_of
-from postdate.proof.receipt import check_receipt
-from postdate.store.secret import secret_rotation
-from postdate.store.secret.receipt_key import ReceiptKeys
-from postdate.store.secret.secret import Keyring, parse_key
+from postdate.prover.receipt import check_receipt
+from postdate.receipt.spec import key_id_of
+from postdate.secret import secret_rotation
+from postdate.secret.receipt_key import ReceiptKeys
+from postdate.secret.secret import Keyring, parse_key
+from postdate.tenant.change.tenant import Tenants
 from support.event import seal_all
 
 

@@ -7,13 +7,13 @@ from uuid import UUID
 import pytest
 
 from conftest import Answered, Api, Clock
-from postdate.intake.payment.accept import PaymentIntake
-from postdate.intake.payment.refund import RefundRequest, Refunds
-from postdate.intake.tenant.tenant import KeyLimits, Tenants
+from postdate.core.identity import Identity, Scope
+from postdate.database.connection.error import TransientError
 from postdate.ledger.prove import prove
-from postdate.model.tenant.identity import Identity, Scope
-from postdate.store.connection.error import TransientError
-from postdate.store.payment import payment as payment_store
+from postdate.payment.accept.intake import PaymentIntake
+from postdate.payment.change.refund import RefundRequest, Refunds
+from postdate.payment.store import payment as payment_store
+from postdate.tenant.change.tenant import KeyLimits, Tenants
 from support.api_ledger import Ledger, key, open_ledger
 from support.bank import drain, settings, settler
 
@@ -189,4 +189,42 @@ async def test_a_refund_that_breaks_off_before_its_commit_returns_nothing(
     assert "refunded" not in await shown(ledger, payment)
     assert (await refund(ledger, payment, "lost")).status == 201
     assert (await shown(ledger, payment))["refunded"] == 100
+    await assert_clean(ledger)
+
+
+async def cancelled_part(ledger: Ledger, payment: str) -> tuple[str, str]:
+    """Refund 70, later, and cancel that by a change set; give the refund and the set's path."""
+    part = (await refund(ledger, payment, amount=70)).body["payment_id"]
+    later = await ledger.api.call("PATCH", f"/payments/{part}", {"delay_seconds": 600})
+    assert later.status == 200
+    cancel = {"type": "cancel_payments", "filter": {"from_account_id": "bob"}}
+    draft = (await ledger.api.call("POST", "/change-sets", {"changes": [cancel]})).body
+    path = f"/change-sets/{draft['change_set_id']}"
+    assert (await ledger.api.call("POST", f"{path}/apply", {})).body["status"] == "APPLIED"
+    assert (await shown(ledger, part))["status"] == "CANCELLED"
+    return part, path
+
+
+async def test_a_refund_that_an_undo_brings_back_is_a_refund_still(
+    ledger: Ledger, clock: Clock
+) -> None:
+    payment = await paid(ledger, clock)
+    _, path = await cancelled_part(ledger, payment)
+    assert (await ledger.api.call("POST", f"{path}/undo", {})).body["status"] == "UNDONE"
+    [item] = (await ledger.api.call("GET", f"{path}/items")).body["items"]
+    assert (await shown(ledger, item["restored_as"]))["refund_of"] == payment
+    assert (await refund(ledger, payment, amount=31)).body["refundable"] == 30
+    await assert_clean(ledger)
+
+
+async def test_an_undo_brings_back_no_refund_of_more_than_was_paid(
+    ledger: Ledger, clock: Clock
+) -> None:
+    payment = await paid(ledger, clock)
+    part, path = await cancelled_part(ledger, payment)
+    assert (await refund(ledger, payment)).status == 201
+    undone = (await ledger.api.call("POST", f"{path}/undo", {})).body
+    assert undone["steps"][0]["left"] == [f"payment {part}: refund_above_paid"]
+    await settle(ledger, clock)
+    assert (await ledger.account("alice"))["balance"] == 1000
     await assert_clean(ledger)

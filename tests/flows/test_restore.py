@@ -13,14 +13,14 @@ import pytest
 
 from conftest import INTERNAL_TOKEN, Api, app_dsn, owner_dsn
 from postdate.cli.commands import restore
-from postdate.model.error import RefusedError
-from postdate.model.setting.setting import LONG_AGO, Settings, Stored, validate
-from postdate.model.setting.table import QUARANTINE
+from postdate.core.setting.setting import LONG_AGO, Settings, Stored, validate
+from postdate.core.setting.table import QUARANTINE
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.schema import migrate
+from postdate.setting import store as setting_store
 from postdate.settlement.settler import Settler
-from postdate.store import migrate
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
-from postdate.store.tenant import setting as setting_store
+from postdate.words.error import RefusedError
 from support.bank import Bank, drain, settings
 from support.worker import Handled, add_jobs, make_lane, make_worker, step
 

@@ -8,12 +8,14 @@ from uuid import UUID
 import pytest
 
 from conftest import Api
-from postdate.model.ids import bucket_of
-from postdate.store.connection.error import DatabaseError
-from postdate.views.foresight import warming
-from postdate.views.foresight.money import MoneyViews
-from postdate.views.foresight.rules import WAYS, RuleBook, RuleBooks, count_schedules
-from postdate.views.foresight.warming import MoneyWarming, RuleWarming
+from postdate.core.ids import bucket_of
+from postdate.database.connection.error import DatabaseError
+from postdate.foresight.view import warming
+from postdate.foresight.view.money import MoneyViews
+from postdate.foresight.view.rules import WAYS, RuleBook, RuleBooks, count_schedules
+from postdate.foresight.view.warming import MoneyWarming, RuleWarming
+
+pytestmark = pytest.mark.own_database("its loops work for every tenant")
 
 JOB: dict[str, Any] = {"job": {"destination": {"type": "worker"}}}
 PAYMENT = {"payment": {"from_account_id": "ada", "to_account_id": "bob", "amount": 1}}

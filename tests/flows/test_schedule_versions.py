@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import Api, Clock, eventually
-from postdate.model.setting.setting import Settings
+from postdate.core.setting.setting import Settings
 from postdate.node import schedule as wiring
 from postdate.scheduler.audit import Audit
 from postdate.scheduler.expander import Expander

@@ -8,22 +8,22 @@ import msgspec
 import pytest
 
 from conftest import SECRET_KEY, Answered, Api, Clock
-from postdate.intake.job.accept import JobIntake
-from postdate.intake.job.validation import canonical
-from postdate.intake.payment.accept import PaymentIntake
-from postdate.intake.schedule.occurrence import OccurrenceIntake
-from postdate.intake.schedule.occurrence_job import JobOccurrences
-from postdate.intake.schedule.occurrence_payment import PaymentOccurrences
-from postdate.model.job.job import JobSpec
-from postdate.model.tenant.identity import Identity, Scope
+from postdate.core.identity import Identity, Scope
+from postdate.intake.store import fingerprint_of
+from postdate.job.accept.intake import JobIntake
+from postdate.job.accept.validation import canonical
+from postdate.job.spec.job import JobSpec
 from postdate.node import job as jobs
 from postdate.node.schedule import occurrences
+from postdate.payment.accept.intake import PaymentIntake
+from postdate.schedule.change.occurrence import OccurrenceIntake
+from postdate.schedule.change.occurrence_job import JobOccurrences
+from postdate.schedule.change.occurrence_payment import PaymentOccurrences
+from postdate.schedule.view import ScheduleViews
 from postdate.scheduler.expander import Expander
-from postdate.store.idempotency.idempotency import fingerprint_of
-from postdate.store.secret import secret_rotation
-from postdate.store.secret.payload_encryption import MARK, PayloadCipher
-from postdate.store.secret.secret import Keyring, SecretError, parse_key
-from postdate.views.schedule import ScheduleViews
+from postdate.secret import secret_rotation
+from postdate.secret.payload_encryption import MARK, PayloadCipher
+from postdate.secret.secret import Keyring, SecretError, parse_key
 from support.schedule import drain
 
 WORKER = {"type": "worker"}

@@ -5,6 +5,8 @@ import pytest
 from conftest import Api
 from postdate.node.node import Node
 
+pytestmark = pytest.mark.own_database("it changes settings of the operator")
+
 
 async def value(api: Api, name: str) -> object:
     answer = await api.call("GET", "/settings")

@@ -14,12 +14,14 @@ from prometheus_client import CollectorRegistry
 from standardwebhooks import Webhook
 
 from conftest import Answered, Api
-from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.node import publisher
 from postdate.node.node import BackgroundTasks
+from postdate.tenant.change.tenant import KeyLimits, Tenants
 from support.event import seal_all
 from support.local_broker import nats_cluster
 from support.receiver import Receiver
+
+pytestmark = pytest.mark.own_database("it seals the events of every tenant")
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 from conftest import INTERNAL_TOKEN, Answered, Api
-from postdate.views.authentication import identity
+from postdate.key.authentication import identity
 
 
 async def operate(api: Api, method: str, path: str, body: Any = None) -> Answered:

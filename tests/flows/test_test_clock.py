@@ -7,10 +7,10 @@ import pytest
 from aiohttp import web
 
 from conftest import Api, Clock
-from postdate.intake.change_set.change_set import ChangeSets
-from postdate.intake.change_set.lane_operation import LaneOperation
-from postdate.proof.checker import prove
-from postdate.store.connection.error import UnavailableError
+from postdate.change_set.change.change_set import ChangeSets
+from postdate.change_set.change.lane_operation import LaneOperation
+from postdate.database.connection.error import UnavailableError
+from postdate.prover.checker import prove
 from support.clock_bench import START, Bench, instant, new_bench, told
 from support.plain_browser import Browser
 from support.receiver import Receiver

@@ -19,17 +19,17 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from conftest import SECRET_KEY, Api, Clock
-from postdate.api.http.listener import bind
-from postdate.api.http.server import HttpServer
-from postdate.model.error import StartError
-from postdate.model.tenant.login_throttle import LoginThrottle
+from postdate.database.connection.database import Database
+from postdate.http.listener import bind
+from postdate.http.login_throttle import LoginThrottle
+from postdate.http.server import HttpServer
+from postdate.key.authentication import token as token_views
+from postdate.key.authentication.identity import Identities
 from postdate.node import http as edge
 from postdate.node import token as tokens
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
-from postdate.store.connection.database import Database
-from postdate.views.authentication import token as token_views
-from postdate.views.authentication.identity import Identities
+from postdate.words.error import StartError
 from support.receiver import Receiver
 
 ISSUER, AUDIENCE = "https://issuer.example", "postdate"

@@ -18,14 +18,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from conftest import SECRET_KEY, Api, eventually
-from postdate.api.http.listener import bind
-from postdate.api.http.server import HttpServer
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.error import StartError
-from postdate.model.job.job import Worker
-from postdate.model.schedule.firing import Firing
-from postdate.model.schedule.schedule import JobTemplate, Policies, Template
-from postdate.model.tenant.login_throttle import LoginThrottle
+from postdate.database.connection.database import Database
+from postdate.http.listener import bind
+from postdate.http.login_throttle import LoginThrottle
+from postdate.http.server import HttpServer
+from postdate.job.spec.job import Worker
+from postdate.key.authentication.identity import Identities
 from postdate.node import http as edge
 from postdate.node import publisher, settlement, trace, worker
 from postdate.node import schedule as schedules
@@ -33,11 +31,15 @@ from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
 from postdate.node.trace import Tracing
 from postdate.node.trace_expansion import context_of
+from postdate.schedule.spec.firing import Firing
+from postdate.schedule.spec.schedule import JobTemplate, Policies, Template
 from postdate.scheduler.firer import untraced
-from postdate.store.connection.database import Database
-from postdate.views.authentication.identity import Identities
+from postdate.tenant.change.tenant import Tenants
+from postdate.words.error import StartError
 from support.bank import settings as tolerant
 from support.receiver import Receiver
+
+pytestmark = pytest.mark.own_database("its loops work for every tenant")
 
 TRACE, SPAN = "ab" * 16, "cd" * 8
 GIVEN = {"traceparent": f"00-{TRACE}-{SPAN}-01"}

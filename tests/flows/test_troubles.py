@@ -11,6 +11,8 @@ from postdate.delivery.breaker import FAILURES, Health
 from postdate.worker.trouble import TroubleReporter
 from support.plain_browser import Browser
 
+pytestmark = pytest.mark.own_database("its loops work for every tenant")
+
 URL = "http://127.0.0.1:2/hook"
 
 

@@ -14,7 +14,10 @@ from postdate.node import worker
 from postdate.node.node import Node
 from support.receiver import Arrival, Receiver
 
-pytestmark = pytest.mark.usefixtures("workers")
+pytestmark = [
+    pytest.mark.usefixtures("workers"),
+    pytest.mark.own_database("its loops work for every tenant"),
+]
 WINDOW = 16
 
 

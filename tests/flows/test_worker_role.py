@@ -14,6 +14,8 @@ from postdate.node import worker
 from postdate.node.node import Node
 from support.receiver import Receiver
 
+pytestmark = pytest.mark.own_database("its loops work for every tenant")
+
 Role = Callable[[], Coroutine[Any, Any, None]]
 
 

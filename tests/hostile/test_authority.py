@@ -7,15 +7,15 @@ from uuid import UUID, uuid4
 import pytest
 
 from conftest import Answered, Api, Clock
-from postdate.intake.payment.approval import Approvals
-from postdate.intake.tenant.setting import SettingChanges
-from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.model.error import Code, RefusedError
-from postdate.model.setting.setting import Stored
-from postdate.model.tenant.identity import Identity, Scope
+from postdate.core.identity import Identity, Scope
+from postdate.core.setting.setting import Stored
+from postdate.database.connection.error import CheckViolationError, PermissionDeniedError
 from postdate.node import schedule as wiring
+from postdate.payment.change.approval import Approvals
 from postdate.scheduler.expander import Expander
-from postdate.store.connection.error import CheckViolationError, PermissionDeniedError
+from postdate.setting.change import SettingChanges
+from postdate.tenant.change.tenant import KeyLimits, Tenants
+from postdate.words.error import Code, RefusedError
 from support.schedule import book
 from support.schedule import drain as expand_all
 
@@ -296,7 +296,7 @@ LIFTS = [
     ("quota.pending_jobs", 10, 0),
     ("quota.accounts", 10, 11),
     ("schedule.min_interval_seconds", 60, 1),
-    ("key.most", 20, 21),
+    ("key.max_count", 20, 21),
     ("worker.max_running", 2, 0),
     ("payment.max_amount", 50, 1_000_000),
     ("payment.approval_above", 100, 0),

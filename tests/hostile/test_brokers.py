@@ -16,15 +16,15 @@ import pytest
 from confluent_kafka import Producer
 
 from conftest import eventually
+from postdate.core.limit import Limit
 from postdate.delivery.broker import Permitted, QueueBroker
 from postdate.delivery.broker_connections import BrokerConnections
 from postdate.delivery.guard import Guard, Lookup, TargetRefusedError
 from postdate.delivery.queue import QueueHandler
-from postdate.model.destination.broker_url import kafka_brokers
-from postdate.model.destination.destination import Destination, DestinationType, Resolved
-from postdate.model.destination.target import networks
-from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome, Throttled
-from postdate.model.limit import Limit
+from postdate.destination.spec.broker_url import kafka_brokers
+from postdate.destination.spec.destination import Destination, DestinationType, Resolved
+from postdate.destination.spec.target import networks
+from postdate.job.spec.outcome import Completed, Delivery, Failed, Outcome, Throttled
 from support.target_corpus import ADDRESSES
 
 PUBLIC, PRIVATE = "127.0.0.1", "127.0.0.2"

@@ -9,19 +9,19 @@ import asyncpg
 import pytest
 
 from conftest import admin, app_dsn, eventually
-from postdate.intake.tenant.rate_limit import Rates
-from postdate.model.event.event import EventFilter
-from postdate.model.setting.setting import Settings, Stored
-from postdate.model.tenant.identity import Identity
+from postdate.core.identity import Identity
+from postdate.core.setting.setting import Settings, Stored
+from postdate.database.connection import opening
+from postdate.database.connection import wakeup as wakeup_store
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.event.spec.event import EventFilter
+from postdate.event.view import EventViews
+from postdate.key.authentication.identity import Identities
+from postdate.monitor.view.health import HealthCheck
 from postdate.runtime.coalescer import Coalescer
 from postdate.runtime.wakeup import Wakeup
-from postdate.store.connection import opening
-from postdate.store.connection import wakeup as wakeup_store
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
-from postdate.views.authentication.identity import Identities
-from postdate.views.event import EventViews
-from postdate.views.monitor.health import HealthCheck
+from postdate.tenant.change.rate_limit import Rates
 from support.cancellation import cancelled_at_each_await
 
 NAME = "cancelled-awaits"

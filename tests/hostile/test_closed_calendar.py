@@ -5,11 +5,11 @@ from itertools import islice
 
 import pytest
 
-from postdate.model.recurrence import plan as plans
-from postdate.model.recurrence.calendar import Calendar, Roll
-from postdate.model.recurrence.days import Days
-from postdate.model.recurrence.plan import RecurrencePlan, first_that_runs, occurrences
-from postdate.model.schedule.schedule import Dst, Occurrence, Rule
+from postdate.recurrence import plan as plans
+from postdate.recurrence.calendar import Calendar, Roll
+from postdate.recurrence.days import Days
+from postdate.recurrence.plan import RecurrencePlan, first_that_runs, occurrences
+from postdate.recurrence.rule import Dst, Occurrence, Rule
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
 WEEKENDS = Calendar("weekends", frozenset())

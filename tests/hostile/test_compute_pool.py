@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from conftest import eventually
-from postdate.model.error import Code, RefusedError
-from postdate.model.recurrence import zone
-from postdate.model.work import spend
-from postdate.store.connection import compute_pool, off_loop
-from postdate.store.connection.compute_pool import MAX_WAITING, ComputePool, PoolLimits
-from postdate.store.connection.off_loop import THREAD_STEPS, computed, in_process
+from postdate.core.work import spend
+from postdate.database.connection import compute_pool, off_loop
+from postdate.database.connection.compute_pool import MAX_WAITING, ComputePool, PoolLimits
+from postdate.database.connection.off_loop import THREAD_STEPS, computed, in_process
+from postdate.recurrence import zone
+from postdate.words.error import Code, RefusedError
 
 SOON = 30.0
 

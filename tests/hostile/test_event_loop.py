@@ -7,8 +7,8 @@ import time
 
 import msgspec
 
-from postdate.api.http import request_reader
-from postdate.api.http.endpoint import Body
+from postdate.http import request_reader
+from postdate.http.endpoint import Body
 from postdate.node.event_loop import (
     CPU_SECONDS,
     SAMPLE_SECONDS,

@@ -3,16 +3,18 @@
 import asyncio
 import socket
 import sys
+from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from postdate.api.http import connection, unread
-from postdate.api.http.endpoint import Body, Call, Reply
-from postdate.api.http.pipelined_starts import STARTS_AT_ONCE, PipelinedStarts
+from postdate.http import connection, unread
+from postdate.http.endpoint import Body, Call, Reply
+from postdate.http.request_starts import STARTS_AT_ONCE, RequestStarts
 from support.raw_http import make_app, read_answer, serving, until
 from support.sample_app import endpoint
 
@@ -63,7 +65,7 @@ async def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -
     start = connection.Connection._start
 
     def watched(self: connection.Connection, exchange: Any) -> None:
-        waiting.append(len(self._waiting))
+        waiting.append(len(self.waiting))
         start(self, exchange)
 
     monkeypatch.setattr(connection.Connection, "_start", watched)
@@ -86,7 +88,7 @@ async def test_large_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPa
     start = connection.Connection._start
 
     def watched(self: connection.Connection, exchange: Any) -> None:
-        held.append(sum(each.held_bytes for each in self._waiting))
+        held.append(sum(each.held_bytes for each in self.waiting))
         start(self, exchange)
 
     monkeypatch.setattr(connection.Connection, "_start", watched)
@@ -248,15 +250,52 @@ async def test_an_answer_before_the_end_of_the_body_says_that_it_is_the_last() -
         writer.close()
 
 
-async def test_requests_that_waited_start_a_few_in_each_turn_of_the_loop() -> None:
-    starts, started, seen = PipelinedStarts(), [0], []
+async def test_requests_start_a_few_in_each_turn_of_the_loop() -> None:
+    starts, started, seen = RequestStarts(), [0], []
 
     def start() -> None:
         started[0] += 1
 
     for _ in range(3 * STARTS_AT_ONCE):
-        starts.add(start)
+        starts.add("", start)
+    seen.append(started[0])
     while started[0] < 3 * STARTS_AT_ONCE:
         await asyncio.sleep(0)
         seen.append(started[0])
     assert max(b - a for a, b in pairwise([0, *seen])) == STARTS_AT_ONCE
+
+
+async def test_an_address_with_many_requests_does_not_make_another_wait() -> None:
+    starts, order = RequestStarts(), list[str]()
+    for address in ["greedy"] * 100 + ["modest"]:
+        starts.add(address, partial(order.append, address))
+    await until(lambda: len(order) == 101)
+    assert order.index("modest") <= 2 * STARTS_AT_ONCE
+
+
+async def test_many_connections_with_one_request_each_share_the_turns_of_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turn, started = [0], Counter[int]()
+    start, loop = connection.Connection._start, asyncio.get_running_loop()
+
+    def count_turn() -> None:
+        turn[0] += 1
+        if started.total() < 50:
+            loop.call_soon(count_turn)
+
+    def watched(self: connection.Connection, exchange: Any) -> None:
+        started[turn[0]] += 1
+        start(self, exchange)
+
+    monkeypatch.setattr(connection.Connection, "_start", watched)
+    async with serving(Counted().app()) as running:
+        clients = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(50)]
+        loop.call_soon(count_turn)
+        for client in clients:
+            client.sendall(b"GET /a HTTP/1.1\r\nhost:\r\n\r\n")
+        await until(lambda: started.total() == 50)
+        for client in clients:
+            client.close()
+    # A turn of the count may meet the ends of two turns of the starts.
+    assert max(started.values()) <= 2 * STARTS_AT_ONCE

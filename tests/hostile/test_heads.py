@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from postdate.api.http.endpoint import Body, Call, Reply
-from postdate.api.http.head import ONCE, ambiguity
+from postdate.http.endpoint import Body, Call, Reply
+from postdate.http.head import ONCE, ambiguity
 from support.raw_http import Answered, make_app, read_answer, serving
 from support.sample_app import endpoint
 

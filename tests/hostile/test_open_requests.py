@@ -10,24 +10,26 @@ import aiohttp
 import pytest
 
 from conftest import INTERNAL_TOKEN, Api, eventually, scratch
-from postdate.api.http.connection_registry import ConnectionLimits
-from postdate.api.http.endpoint import Body, Call, Reply
-from postdate.api.http.limit import RequestLimits
-from postdate.api.http.listener import bind
-from postdate.api.http.open_request import OpenLimits, OpenRequests
-from postdate.api.http.server import HttpServer, ServerLimits
-from postdate.api.http.trusted_proxy import TrustedProxies, networks
-from postdate.model.error import Code, RefusedError
-from postdate.model.tenant.identity import Identity
-from postdate.model.tenant.login_throttle import LoginThrottle
+from postdate.core.identity import Identity
+from postdate.database.connection.database import Database
+from postdate.http.connection_registry import ConnectionLimits
+from postdate.http.endpoint import Body, Call, Reply
+from postdate.http.limit import RequestLimits
+from postdate.http.listener import bind
+from postdate.http.login_throttle import LoginThrottle
+from postdate.http.open_request import OpenLimits, OpenRequests
+from postdate.http.server import HttpServer, ServerLimits
+from postdate.http.trusted_proxy import TrustedProxies, networks
+from postdate.key.authentication.identity import Identities
 from postdate.node import http as edge
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
-from postdate.store.connection.database import Database
-from postdate.views.authentication.identity import Identities
+from postdate.words.error import Code, RefusedError
 from support.raw_http import Running, make_app, read_answer, serving
 from support.sample_app import endpoint
 from support.serve_process import Served
+
+pytestmark = pytest.mark.own_database("its loops work for every tenant")
 
 STREAM = (
     "GET /api/v1/events?after=now HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\n"

@@ -10,10 +10,10 @@ import asyncpg
 import pytest
 
 from conftest import Api
-from postdate.intake.tenant.client_role import ClientRoles
-from postdate.intake.tenant.tenant import Tenants
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.tenant.change.client_role import ClientRoles
+from postdate.tenant.change.tenant import Tenants
 from support.api_ledger import Ledger, open_ledger
 from support.own_transaction import (
     WORKER,
@@ -94,7 +94,7 @@ async def test_an_instant_has_a_year_of_our_era(own: asyncpg.Connection, instant
         ("expires_at", f"SELECT postdate.enqueue($1, expires_at => '{instant}')", WORKER),
         ("scheduled_time", pay_at.format(f"scheduled_time => '{instant}'"), uuid4().hex),
         (
-            "on_insufficient",
+            "on_insufficient.retry_until",
             pay_at.format(
                 f"delay_seconds => 60, funding => 'at_execution', retry_until => '{instant}'"
             ),

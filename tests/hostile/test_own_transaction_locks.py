@@ -8,14 +8,14 @@ import asyncpg
 import pytest
 
 from conftest import Api, admin, eventually
-from postdate.intake.tenant.client_role import ClientRoles
-from postdate.intake.tenant.halt import Halting
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.error import Code, RefusedError
-from postdate.model.tenant.halt import Halts
-from postdate.store.connection import wakeup
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
+from postdate.database.connection import wakeup
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.halt.change import Halting
+from postdate.halt.spec import Halts
+from postdate.tenant.change.client_role import ClientRoles
+from postdate.tenant.change.tenant import Tenants
+from postdate.words.error import Code, RefusedError
 from support.api_ledger import Ledger, open_ledger
 from support.own_transaction import OwnRole, enqueue, own_role
 
@@ -127,7 +127,7 @@ async def test_an_open_transaction_of_a_client_holds_up_its_own_switch_only(
     ledger: Ledger, stranger: OwnRole, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has asked, and made the checks of its commit run early: it keeps what a commit locks."""
-    monkeypatch.setattr("postdate.intake.tenant.halt.MAX_WAITS", 1)
+    monkeypatch.setattr("postdate.halt.change.MAX_WAITS", 1)
     tenant_id = await database.writer.fetchval(OF_ROLE, stranger.name)
     halting = Halting(database, Halts())
     async with stranger.connect() as theirs, theirs.transaction():

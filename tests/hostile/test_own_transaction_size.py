@@ -8,8 +8,8 @@ import asyncpg
 import pytest
 
 from conftest import Api
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
 from support.api_ledger import Ledger, open_ledger
 from support.own_transaction import WORKER, own_role
 

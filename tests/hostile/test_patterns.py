@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http import openapi
+from postdate.http import openapi
 from support.pattern_pump import Found, compiled_in_source, in_document, in_source, pumped, seconds
 
 FEW, SOME = 8, 18

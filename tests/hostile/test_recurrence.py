@@ -14,22 +14,15 @@ from typing import Any
 
 import pytest
 
-from postdate.model.error import RefusedError
-from postdate.model.recurrence import budget, cron, rrule
-from postdate.model.recurrence.budget import StepBudget
-from postdate.model.recurrence.calendar import Calendar, Roll
-from postdate.model.recurrence.plan import RecurrencePlan, first_that_runs, occurrences
-from postdate.model.schedule.preview import preview_unsaved
-from postdate.model.schedule.rule import check, completed
-from postdate.model.schedule.schedule import (
-    Definition,
-    Dst,
-    Gap,
-    Policies,
-    Repeated,
-    Rule,
-    Template,
-)
+from postdate.recurrence import budget, cron, rrule
+from postdate.recurrence.budget import StepBudget
+from postdate.recurrence.calendar import Calendar, Roll
+from postdate.recurrence.plan import RecurrencePlan, first_that_runs, occurrences
+from postdate.recurrence.rule import Dst, Gap, Repeated, Rule
+from postdate.schedule.spec.preview import preview_unsaved
+from postdate.schedule.spec.rule import check, completed
+from postdate.schedule.spec.schedule import Definition, Policies, Template
+from postdate.words.error import RefusedError
 
 START = datetime(2026, 3, 28, 22, 30, tzinfo=UTC)
 HOURS = ",".join(map(str, range(24)))

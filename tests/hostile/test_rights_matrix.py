@@ -12,16 +12,18 @@ import pytest
 
 from conftest import Answered, Api
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http.endpoint import AnyEndpoint, Limited
-from postdate.console.actions.table import ACTIONS
+from postdate.console.action_table import ACTIONS
 from postdate.console.bulk import PAGES as BULK_PAGES
 from postdate.console.forms import FORMS
-from postdate.console.pages.table import PAGES
-from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.model.event.event import VISIBLE
-from postdate.model.tenant.identity import Scope
+from postdate.console.page_table import PAGES
+from postdate.core.identity import Scope
+from postdate.event.spec.event import VISIBLE
+from postdate.http.endpoint import AnyEndpoint, Limited
+from postdate.tenant.change.tenant import KeyLimits, Tenants
 from support.full_tenant import ROWS, FullTenant, build
 from support.plain_browser import Browser
+
+pytestmark = pytest.mark.own_database("it lists the nodes and tenants of the whole database")
 
 NOBODY = frozenset[Scope]()
 EXPIRED = KeyLimits(expires_at=datetime(2020, 1, 1, tzinfo=UTC))

@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from conftest import eventually
-from postdate.model.error import Code, RefusedError
-from postdate.store.connection import off_loop
-from postdate.store.connection.off_loop import PER_TENANT, computed
+from postdate.database.connection import off_loop
+from postdate.database.connection.off_loop import PER_TENANT, computed
+from postdate.words.error import Code, RefusedError
 
 
 async def test_a_tenant_has_a_share_of_the_threads_that_compute_rules() -> None:

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from conftest import Api
-from postdate.api.http.endpoint import Call, Reply
-from postdate.model.tenant.login_throttle import LoginThrottle
+from postdate.http.endpoint import Call, Reply
+from postdate.http.login_throttle import LoginThrottle
 from postdate.node.process import _announce
 from postdate.node.settings import ProcessSettings
 from support.plain_browser import Browser

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from postdate.api.routes.health import MetricsPage
+from postdate.api.health import MetricsPage
 
 COLLECT_SECONDS = 0.005
 

@@ -12,6 +12,8 @@ from support.distribution import LITTER, ROOT, Built, build, environment, interp
 from support.serve_process import Served
 
 OURS = ("postdate", "postdate_client")
+TREES = {"postdate": "", "postdate_client": "packages/client/"}
+CLIENT = ROOT / "packages/client/src"
 BROUGHT = {"htmx", "swagger-ui-dist", "uplot"}
 ASSETS = ("/assets/htmx.js", "/assets/console.css", "/docs", "/docs/reference.js")
 CLIENT_DEPENDENCIES = {
@@ -36,8 +38,8 @@ def built() -> Iterator[Built]:
         yield build(directory)
 
 
-def sources() -> set[str]:
-    return {name for name in tracked() if name.startswith("src/postdate/")}
+def sources(tree: str) -> set[str]:
+    return {name for name in tracked() if name.startswith(f"{tree}src/postdate/")}
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -48,11 +50,9 @@ def test_nothing_that_lies_in_the_tree_is_published(built: Built, name: str) -> 
 
 
 def test_the_two_wheels_share_out_the_sources(built: Built) -> None:
-    server, client = (
-        {path for path in built.wheel(name) if path.startswith("postdate/")} for name in OURS
-    )
-    assert not server & client
-    assert {f"src/{path}" for path in server | client} == sources()
+    for name, tree in TREES.items():
+        found = {path for path in built.wheel(name) if path.startswith("postdate/")}
+        assert {f"{tree}src/{path}" for path in found} == sources(tree)
 
 
 def test_beside_the_sources_a_wheel_has_only_what_the_console_loads(built: Built) -> None:
@@ -65,14 +65,18 @@ def test_beside_the_sources_a_wheel_has_only_what_the_console_loads(built: Built
 
 
 def test_an_sdist_has_the_sources_and_what_builds_them(built: Built) -> None:
-    both = built.sdist("postdate") | built.sdist("postdate_client")
-    assert {path for path in both if path.startswith("src/")} == sources()
-    assert {path for path in built.sdist("postdate") if not path.startswith("src/")} == {
+    for name, tree in TREES.items():
+        found = {path for path in built.sdist(name) if path.startswith("src/")}
+        assert {f"{tree}{path}" for path in found} == sources(tree)
+    others = {path for path in built.sdist("postdate") if not path.startswith("src/")}
+    carried = {path for path in others if path.startswith("assets/")}
+    assert {path.split("/")[1] for path in carried} == {"__init__.py"} | BROUGHT
+    assert others - carried == {
         ".gitignore", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "hatch_build.py",
         "package-lock.json", "package.json", "pyproject.toml",
     }  # fmt: skip
     assert {path for path in built.sdist("postdate_client") if not path.startswith("src/")} == {
-        ".gitignore", "LICENSE", "PKG-INFO", "README.md", "hatch_build.py", "pyproject.toml",
+        ".gitignore", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml",
     }  # fmt: skip
 
 
@@ -85,7 +89,7 @@ def test_the_client_has_every_module_it_imports_and_no_other(built: Built) -> No
 
 
 def _imported(path: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse((ROOT / "src" / path).read_text())):
+    for node in ast.walk(ast.parse((CLIENT / path).read_text())):
         if not isinstance(node, ast.ImportFrom) or not node.module:
             continue
         name, parts = node.module, node.module.split(".")
@@ -93,9 +97,9 @@ def _imported(path: str) -> Iterator[str]:
             yield from (f"{'/'.join(parts[:end])}/__init__.py" for end in range(1, len(parts)))
             file = f"{name.replace('.', '/')}.py"
             package = f"{name.replace('.', '/')}/__init__.py"
-            yield file if (ROOT / "src" / file).exists() else package
+            yield file if (CLIENT / file).exists() else package
             modules = (f"{name.replace('.', '/')}/{each.name}.py" for each in node.names)
-            yield from (module for module in modules if (ROOT / "src" / module).exists())
+            yield from (module for module in modules if (CLIENT / module).exists())
 
 
 def test_both_have_one_version() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import scratch
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http.openapi import document
+from postdate.http.openapi import document
 
 LINTERS = {"@redocly/cli": "2.77.0", "@stoplight/spectral-cli": "6.16.3"}
 INSTALL_SECONDS = 120
@@ -29,21 +29,34 @@ REDOCLY_RULES = {
 }
 
 
-@pytest.fixture(scope="module")
-def linters() -> Iterator[Path]:
+def installed(folder: Path) -> Path:
+    """Install the linters into a folder that stays; its last file says which versions it has."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm is not installed")
+    wanted, stamp = json.dumps({"dependencies": LINTERS}), folder / "installed.json"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return folder
+    (folder / "package.json").write_text(wanted)
+    command = (npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent")
+    try:
+        subprocess.run(command, cwd=folder, check=True, timeout=INSTALL_SECONDS)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        pytest.skip("npm does not answer")
+    stamp.write_text(wanted)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def linters(request: pytest.FixtureRequest) -> Iterator[Path]:
+    cache = request.config.cache
     with scratch() as directory:
-        (directory / "package.json").write_text(json.dumps({"dependencies": LINTERS}))
+        kept = installed(cache.mkdir("openapi-linters") if cache else directory)
+        if kept != directory:
+            (directory / "node_modules").symlink_to(kept / "node_modules")
         (directory / "openapi.json").write_bytes(msgspec.json.encode(document(ENDPOINTS, "0")))
         (directory / "spectral.json").write_text(json.dumps(SPECTRAL_RULES))
         (directory / "redocly.yaml").write_text(json.dumps(REDOCLY_RULES))
-        command = (npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent")
-        try:
-            subprocess.run(command, cwd=directory, check=True, timeout=INSTALL_SECONDS)
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
-            pytest.skip("npm does not answer")
         yield directory
 
 

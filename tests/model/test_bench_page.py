@@ -7,10 +7,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from postdate.bench import everything
-from postdate.bench.arm import middle, or_missed
-from postdate.bench.page import BenchFacts, write
-from postdate.bench.testbed import Measure, at_least, median, plain
+from postdate_lab.bench import everything
+from postdate_lab.bench.arm import middle, or_missed
+from postdate_lab.bench.page import BenchFacts, write
+from postdate_lab.bench.testbed import Measure, at_least, median, plain
 
 FACTS = BenchFacts("cmd", datetime(2026, 1, 2, 3, 4, tzinfo=UTC), 11.6, 0.25, "abc1234")
 SVG = "{http://www.w3.org/2000/svg}"

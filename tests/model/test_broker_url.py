@@ -2,7 +2,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from postdate.model.destination.broker_url import BrokerUrl, kafka_brokers, parse_broker_url
+from postdate.destination.spec.broker_url import BrokerUrl, kafka_brokers, parse_broker_url
 
 V4, V6 = ip_address("10.0.0.1"), ip_address("2001:db8::1")
 PORTS = {"redis": 6379, "rediss": 6380}

@@ -8,8 +8,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from postdate.chaos import life, report
-from postdate.chaos.database import (
+from postdate.recurrence.rule import Status
+from postdate_lab.chaos import life, report
+from postdate_lab.chaos.database import (
     AccountEvidence,
     AttemptEvidence,
     EntryEvidence,
@@ -20,11 +21,10 @@ from postdate.chaos.database import (
     Snapshot,
     TimerEvidence,
 )
-from postdate.chaos.evidence import Evidence
-from postdate.chaos.history import Line, Recorder, read
-from postdate.chaos.plan import FAULTS, ChaosPlan
-from postdate.chaos.system_check import CHECKS
-from postdate.model.schedule.schedule import Status
+from postdate_lab.chaos.evidence import Evidence
+from postdate_lab.chaos.history import Line, Recorder, read
+from postdate_lab.chaos.plan import FAULTS, ChaosPlan
+from postdate_lab.chaos.system_check import CHECKS
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 PAYMENT, JOB, PULLED, FIRED, FIRED_NEXT = (UUID(int=n) for n in range(1, 6))

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from model.test_chaos_checks import PAYMENT, arrival, good, line
-from postdate.chaos.system_check import CHECKS
+from postdate_lab.chaos.system_check import CHECKS
 
 
 def test_a_payment_is_due_by_its_first_call_though_only_a_repetition_was_answered() -> None:

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from postdate.delivery.call_log import CallLog
-from postdate.store.destination.call import NodeCalls
-from postdate.views.destination_call import FAILING_ANSWERS, find_failing, summarize
+from postdate.destination.store.call import NodeCalls
+from postdate.destination.view.destination_call import FAILING_ANSWERS, find_failing, summarize
 
 KEY = (1, "shop")
 NOW = datetime(2026, 11, 17, 3, 0, tzinfo=UTC)

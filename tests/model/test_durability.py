@@ -2,9 +2,9 @@
 
 import pytest
 
-from postdate.model.durability import CommitSafety, Durability
-from postdate.model.error import Code
-from postdate.model.setting.setting import Settings, Stored
+from postdate.core.setting.setting import Settings, Stored
+from postdate.database.durability_rule import CommitSafety, Durability
+from postdate.words.error import Code
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from postdate.model.event.event import Sealed, envelope
+from postdate.event.spec.event import Sealed, envelope
 
 
 @pytest.mark.parametrize(

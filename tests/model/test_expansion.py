@@ -10,29 +10,23 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 
-from postdate.model.recurrence import plan as recurrence
-from postdate.model.recurrence import remembered
-from postdate.model.recurrence.calendar import Calendar, Roll
-from postdate.model.recurrence.plan import RecurrencePlan
-from postdate.model.schedule.expansion import MAX_ENTRIES, ExpansionProgress, Step, decide, next_due
-from postdate.model.schedule.schedule import (
-    EPOCH,
+from postdate.recurrence import plan as recurrence
+from postdate.recurrence import remembered
+from postdate.recurrence.calendar import Calendar, Roll
+from postdate.recurrence.plan import RecurrencePlan
+from postdate.recurrence.rule import EPOCH, Dst, Gap, Occurrence, Repeated, Rule, Status
+from postdate.schedule.spec.expansion import MAX_ENTRIES, ExpansionProgress, Step, decide, next_due
+from postdate.schedule.spec.schedule import (
     Definition,
-    Dst,
-    Gap,
     Misfire,
     MisfirePolicy,
-    Occurrence,
     Overlap,
     Policies,
-    Repeated,
-    Rule,
-    Status,
     Template,
     jitter,
     occurrence_id,
 )
-from postdate.model.schedule.timeline import CalendarVersion, Segment, Version, segments, upcoming
+from postdate.schedule.spec.timeline import CalendarVersion, Segment, Version, segments, upcoming
 
 ID = UUID("01890000-0000-7005-8000-000000000001")
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -3,14 +3,14 @@
 import tracemalloc
 from datetime import UTC, datetime, timedelta
 
-from postdate.model.foresight.capacity import UNKNOWN
-from postdate.model.foresight.minutes import no_counts
-from postdate.store.foresight.due import DueMinutes
-from postdate.store.timer.lane import Lane
-from postdate.views.foresight.due import StoredDue
-from postdate.views.foresight.load import LoadNaming, LoadParts
-from postdate.views.foresight.load_shape import LoadQuestion, LoadView
-from postdate.views.foresight.rules import MAX_SERIES, OTHERS, CountedSchedules, supposed
+from postdate.foresight.spec.capacity import UNKNOWN
+from postdate.foresight.spec.minutes import no_counts
+from postdate.foresight.store.due import DueMinutes
+from postdate.foresight.view.due import StoredDue
+from postdate.foresight.view.load import LoadNaming, LoadParts
+from postdate.foresight.view.load_shape import LoadQuestion, LoadView
+from postdate.foresight.view.rules import MAX_SERIES, OTHERS, CountedSchedules, supposed
+from postdate.lane.store.lane import Lane
 
 BEGIN = datetime(2027, 1, 1, tzinfo=UTC)
 YEAR = timedelta(days=366)

@@ -9,28 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postdate.model.foresight.minutes import MinuteGrid, coarsen
-from postdate.model.foresight.regular import CompiledRule
-from postdate.model.foresight.rule_count import (
+from postdate.foresight.spec.minutes import MinuteGrid, coarsen
+from postdate.foresight.spec.regular import CompiledRule
+from postdate.foresight.spec.rule_count import (
     CountedRule,
     RuleSum,
     WalkBudget,
     run_seconds,
     walked_times,
 )
-from postdate.model.recurrence.calendar import Calendar, Roll
-from postdate.model.recurrence.plan import RecurrencePlan, occurrences
-from postdate.model.schedule.rule import plan_of
-from postdate.model.schedule.schedule import (
-    EPOCH,
-    Definition,
-    Dst,
-    Gap,
-    Policies,
-    Repeated,
-    Rule,
-    Template,
-)
+from postdate.recurrence.calendar import Calendar, Roll
+from postdate.recurrence.plan import RecurrencePlan, occurrences
+from postdate.recurrence.rule import EPOCH, Dst, Gap, Repeated, Rule
+from postdate.schedule.spec.rule import plan_of
+from postdate.schedule.spec.schedule import Definition, Policies, Template
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata")
 CRONS = (

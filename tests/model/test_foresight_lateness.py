@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postdate.model.foresight.lateness import ERROR_SECONDS, MAX_LATE_SECONDS, late_forecast
-from postdate.model.foresight.minutes import hour_peaks
+from postdate.foresight.spec.lateness import ERROR_SECONDS, MAX_LATE_SECONDS, late_forecast
+from postdate.foresight.spec.minutes import hour_peaks
 
 BEGIN = datetime(2026, 11, 17, 7, 58, tzinfo=UTC)
 

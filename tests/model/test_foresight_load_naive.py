@@ -16,25 +16,14 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from postdate.model.foresight.lateness import late_forecast
-from postdate.model.foresight.regular import CompiledRule
-from postdate.model.recurrence.calendar import Calendar, Roll
-from postdate.model.recurrence.plan import RecurrencePlan
-from postdate.model.schedule.schedule import (
-    Dst,
-    Gap,
-    PaymentTemplate,
-    Repeated,
-    Rule,
-    jitter,
-)
-from postdate.store.foresight.rule import ScheduleRule
-from postdate.views.foresight.rules import (
-    PlannedSchedule,
-    SeriesKey,
-    count_schedules,
-    supposed,
-)
+from postdate.foresight.spec.lateness import late_forecast
+from postdate.foresight.spec.regular import CompiledRule
+from postdate.foresight.store.rule import ScheduleRule
+from postdate.foresight.view.rules import PlannedSchedule, SeriesKey, count_schedules, supposed
+from postdate.recurrence.calendar import Calendar, Roll
+from postdate.recurrence.plan import RecurrencePlan
+from postdate.recurrence.rule import Dst, Gap, Repeated, Rule
+from postdate.schedule.spec.schedule import PaymentTemplate, jitter
 from support.schedule_case import Drawn, draw_rule
 from support.schedule_oracle import DAY, MINUTE, Closed, Walk, changes, expected, load, nominal
 

@@ -7,9 +7,10 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postdate.ledger.settle import DuePayment, TransferFailed, decide
-from postdate.model.foresight.balance import MICROSECOND, BalanceCurve, instant
-from postdate.model.foresight.money import (
+from postdate.account.store.account import Account, AccountKey
+from postdate.core.money import MAX_BALANCE
+from postdate.foresight.spec.balance import MICROSECOND, BalanceCurve, instant
+from postdate.foresight.spec.money import (
     ExpectedPayment,
     ExpectedTerms,
     ProjectedAccount,
@@ -20,8 +21,7 @@ from postdate.model.foresight.money import (
     ordered,
     project,
 )
-from postdate.model.payment.money import MAX_BALANCE
-from postdate.store.account.account import Account, AccountKey
+from postdate.ledger.settle import DuePayment, TransferFailed, decide
 
 BEGIN = datetime(2026, 11, 17, tzinfo=UTC)
 NAMES = ("a", "b", "c")

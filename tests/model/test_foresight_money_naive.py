@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postdate.model.foresight.balance import MICROSECOND, BalanceCurve, first_at, instant
-from postdate.model.foresight.money import (
+from postdate.foresight.spec.balance import MICROSECOND, BalanceCurve, first_at, instant
+from postdate.foresight.spec.money import (
     ExpectedPayment,
     ExpectedTerms,
     ProjectedAccount,

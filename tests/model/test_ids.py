@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postdate.model.ids import (
+from postdate.core.ids import (
     BUCKETS,
     HOLD_MS,
     RisingIds,
@@ -17,7 +17,7 @@ from postdate.model.ids import (
     subject_id,
     unix_ms_of,
 )
-from postdate.model.lane import buckets
+from postdate.lane.spec import buckets
 
 MS = st.integers(min_value=0, max_value=2**48 - 1)
 BUCKET = st.integers(min_value=0, max_value=BUCKETS - 1)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from postdate.model.error import StartError
 from postdate.node import keyring
 from postdate.node.settings import ProcessSettings
-from postdate.store.secret.secret import key_id
+from postdate.secret.secret import key_id
+from postdate.words.error import StartError
 
 ONE, TWO = secrets.token_bytes(32), secrets.token_bytes(32)
 

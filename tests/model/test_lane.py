@@ -1,4 +1,4 @@
-from postdate.model.lane import buckets, kind_of
+from postdate.lane.spec import buckets, kind_of
 
 
 def test_lanes_of_workers_are_pulled_and_all_others_pushed() -> None:

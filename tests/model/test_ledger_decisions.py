@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postdate.account.store.account import Account, AccountTerms
+from postdate.core.money import ISSUER, MAX_BALANCE
 from postdate.ledger.account import adjust, change
 from postdate.ledger.hold import admit, reserve
-from postdate.model.error import Code, Refusal
-from postdate.model.payment.money import ISSUER, MAX_BALANCE
-from postdate.model.payment.payment import AmountLimits, PaymentOrder
-from postdate.store.account.account import Account, AccountTerms
+from postdate.payment.spec.payment import AmountLimits, PaymentOrder
+from postdate.words.error import Code, Refusal
 
 
 def account(name: str = "alice", balance: int = 0, held: int = 0, floor: int | None = 0) -> Account:

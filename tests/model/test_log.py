@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from postdate.model.log import LOGGER, Log
+from postdate.core.log import LOGGER, Log
 from postdate.node.line_writer import LineWriter
 from postdate.node.log import HIDDEN, LineHandler, as_json, as_text, redact
 

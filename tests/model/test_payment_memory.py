@@ -13,21 +13,21 @@ from uuid import UUID
 
 import pytest
 
-from postdate.model.foresight.balance import MICROSECOND
-from postdate.model.foresight.money import (
+from postdate.core.ids import bucket_of
+from postdate.foresight.spec.balance import MICROSECOND
+from postdate.foresight.spec.money import (
     ExpectedPayment,
     ExpectedTerms,
     due_at,
     expected_payment,
     merged,
 )
-from postdate.model.ids import bucket_of
-from postdate.store.foresight import money as money_store
-from postdate.store.foresight.money import KnownPayments
-from postdate.views.foresight import money
-from postdate.views.foresight.money import PaymentMemory
-from postdate.views.foresight.rules import supposed
-from postdate.views.foresight.standing_order import OrderLists
+from postdate.foresight.store import money as money_store
+from postdate.foresight.store.money import KnownPayments
+from postdate.foresight.view import money
+from postdate.foresight.view.money import PaymentMemory
+from postdate.foresight.view.rules import supposed
+from postdate.foresight.view.standing_order import OrderLists
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 MILLENNIUM = datetime(2000, 1, 1, tzinfo=UTC)

@@ -8,21 +8,21 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from postdate.model.destination.trouble import Trouble
-from postdate.store.operate.node import NodeKeys
-from postdate.store.operate.overview import DisabledDestination, LaggingSubscription
-from postdate.store.operate.vital import AuditRun
-from postdate.store.secret.secret import KeyNeed
-from postdate.views.destination_call import FailingTarget
-from postdate.views.foresight.due_chart import DueChart, Forecast
-from postdate.views.halt import HaltView
-from postdate.views.monitor.activity import activity_view
-from postdate.views.monitor.cluster_problem import ClusterFacts, find_cluster_problems
-from postdate.views.monitor.overview import LaneBacklog, Overview, SlowOverview
-from postdate.views.monitor.overview_problem import OverviewProblem, Severity
-from postdate.views.monitor.problem import ProblemFacts, find_problems
-from postdate.views.monitor.secret_key import find_missing
-from postdate.views.node import NodeView
+from postdate.destination.spec.trouble import Trouble
+from postdate.destination.view.destination_call import FailingTarget
+from postdate.foresight.view.due_chart import DueChart, Forecast
+from postdate.halt.view import HaltView
+from postdate.monitor.store.overview import DisabledDestination, LaggingSubscription
+from postdate.monitor.store.vital import AuditRun
+from postdate.monitor.view.activity import activity_view
+from postdate.monitor.view.cluster_problem import ClusterFacts, find_cluster_problems
+from postdate.monitor.view.node import NodeView
+from postdate.monitor.view.overview import LaneBacklog, Overview, SlowOverview
+from postdate.monitor.view.overview_problem import OverviewProblem, Severity
+from postdate.monitor.view.problem import ProblemFacts, find_problems
+from postdate.monitor.view.secret_key import find_missing
+from postdate.runtime.node import NodeKeys
+from postdate.secret.secret import KeyNeed
 
 NOW = datetime(2026, 11, 17, 3, 0, tzinfo=UTC)
 CHART = DueChart(slot_seconds=60, jobs=[], payments=[])

@@ -6,26 +6,21 @@ from typing import Any
 
 import pytest
 
-from postdate.model.error import RefusedError
-from postdate.model.recurrence import cron
-from postdate.model.recurrence.calendar import Calendar, Roll
-from postdate.model.recurrence.plan import RecurrencePlan, first_that_runs, occurrences
-from postdate.model.schedule.rule import check, completed, first_run, plan_of
-from postdate.model.schedule.schedule import (
+from postdate.recurrence import cron
+from postdate.recurrence.calendar import Calendar, Roll
+from postdate.recurrence.plan import RecurrencePlan, first_that_runs, occurrences
+from postdate.recurrence.rule import Dst, Gap, Occurrence, Repeated, Rule, Status
+from postdate.schedule.spec.rule import check, completed, first_run, plan_of
+from postdate.schedule.spec.schedule import (
     Definition,
-    Dst,
-    Gap,
     JobTemplate,
     Misfire,
     MisfirePolicy,
-    Occurrence,
     Policies,
-    Repeated,
-    Rule,
-    Status,
     Template,
 )
-from postdate.model.schedule.warning import warnings_of
+from postdate.schedule.spec.warning import warnings_of
+from postdate.words.error import RefusedError
 
 ORDINARY = Dst(gap=Gap.SHIFT_FORWARD, repeated=Repeated.FIRST)
 WEEKENDS = Calendar("weekends", frozenset())

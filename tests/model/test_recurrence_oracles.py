@@ -18,10 +18,10 @@ from apscheduler.triggers.cron import CronTrigger
 from croniter import croniter
 from dateutil.rrule import rrulestr
 
-from postdate.model.recurrence import cron, rrule
-from postdate.model.recurrence.calendar import Calendar, Roll
-from postdate.model.recurrence.plan import RecurrencePlan, occurrences
-from postdate.model.schedule.schedule import Dst, Gap, Occurrence, Repeated, Rule
+from postdate.recurrence import cron, rrule
+from postdate.recurrence.calendar import Calendar, Roll
+from postdate.recurrence.plan import RecurrencePlan, occurrences
+from postdate.recurrence.rule import Dst, Gap, Occurrence, Repeated, Rule
 from support.recurrence_case import (
     MONTHS,
     ORDINALS,

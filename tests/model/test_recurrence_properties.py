@@ -9,8 +9,8 @@ from itertools import groupby, islice, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postdate.model.recurrence import rrule
-from postdate.model.recurrence.product import Product
+from postdate.recurrence import rrule
+from postdate.recurrence.product import Product
 
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 SPAN = {

@@ -5,10 +5,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as some
 
-from postdate.model.ids import new_id
-from postdate.model.job.job import JobPolicy, Retry, decode_policy, encode_policy, spread_offset
-from postdate.model.job.retry import Policy, next_attempt_at, resolve, wait_seconds
-from postdate.model.setting.setting import Settings, Stored
+from postdate.core.ids import new_id
+from postdate.core.setting.setting import Settings, Stored
+from postdate.job.spec.job import JobPolicy, Retry, decode_policy, encode_policy, spread_offset
+from postdate.job.spec.retry import Policy, next_attempt_at, resolve, wait_seconds
 
 DUE = datetime(2026, 3, 1, tzinfo=UTC)
 JOB = UUID("0195a000-0000-7005-8000-0000000000aa")

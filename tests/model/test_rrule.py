@@ -6,8 +6,8 @@ from itertools import islice
 
 import pytest
 
-from postdate.model.error import RefusedError
-from postdate.model.recurrence import rrule
+from postdate.recurrence import rrule
+from postdate.words.error import RefusedError
 
 
 @pytest.mark.parametrize(

@@ -5,21 +5,13 @@ from uuid import UUID
 
 import pytest
 
-from postdate.model.foresight.minutes import MinuteGrid
-from postdate.model.foresight.money import due_at
-from postdate.model.foresight.regular import CompiledRule
-from postdate.model.foresight.rule_count import CountedRule, RuleSum, WalkBudget
-from postdate.model.schedule.rule import plan_of
-from postdate.model.schedule.schedule import (
-    Definition,
-    PaymentTemplate,
-    Policies,
-    Rule,
-    Template,
-)
-from postdate.store.foresight.rule import ScheduleRule
-from postdate.views.foresight import rules as module
-from postdate.views.foresight.rules import (
+from postdate.foresight.spec.minutes import MinuteGrid
+from postdate.foresight.spec.money import due_at
+from postdate.foresight.spec.regular import CompiledRule
+from postdate.foresight.spec.rule_count import CountedRule, RuleSum, WalkBudget
+from postdate.foresight.store.rule import ScheduleRule
+from postdate.foresight.view import rules as module
+from postdate.foresight.view.rules import (
     COUNTED_SECONDS,
     WAYS,
     BookPart,
@@ -27,7 +19,10 @@ from postdate.views.foresight.rules import (
     count_schedules,
     supposed,
 )
-from postdate.views.foresight.standing_order import listed
+from postdate.foresight.view.standing_order import listed
+from postdate.recurrence.rule import Rule
+from postdate.schedule.spec.rule import plan_of
+from postdate.schedule.spec.schedule import Definition, PaymentTemplate, Policies, Template
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -1,8 +1,10 @@
 """Rules in words."""
 
+from datetime import UTC, datetime
+
 import pytest
 
-from postdate.model.recurrence.words import in_words
+from postdate.recurrence.words import in_words
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,33 @@ from postdate.model.recurrence.words import in_words
 )
 async def test_a_recurrence_rule_is_said_in_words(rule: str, words: str) -> None:
     assert in_words(None, None, rule) == words
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("FREQ=DAILY;BYHOUR=9", "Every day at 09:20:30"),
+        ("FREQ=DAILY;BYHOUR=9;BYMINUTE=0;BYSECOND=0", "Every day at 09:00"),
+        ("FREQ=DAILY;BYMINUTE=5;BYSECOND=0", "Every day at 01:05"),
+        ("FREQ=WEEKLY;BYSECOND=0", "Every week on Sat at 01:20"),
+        ("FREQ=MONTHLY;BYSECOND=0", "Every month on the 2nd at 01:20"),
+        ("FREQ=YEARLY;BYSECOND=0", "Every year in Jan on the 2nd at 01:20"),
+        ("FREQ=YEARLY;BYMONTHDAY=29;BYSECOND=0", "Every year on the 29th of every month at 01:20"),
+        (
+            "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29;BYSECOND=0",
+            "Every year in Feb on the 29th at 01:20",
+        ),
+        ("FREQ=HOURLY;BYSECOND=0", "Every hour at minute 20"),
+        ("FREQ=MINUTELY;BYHOUR=9;BYSECOND=0", "Every minute at hour 9"),
+    ],
+)
+async def test_what_a_rule_takes_from_its_start_is_said(rule: str, words: str) -> None:
+    start_at = datetime(2027, 1, 2, 0, 20, 29, 500_000, tzinfo=UTC)
+    assert in_words(None, None, rule, start_at, "Europe/Berlin") == words
+
+
+async def test_without_a_start_no_minute_is_invented() -> None:
+    assert in_words(None, None, "FREQ=DAILY;BYHOUR=9") == "Every day at hour 9"
 
 
 async def test_intervals_and_cron_are_said_in_words() -> None:

@@ -8,9 +8,9 @@ from zlib import crc32
 
 import pytest
 
-from postdate.model.recurrence.calendar import Calendar
-from postdate.model.recurrence.plan import RecurrencePlan, occurrences
-from postdate.model.schedule.schedule import Dst, Gap, Occurrence, Repeated
+from postdate.recurrence.calendar import Calendar
+from postdate.recurrence.plan import RecurrencePlan, occurrences
+from postdate.recurrence.rule import Dst, Gap, Occurrence, Repeated
 from support.schedule_case import Drawn, draw_rule
 from support.schedule_oracle import DAY, Walk, changes, expected, load, nominal
 

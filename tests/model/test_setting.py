@@ -1,8 +1,8 @@
 import pytest
 
-from postdate.model.error import Code, RefusedError
-from postdate.model.setting.setting import Settings, Stored, get_setting, resolve, validate
-from postdate.model.setting.table import SETTINGS, TenantMay
+from postdate.core.setting.setting import Settings, Stored, get_setting, resolve, validate
+from postdate.core.setting.table import SETTINGS, TenantMay
+from postdate.words.error import Code, RefusedError
 
 
 def test_a_tenant_s_value_beats_everybody_s_which_beats_the_default() -> None:
@@ -33,6 +33,22 @@ def test_a_value_that_is_not_allowed_is_refused(name: str, value: object, code: 
     with pytest.raises(RefusedError) as raised:
         validate(name, value)
     assert raised.value.refusal.code is code
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "detail"),
+    [
+        ("event.verbose", True, "event.verbose is one of off, on."),
+        ("event.verbose", "yes", "event.verbose is one of off, on."),
+        ("tenant.tier", 5, "tenant.tier is a string."),
+        ("payment.max_amount", "many", "payment.max_amount is a whole number."),
+        ("job.jitter", "much", "job.jitter is a number."),
+    ],
+)
+def test_a_refusal_says_what_is_allowed(name: str, value: object, detail: str) -> None:
+    with pytest.raises(RefusedError) as raised:
+        validate(name, value)
+    assert raised.value.refusal.detail == detail
 
 
 def test_an_unknown_name_is_refused_with_the_one_like_it() -> None:

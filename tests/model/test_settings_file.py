@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from postdate.model.error import StartError
 from postdate.node.settings import FIELDS, load
+from postdate.words.error import StartError
 
 
 def test_a_flag_beats_the_environment_which_beats_the_file(tmp_path: Path) -> None:

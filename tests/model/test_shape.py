@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from postdate.model.shape import shaped
+from postdate.core.shape import shaped
 
 
 class Stored(msgspec.Struct):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postdate.model.error import RefusedError
-from postdate.model.foresight.spike import Fleet, Spike, SpikeForecast, simulate_spike
+from postdate.foresight.spec.spike import Fleet, Spike, SpikeForecast, simulate_spike
+from postdate.words.error import RefusedError
 
 
 def told(spike: Spike, **fleet: float) -> SpikeForecast:

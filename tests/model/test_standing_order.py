@@ -6,22 +6,17 @@ from uuid import UUID
 
 import pytest
 
-from postdate.model.error import Code, refuse
-from postdate.model.foresight.money import due_at
-from postdate.model.foresight.regular import CompiledRule
-from postdate.model.recurrence import budget
-from postdate.model.schedule.rule import plan_of
-from postdate.model.schedule.schedule import (
-    Definition,
-    PaymentTemplate,
-    Policies,
-    Rule,
-    Template,
-)
-from postdate.store.foresight.rule import ScheduleRule
-from postdate.views.foresight import standing_order
-from postdate.views.foresight.rules import PlannedSchedule, RuleBook, count_schedules, supposed
-from postdate.views.foresight.standing_order import KEPT, OrderLists, listed
+from postdate.foresight.spec.money import due_at
+from postdate.foresight.spec.regular import CompiledRule
+from postdate.foresight.store.rule import ScheduleRule
+from postdate.foresight.view import standing_order
+from postdate.foresight.view.rules import PlannedSchedule, RuleBook, count_schedules, supposed
+from postdate.foresight.view.standing_order import KEPT, OrderLists, listed
+from postdate.recurrence import budget
+from postdate.recurrence.rule import Rule
+from postdate.schedule.spec.rule import plan_of
+from postdate.schedule.spec.schedule import Definition, PaymentTemplate, Policies, Template
+from postdate.words.error import Code, refuse
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

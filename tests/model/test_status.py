@@ -1,4 +1,4 @@
-from postdate.model.status import JOB_MOVES, PAYMENT_MOVES, JobStatus, PaymentStatus
+from postdate.core.status import JOB_MOVES, PAYMENT_MOVES, JobStatus, PaymentStatus
 from tidy.status_diagram import diagram
 
 

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from yarl import URL
 
-from postdate.model.destination.target import (
+from postdate.destination.spec.target import (
     Malformed,
     Target,
     check_url,
@@ -13,7 +13,7 @@ from postdate.model.destination.target import (
     parse,
     refuse_address,
 )
-from postdate.model.error import Code, Refusal
+from postdate.words.error import Code, Refusal
 from support.target_corpus import ADDRESSES, MALFORMED, PRIVATE, PUBLIC
 
 NONE = networks("")

@@ -5,14 +5,14 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.console.timeline import TimelineEntry, job_timeline, payment_timeline
-from postdate.model.event.event import Sealed
-from postdate.model.job.job import Worker
-from postdate.model.job.view import JobView
-from postdate.model.status import JobStatus, PaymentStatus
-from postdate.views.job import AttemptView
-from postdate.views.payment import ExecutionView, PaymentEventView
-from postdate.views.payment_shape import ApprovalView, PaymentView
+from postdate.core.status import JobStatus, PaymentStatus
+from postdate.event.page.timeline import TimelineEntry, job_timeline, payment_timeline
+from postdate.event.spec.event import Sealed
+from postdate.job.spec.job import Worker
+from postdate.job.spec.view import JobView
+from postdate.job.view import AttemptView
+from postdate.payment.view.payment import ExecutionView, PaymentEventView
+from postdate.payment.view.payment_shape import ApprovalView, PaymentView
 
 T0 = datetime(2026, 11, 17, 3, 0, tzinfo=UTC)
 NODE = UUID(int=9)
@@ -116,3 +116,15 @@ def test_a_payment_that_waits_for_approval_says_until_when() -> None:
         (60, "Due"),
         (500, "Approval ends"),
     ]
+
+
+def test_a_beginning_that_was_recorded_as_an_event_is_told_once() -> None:
+    failed = attempt(1, 10, 12.5, 15)
+    verbose = job_timeline(JOB, [failed], [event("job.claimed", 12.6)], at(20))
+    assert told(verbose) == told(job_timeline(JOB, [failed], [], at(20)))
+    begun = PaymentEventView(
+        id=UUID(int=4), type="payment.executing", time=at(60), actor="system", data=None
+    )
+    assert told(payment_timeline(PAYMENT, [], [begun], at(61))) == told(
+        payment_timeline(PAYMENT, [], [], at(61))
+    )

@@ -3,11 +3,11 @@ from uuid import UUID
 
 import pytest
 
-from postdate.model.job.job import JobPolicy
-from postdate.model.job.outcome import Throttled
-from postdate.model.job.retry import resolve
-from postdate.model.job.verdict import EXPIRED, LAST_CALL_SECONDS, End, Facts, Move, decide
-from postdate.model.setting.setting import Settings
+from postdate.core.setting.setting import Settings
+from postdate.job.spec.job import JobPolicy
+from postdate.job.spec.outcome import Throttled
+from postdate.job.spec.retry import resolve
+from postdate.job.spec.verdict import EXPIRED, LAST_CALL_SECONDS, End, Facts, Move, decide
 
 DUE = datetime(2026, 3, 1, tzinfo=UTC)
 POLICY = resolve(JobPolicy(), Settings(), 1)

@@ -2,13 +2,13 @@
 
 from mutants.mutant import mutant
 
-CLIENT = "store/functions/client.sql"
-CLIENT_PAYMENT = "store/functions/client_payment.sql"
+CLIENT = "database/functions/client.sql"
+CLIENT_PAYMENT = "database/functions/client_payment.sql"
 OWN = "flows/test_own_transaction.py"
 ROLES = "hostile/test_own_transaction_roles.py"
 FORMS = "hostile/test_forms.py"
 CONSOLE_FORM = "console/form.py"
-PAYMENT_SET = "intake/change_set/payment_operation.py"
+PAYMENT_SET = "change_set/change/payment_operation.py"
 KILLED_SET = "faults/test_failpoints.py::test_what_is_killed_between_two_commits_goes_on"
 
 MUTANTS = (
@@ -39,38 +39,38 @@ MUTANTS = (
         "flows/test_currency.py::test_payer_and_payee_have_the_same",
     ),
     mutant(
-        "test_clock_leaps_to_its_target", "intake/tenant/advance.py",
+        "test_clock_leaps_to_its_target", "test_clock/change/advance.py",
         "await self._move(step.at)", "await self._move(self.target)",
         "flows/test_test_clock.py::test_things_happen_in_the_order_of_their_due_times",
     ),
     mutant(
-        "test_clock_advanced_by_two", "store/tenant/test_clock.sql",
+        "test_clock_advanced_by_two", "test_clock/test_clock.sql",
         "coalesce(held_until > (SELECT server_clock()), false) AS held", "false AS held",
         "flows/test_advance.py",
     ),
     mutant(
-        "foresight_forgets_a_credit", "model/foresight/money.py",
+        "foresight_forgets_a_credit", "foresight/spec/money.py",
         "self._free[payee] += amount\n", "self._free[payee] += 0\n",
         "model/test_foresight_money.py::test_projection_equals_the_decisions_of_the_ledger",
     ),
     mutant(
-        "foresight_trusts_credits_to_come", "model/foresight/money.py",
+        "foresight_trusts_credits_to_come", "foresight/spec/money.py",
         "spent[terms.from_account_id] += 0 if terms.hold else amount",
         "spent[terms.from_account_id] = 0 if terms.hold else amount",
         "model/test_foresight_money_naive.py::test_projection_equals_a_naive_settlement",
     ),
     mutant(
-        "foresight_does_not_wait_for_money", "model/foresight/money.py",
+        "foresight_does_not_wait_for_money", "foresight/spec/money.py",
         "if at >= until:", "if until >= at:",
         "model/test_foresight_money.py::test_one_that_waits_for_its_money_is_paid_when_it_comes",
     ),
     mutant(
-        "foresight_forgets_what_waits", "model/foresight/lateness.py",
+        "foresight_forgets_what_waits", "foresight/spec/lateness.py",
         "waiting += count * parts", "waiting = count * parts",
         "model/test_foresight_lateness.py::test_the_worst_lateness_is_within_its_error",
     ),
     mutant(
-        "foresight_counts_changed_days_twice", "model/foresight/rule_count.py",
+        "foresight_counts_changed_days_twice", "foresight/spec/rule_count.py",
         "yield DayPart(days, times, less=True)", "pass",
         "model/test_foresight_count.py::test_a_day_on_which_clocks_change_is_counted_once",
     ),
@@ -103,17 +103,17 @@ MUTANTS = (
     ),
     mutant(
         "payment_restored_under_another_key", PAYMENT_SET,
-        '{work.note}/{each}")', "{work.note}/{__import__('os').getpid()}/{each}\")",
+        '{work.note}/{each}",', "{work.note}/{__import__('os').getpid()}/{each}\",",
         KILLED_SET,
     ),
     mutant(
-        "set_forgets_what_it_moved", "intake/change_set/job_operation.py",
+        "set_forgets_what_it_moved", "change_set/change/job_operation.py",
         "revision for each in moved}\n        await work.record(connection)\n",
         "revision for each in moved}\n",
         KILLED_SET,
     ),
     mutant(
-        "killed_set_is_never_taken_over", "store/change_set/change_set.sql",
+        "killed_set_is_never_taken_over", "change_set/change_set.sql",
         "   AND (held_until IS NULL OR held_until < server_clock())\n",
         "   AND held_until IS NULL\n",
         KILLED_SET,

@@ -7,7 +7,7 @@ SETTLE = "stations/test_settle.py"
 CLOCK = "stations/test_clock_guard.py"
 GUARD = "runtime/clock_guard.py"
 HALTS = "stations/test_halts.py"
-WRITER = "store/connection/writer.py"
+WRITER = "database/connection/writer.py"
 GROUP = "runtime/test_coalescer.py"
 SEALER = "publisher/sealer.py"
 PUBLISHER = "stations/test_publisher.py"
@@ -16,7 +16,7 @@ FORGED = "faults/test_forged_outbox.py"
 
 MUTANTS = (
     mutant(
-        "settled_before_due", "store/functions/settlement.sql",
+        "settled_before_due", "database/functions/settlement.sql",
         "WHERE t.lane_id = lane AND t.due_at <= clock()\n", "WHERE t.lane_id = lane\n",
         f"{SETTLE}::test_what_is_put_off_between_the_look_and_the_lock_is_not_settled",
     ),
@@ -82,37 +82,37 @@ MUTANTS = (
         f"{CLOCK}::test_a_time_that_a_newer_node_recorded_confirms_nothing",
     ),
     mutant(
-        "leap_of_the_clock_believed", "store/connection/clock_belief.py",
+        "leap_of_the_clock_believed", "database/connection/clock_belief.py",
         "if offset - self._reference > step_seconds:", "if False:",
         f"{CLOCK}::test_only_a_leap_beyond_what_was_believed_counts",
     ),
     mutant(
-        "step_back_and_return_taken_for_a_leap", "store/connection/clock_belief.py",
+        "step_back_and_return_taken_for_a_leap", "database/connection/clock_belief.py",
         "self._reference += max(0.0, gained)", "self._reference += gained",
         f"{CLOCK}::test_only_a_leap_beyond_what_was_believed_counts",
     ),
     mutant(
-        "sessions_are_not_informed", "store/connection/pool.py",
+        "sessions_are_not_informed", "database/connection/pool.py",
         "            await connection.inform(self._belief)\n", "",
         f"{CLOCK}::test_a_leap_moves_nothing_from_its_first_instant_on",
     ),
     mutant(
-        "halt_not_seen_by_settlers", "store/functions/settlement.sql",
+        "halt_not_seen_by_settlers", "database/functions/settlement.sql",
         "l.tenant_id = ANY (still), NULL::timestamptz", "false, NULL::timestamptz",
         f"{HALTS}::test_a_killed_tenants_payments_wait_and_others_are_paid",
     ),
     mutant(
-        "halt_does_not_wait", "store/functions/settlement.sql",
+        "halt_does_not_wait", "database/functions/settlement.sql",
         "    PERFORM halt_share();\n", "",
         f"{HALTS}::test_the_switch_waits_for_a_settlement_that_has_begun",
     ),
     mutant(
-        "adjusted_while_halted", "store/functions/halt.sql",
+        "adjusted_while_halted", "database/functions/halt.sql",
         "    IF tenants && (SELECT tenants_held()) THEN\n", "    IF false THEN\n",
         "flows/test_halts.py",
     ),
     mutant(
-        "accepted_while_halted", "store/functions/halt.sql",
+        "accepted_while_halted", "database/functions/halt.sql",
         "WHERE (h.kind = 'kill'", "WHERE false AND (h.kind = 'kill'",
         "flows/test_halts.py",
     ),
@@ -130,27 +130,27 @@ MUTANTS = (
         "stations/test_settle_culprit.py",
     ),
     mutant(
-        "cancel_leaves_the_hold", "intake/payment/change.py",
+        "cancel_leaves_the_hold", "payment/change/change.py",
         "        if terms.hold\n    ]", "        if terms.hold and False\n    ]",
         "flows/test_payment_changes.py",
     ),
     mutant(
-        "cancel_leaves_the_timer", "intake/payment/change.py",
+        "cancel_leaves_the_timer", "payment/change/change.py",
         "    await settlement_store.delete(connection, [timer])\n", "",
         "flows/test_payment_changes.py",
     ),
     mutant(
-        "cancel_of_another_tenant", "store/payment/payment_change.sql",
+        "cancel_of_another_tenant", "payment/store/payment_change.sql",
         "AND ($4::integer IS NULL OR tenant_id = $4)", "AND ($4::integer IS NULL OR true)",
         "store/payment/test_payment.py::test_a_payment_of_another_tenant_is_not_even_locked",
     ),
     mutant(
-        "approved_by_the_person_who_asked", "intake/payment/approval.py",
+        "approved_by_the_person_who_asked", "payment/change/approval.py",
         "if not persons.isdisjoint(actor.persons):", "if False:",
         "hostile/test_authority.py",
     ),
     mutant(
-        "key_with_another_body_replayed", "intake/accept/idempotency.py",
+        "key_with_another_body_replayed", "intake/idempotency.py",
         "if row.fingerprint != request.fingerprint:", "if False:",
         "flows/test_once.py",
     ),
@@ -166,14 +166,14 @@ MUTANTS = (
         "store/connection/test_database.py",
     ),
     mutant(
-        "cancelled_await_keeps_its_connection", "store/connection/pool.py",
+        "cancelled_await_keeps_its_connection", "database/connection/pool.py",
         "is self.first)\n        finally:\n            await release(pool, held)",
         "is self.first)\n        except Exception:\n            await release(pool, held)\n"
         "            raise\n        else:\n            await release(pool, held)",
         "hostile/test_cancelled_awaits.py",
     ),
     mutant(
-        "broken_off_statement_left_open", "store/connection/session.py",
+        "broken_off_statement_left_open", "database/connection/session.py",
         "            self.broken_off = True\n", "            pass\n",
         "hostile/test_cancelled_awaits.py",
     ),
@@ -243,12 +243,12 @@ MUTANTS = (
         f"{FORGED}::test_what_was_sealed_long_ago_is_not_sealed_again",
     ),
     mutant(
-        "false_end_passes", "store/functions/fact.sql",
+        "false_end_passes", "database/functions/fact.sql",
         "CASE WHEN of_event = outcome_event_id(o.subject, o.finished_at)\n", "CASE WHEN true\n",
         f"{FORGED}::test_a_false_end_of_a_job_is_named",
     ),
     mutant(
-        "false_type_passes", "store/functions/fact.sql",
+        "false_type_passes", "database/functions/fact.sql",
         "CASE WHEN e.type = of_type THEN", "CASE WHEN true THEN",
         f"{FORGED}::test_a_false_type_is_named",
     ),

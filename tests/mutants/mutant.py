@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCE = "src/postdate/"
+SOURCES = ("src/postdate", "packages/client/src/postdate")
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One bug: in a file below `src/postdate`, `old` (which stands there once) becomes `new`.
+    """One bug: in a file of the package, `old` (which stands there once) becomes `new`.
 
     `tests` are what is run to catch it, below `tests`.
     """
@@ -24,6 +24,12 @@ class Mutant:
     def layer(self) -> str:
         """Name the layer of tests that catches it."""
         return self.tests[0].partition("/")[0]
+
+    def file(self, root: Path) -> Path:
+        """Return its file below a copy of the project."""
+        places = [root / source / self.path for source in SOURCES]
+        [found] = [place for place in places if place.exists()]
+        return found
 
     def changed(self, text: str) -> str:
         """Give the text of its file with the bug in it."""

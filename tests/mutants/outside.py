@@ -3,8 +3,8 @@
 from mutants.mutant import mutant
 
 BREAKER = "delivery/breaker.py"
-EXPANSION = "model/schedule/expansion.py"
-SUBSCRIPTION = "store/event/subscription.sql"
+EXPANSION = "schedule/spec/expansion.py"
+SUBSCRIPTION = "subscription/subscription.sql"
 DELIVERER = "stations/test_deliverer.py"
 
 MUTANTS = (
@@ -39,19 +39,19 @@ MUTANTS = (
         f"{DELIVERER}::test_a_replay_wins_over_a_delivery_under_way",
     ),
     mutant(
-        "readers_see_every_tenant", "store/functions/guard.sql",
+        "readers_see_every_tenant", "database/functions/guard.sql",
         "'USING (tenant_id = current_tenant())'", "'USING (true)'",
         "store/test_guards.py::test_a_reader_sees_its_tenant_and_cannot_write",
     ),
     mutant(
-        "facts_can_be_changed", "store/functions/guard.sql",
+        "facts_can_be_changed", "database/functions/guard.sql",
         "    RAISE EXCEPTION '% on % refused: facts are only ever inserted', TG_OP, TG_TABLE_NAME\n"
         "        USING ERRCODE = 'PD001';",
         "    RETURN coalesce(NEW, OLD);",
         "store/test_guards.py", "faults/test_tamper.py",
     ),
     mutant(
-        "revoked_key_is_taken", "views/authentication/identity.py",
+        "revoked_key_is_taken", "key/authentication/identity.py",
         "if found is None or found.ended:", "if found is None:",
         "flows/test_keys.py",
     ),
@@ -66,7 +66,7 @@ MUTANTS = (
         "model/test_expansion.py",
     ),
     mutant(
-        "first_pause_forgotten", "store/schedule/schedule.sql",
+        "first_pause_forgotten", "schedule/store/schedule.sql",
         "CASE WHEN resumed_at > handled THEN paused_at ELSE (SELECT clock()) END", "clock()",
         "flows/test_schedule_runs.py::test_a_second_pause_forgets_nothing_of_the_first",
     ),
@@ -121,12 +121,12 @@ MUTANTS = (
         "faults/test_receivers.py",
     ),
     mutant(
-        "private_address_called", "model/destination/target.py",
+        "private_address_called", "destination/spec/target.py",
         "    if any(address in network for network in SPECIAL):\n        return False\n", "",
         "model/test_target.py",
     ),
     mutant(
-        "signature_without_its_time", "model/destination/signature.py",
+        "signature_without_its_time", "words/signature.py",
         'f"{message_id}.{timestamp}.".encode()', 'f"{message_id}.".encode()',
         "stations/test_webhook.py::test_the_reference_verifier_accepts_the_signature",
     ),

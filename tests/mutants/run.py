@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from mutants.catalog import MUTANTS
-from mutants.mutant import ROOT, SOURCE, Mutant
+from mutants.mutant import ROOT, Mutant
 
 AT_ONCE = 2
 SECONDS_MOST = 600
@@ -43,7 +43,7 @@ class Verdict(NamedTuple):
 
 def copy(target: Path) -> None:
     """Copy the project by links: what is changed is written anew, and the original stays."""
-    for part in ("src", "tests", "examples", "docs"):
+    for part in ("src", "packages", "tools", "tests", "examples", "docs", "deploy"):
         shutil.copytree(
             ROOT / part,
             target / part,
@@ -60,7 +60,9 @@ def pytest(directory: Path, tests: Sequence[str]) -> tuple[int, str]:
         sys.executable, "-m", "pytest", "-q", "-x", "-m", "not soak", "-p", "no:cacheprovider",
         "-p", "no:xdist", *(f"tests/{each}" for each in tests),
     ]  # fmt: skip
-    env = {**os.environ, "PYTHONPATH": str(directory / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    sources = ("packages/client/src", "src", "packages/lab/src")
+    path = os.pathsep.join(str(directory / source) for source in sources)
+    env = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         ran = subprocess.run(
             command, cwd=directory, env=env, capture_output=True, text=True, check=False,
@@ -77,7 +79,7 @@ def judge(mutant: Mutant) -> Verdict:
     with TemporaryDirectory(prefix="pdm", dir=ROOT / "build") as name:
         directory = Path(name)
         copy(directory)
-        path = directory / SOURCE / mutant.path
+        path = mutant.file(directory)
         text = mutant.changed(path.read_text())
         path.unlink()
         path.write_text(text)

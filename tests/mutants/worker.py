@@ -2,7 +2,7 @@
 
 from mutants.mutant import mutant
 
-LEASE = "store/timer/lease.sql"
+LEASE = "lease/lease.sql"
 CLAIMER = "worker/claimer.py"
 RECORDER = "worker/recorder.py"
 RUNNER = "worker/runner.py"
@@ -17,7 +17,7 @@ MARKS = "test_a_mark_trails_a_little_and_once_a_second_as_far_as_a_transaction_l
 
 MUTANTS = (
     mutant(
-        "end_without_token", "store/functions/lease.sql",
+        "end_without_token", "database/functions/lease.sql",
         "           AND t.token = coalesce(e.token, first_token)\n", "",
         f"{WORKER}::test_a_stale_token_changes_nothing",
     ),
@@ -102,17 +102,17 @@ free""",
         f"{LIMITS}::test_a_lanes_limit_holds_across_workers",
     ),
     mutant(
-        "others_permits_not_counted", "store/timer/permit.sql",
+        "others_permits_not_counted", "lane/store/permit.sql",
         "AND p.scope = $2 AND p.holder <> $3\n", "AND p.scope = $2 AND p.holder = $3\n",
         f"{LIMITS}::test_a_lanes_limit_holds_across_workers",
     ),
     mutant(
-        "slots_of_the_living_run_out", "store/timer/permit.sql",
+        "slots_of_the_living_run_out", "lane/store/permit.sql",
         "AND (p.expires_at > clock() OR EXISTS", "AND (p.expires_at > clock() AND EXISTS",
         f"{LOCKED_TIMER}::test_a_limit_holds_though_a_stranger_keeps_its_slots_from_being_renewed",
     ),
     mutant(
-        "sweep_waits_for_a_stranger", "store/timer/permit.sql",
+        "sweep_waits_for_a_stranger", "lane/store/permit.sql",
         "       FOR UPDATE SKIP LOCKED)", "       FOR UPDATE)",
         f"{LOCKED_TIMER}::test_a_limit_holds_though_a_stranger_keeps_its_slots_from_being_renewed",
     ),
@@ -122,7 +122,7 @@ free""",
         f"{LOCKED_TIMER}::test_a_timer_that_a_stranger_holds_is_left_alone_for_longer_and_longer",
     ),
     mutant(
-        "dead_permits_count", "store/timer/permit.sql",
+        "dead_permits_count", "lane/store/permit.sql",
         "AND (p.expires_at > clock() OR EXISTS", "AND (true OR EXISTS",
         f"{LIMITS}::test_the_permits_of_the_dead_run_out",
     ),
@@ -178,7 +178,7 @@ free""",
         f"{WORKER}::test_a_handler_is_stopped_when_its_job_is_taken_away",
     ),
     mutant(
-        "doubt_tried_again", "model/job/verdict.py",
+        "doubt_tried_again", "job/spec/verdict.py",
         """            if facts.policy.on_unknown == "hold":
                 return _again(outcome, None, "UNKNOWN")
 """,
@@ -186,17 +186,17 @@ free""",
         f"{WORKER}::test_doubt_is_held_for_a_person_when_the_policy_says_so",
     ),
     mutant(
-        "lost_worker_tried_again_on_hold", "model/job/verdict.py",
+        "lost_worker_tried_again_on_hold", "job/spec/verdict.py",
         'if facts.lost and policy.on_unknown == "hold":', "if False:",
         f"{WORKER}::test_a_lost_lease_is_doubt_when_the_policy_holds",
     ),
     mutant(
-        "one_attempt_too_many", "model/job/verdict.py",
+        "one_attempt_too_many", "job/spec/verdict.py",
         "if facts.attempt > policy.max_attempts:", "if facts.attempt > policy.max_attempts + 1:",
         f"{WORKER}::test_a_job_that_kills_its_workers_ends_in_the_dead_letters",
     ),
     mutant(
-        "pull_completes_with_an_old_token", "store/timer/lease.sql",
+        "pull_completes_with_an_old_token", "lease/lease.sql",
         "SELECT held.subject, renewed.due_at FROM held LEFT JOIN renewed",
         "SELECT held.subject, clock() AS due_at FROM held LEFT JOIN renewed",
         "faults/test_locked_timer.py", "flows/test_leases.py",

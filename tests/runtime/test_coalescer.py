@@ -3,9 +3,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from postdate.model.error import Code, RefusedError
+from postdate.database.connection.error import CommitUnknownError
 from postdate.runtime.coalescer import Coalescer
-from postdate.store.connection.error import CommitUnknownError
+from postdate.words.error import Code, RefusedError
 
 
 class Commits:

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from postdate.api.http.meter import HttpMeter
+from postdate.http.meter import HttpMeter
 
 
 def test_requests_are_counted_and_timed_by_route_method_and_status() -> None:

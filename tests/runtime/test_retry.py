@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from postdate.database.connection.error import LockNotAvailableError, UnavailableError
 from postdate.runtime.retry import Backoff, RetryLadder, RetryLimits
-from postdate.store.connection.error import LockNotAvailableError, UnavailableError
 
 
 class Batches:

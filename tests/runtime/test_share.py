@@ -6,7 +6,12 @@ from uuid import UUID
 
 import asyncpg
 
-from postdate.model.ids import BUCKETS
+from postdate.core.ids import BUCKETS
+from postdate.database.connection.address import DatabaseNode
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.runtime import node as node_store
+from postdate.runtime.node import NodeRow
 from postdate.runtime.share import (
     EVERY_BUCKET,
     BucketShare,
@@ -15,11 +20,6 @@ from postdate.runtime.share import (
     preferred_buckets,
 )
 from postdate.runtime.shared_read import SharedReads
-from postdate.store.connection.address import DatabaseNode
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
-from postdate.store.operate import node as node_store
-from postdate.store.operate.node import NodeRow
 
 NODES = [UUID(int=number) for number in range(1, 5)]
 

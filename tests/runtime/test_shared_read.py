@@ -10,17 +10,18 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
+from postdate.database.connection import combined
+from postdate.database.connection.combined import Question
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import DatabaseError, LockNotAvailableError
+from postdate.database.embedded import Embedded
+from postdate.halt import store as halt
+from postdate.runtime import node
 from postdate.runtime.loop import POLL_SECONDS, next_tick
 from postdate.runtime.shared_read import SHARED_SECONDS, SharedReads
-from postdate.store.connection import combined
-from postdate.store.connection.combined import Question
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import DatabaseError, LockNotAvailableError
-from postdate.store.embedded import Embedded
-from postdate.store.operate import node
-from postdate.store.tenant import halt, setting
-from postdate.store.timer import timer
-from postdate.store.timer.timer import LANE_PAYMENT, LONG_AGO
+from postdate.setting import store as setting
+from postdate.timer import timer
+from postdate.timer.timer import LANE_PAYMENT, LONG_AGO
 
 
 @pytest.fixture

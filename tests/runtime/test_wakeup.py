@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from conftest import admin, eventually
+from postdate.database.connection.database import Database
+from postdate.database.connection.query import query
+from postdate.database.embedded import Embedded
 from postdate.runtime import wakeup as wakeup_module
 from postdate.runtime.wakeup import MAX_LANES, Wakeup
-from postdate.store.connection.database import Database
-from postdate.store.connection.query import query
-from postdate.store.embedded import Embedded
 
 
 class Listening:

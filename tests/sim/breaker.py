@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from postdate.delivery.breaker import MAX_OPEN_SECONDS, RAMP, Breaker, Breakers, Health
-from postdate.model.destination.trouble import DestinationKey
+from postdate.destination.spec.trouble import DestinationKey
 from sim.loop import wait
 
 KEY: DestinationKey = (1, "https://example.com")

@@ -16,26 +16,26 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.intake.schedule.schedule import _next_version, _set_timer
-from postdate.model.error import Refusal
-from postdate.model.ids import bucket_of, tailed_id
-from postdate.model.schedule.firing import Fired, Firing
-from postdate.model.schedule.schedule import (
+from postdate.core.ids import bucket_of, tailed_id
+from postdate.database.connection.error import DatabaseError
+from postdate.recurrence.rule import Rule
+from postdate.runtime.loop import Loop
+from postdate.schedule.change.schedule import _next_version, _set_timer
+from postdate.schedule.spec.firing import Fired, Firing
+from postdate.schedule.spec.schedule import (
     Definition,
     Misfire,
     MisfirePolicy,
     Overlap,
     PaymentTemplate,
     Policies,
-    Rule,
     Template,
 )
-from postdate.model.schedule.timeline import Version
-from postdate.runtime.loop import Loop
+from postdate.schedule.spec.timeline import Version
+from postdate.schedule.store import schedule as store
+from postdate.schedule.store.schedule import ScheduleRow, StoredVersion
 from postdate.scheduler.expander import Expander
-from postdate.store.connection.error import DatabaseError
-from postdate.store.schedule import schedule as store
-from postdate.store.schedule.schedule import ScheduleRow, StoredVersion
+from postdate.words.error import Refusal
 from sim.expand_rows import STATEMENTS, TENANT
 from sim.loop import wait
 from sim.table import TableDatabase, Tables, TableTransaction
@@ -302,7 +302,7 @@ def simulated_expansion() -> Iterator[None]:
             for name, function in functions.items():
                 stack.enter_context(mock.patch.object(module, name, function))
         stack.enter_context(mock.patch("postdate.scheduler.expander.BUCKETS", BUCKETS))
-        for where in ("store.connection.off_loop._threads", "scheduler.expander._DECIDING"):
+        for where in ("database.connection.off_loop._threads", "scheduler.expander._DECIDING"):
             stack.enter_context(mock.patch(f"postdate.{where}", Inline()))
         for where in ("scheduler.expander", "scheduler.expansion", "runtime.loop", "runtime.retry"):
             stack.enter_context(mock.patch(f"postdate.{where}.log", mock.Mock()))

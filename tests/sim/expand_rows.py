@@ -11,17 +11,17 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.ids import bucket_of
-from postdate.store.connection import clock
-from postdate.store.connection.error import UniqueViolationError
-from postdate.store.event import event as event_store
-from postdate.store.schedule import calendar as calendar_store
-from postdate.store.schedule import occurrence, schedule, schedule_due
-from postdate.store.schedule.occurrence import NewOccurrence, OccurrenceKey, Relabel
-from postdate.store.schedule.schedule import Advance, ScheduleKey, ScheduleRow, StoredVersion
-from postdate.store.schedule.schedule_due import DueFilter, DueTimer
-from postdate.store.timer import timer
-from postdate.store.timer.timer import Head
+from postdate.calendar import store as calendar_store
+from postdate.core.ids import bucket_of
+from postdate.database.connection import clock
+from postdate.database.connection.error import UniqueViolationError
+from postdate.event.store import event as event_store
+from postdate.schedule.store import occurrence, schedule, schedule_due
+from postdate.schedule.store.occurrence import NewOccurrence, OccurrenceKey, Relabel
+from postdate.schedule.store.schedule import Advance, ScheduleKey, ScheduleRow, StoredVersion
+from postdate.schedule.store.schedule_due import DueFilter, DueTimer
+from postdate.timer import timer
+from postdate.timer.timer import Head
 from sim.table import Tables, TableTransaction, database_of
 
 TENANT = 1

@@ -1,6 +1,6 @@
 """The timers of a simulation: rows, locks and transactions that commit, roll back or hang.
 
-Each function stands for one statement of `store/timer/lease.sql`, `timer.sql` or `permit.sql` and
+Each function stands for one statement of `lease/lease.sql`, `timer.sql` or `permit.sql` and
 does to the rows what that one does; the statements themselves are tested on PostgreSQL. What others
 see of a row is what was last committed; what a transaction has changed it has locked.
 """
@@ -15,19 +15,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from postdate.model.ids import bucket_of
-from postdate.model.limit import Limit
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import (
+from postdate.core.ids import bucket_of
+from postdate.core.limit import Limit
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import (
     CommitUnknownError,
     LockNotAvailableError,
     UnavailableError,
 )
-from postdate.store.connection.shard_map import ShardMap
-from postdate.store.timer.lane import Lane
-from postdate.store.timer.lease import Endings, LeaseMove, MovedTimer, TakenJob
-from postdate.store.timer.permit import Grant
-from postdate.store.timer.timer import Head
+from postdate.database.connection.shard_map import ShardMap
+from postdate.lane.store.lane import Lane
+from postdate.lane.store.permit import Grant
+from postdate.lease.store import Endings, LeaseMove, MovedTimer, TakenJob
+from postdate.timer.timer import Head
 from sim.loop import wait
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)

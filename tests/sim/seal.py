@@ -15,14 +15,15 @@ from uuid import UUID
 
 from prometheus_client import CollectorRegistry
 
-from postdate.model.event.chain import GENESIS, seal_hash
-from postdate.model.ids import floor_id
+from postdate.core.ids import floor_id
+from postdate.event.spec.chain import GENESIS, seal_hash
+from postdate.event.store import seal
+from postdate.event.store.seal import Chain, NewSeal, Placed, Waiting
+from postdate.monitor.store import activity
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import LATE, Sealer
 from postdate.runtime.loop import Loop
-from postdate.store.event import seal, subscription
-from postdate.store.event.seal import Chain, NewSeal, Placed, Waiting
-from postdate.store.operate import activity
+from postdate.subscription import store as subscription
 from sim.loop import wait
 from sim.table import TableDatabase, Tables, TableTransaction, database_of
 

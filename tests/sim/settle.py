@@ -14,14 +14,14 @@ from typing import Any
 from unittest import mock
 from uuid import UUID
 
-from postdate.model.ids import new_id
-from postdate.model.setting.setting import Settings, Stored
+from postdate.account.store.account import Account, key_of
+from postdate.core.ids import new_id
+from postdate.core.setting.setting import Settings, Stored
+from postdate.database.clock_watch import WatchedClock
+from postdate.database.connection.error import DatabaseError
 from postdate.runtime.clock_guard import LOOK_SECONDS, ClockGuard
 from postdate.runtime.loop import Loop
 from postdate.settlement.settler import STOPPED, Settler
-from postdate.store.account.account import Account, key_of
-from postdate.store.connection.error import DatabaseError
-from postdate.store.operate.clock_watch import WatchedClock
 from sim.loop import wait
 from sim.settle_rows import (
     STATEMENTS,

@@ -9,19 +9,19 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.ids import bucket_of
-from postdate.store.account import account as account_store
-from postdate.store.account.account import Account, AccountKey, BalanceChange
-from postdate.store.connection import clock
-from postdate.store.event import event as event_store
-from postdate.store.operate import clock_watch
-from postdate.store.operate import node as node_store
-from postdate.store.operate.clock_watch import WatchedClock
-from postdate.store.payment import settlement
-from postdate.store.payment.settlement import Candidate, LockedPayment, Order
-from postdate.store.tenant import halt
-from postdate.store.timer import timer
-from postdate.store.timer.timer import Head
+from postdate.account.store import account as account_store
+from postdate.account.store.account import Account, AccountKey, BalanceChange
+from postdate.core.ids import bucket_of
+from postdate.database import clock_watch
+from postdate.database.clock_watch import WatchedClock
+from postdate.database.connection import clock
+from postdate.event.store import event as event_store
+from postdate.halt import store as halt
+from postdate.payment.store import settlement
+from postdate.payment.store.settlement import Candidate, LockedPayment, Order
+from postdate.runtime import node as node_store
+from postdate.timer import timer
+from postdate.timer.timer import Head
 from sim.table import Tables, TableTransaction, database_of
 
 TENANT = 1

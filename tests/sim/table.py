@@ -12,14 +12,14 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from postdate.store.connection.clock_belief import ClockBelief
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import (
+from postdate.database.connection.clock_belief import ClockBelief
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import (
     CommitUnknownError,
     LockNotAvailableError,
     UnavailableError,
 )
-from postdate.store.connection.shard_map import ShardMap
+from postdate.database.connection.shard_map import ShardMap
 from sim.loop import wait
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)

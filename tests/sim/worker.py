@@ -10,13 +10,15 @@ from typing import Any
 from unittest import mock
 from uuid import UUID
 
-from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome, Unknown
-from postdate.model.job.tally import Tally
-from postdate.model.setting.setting import Settings, Stored
+from postdate.core.setting.setting import Settings, Stored
+from postdate.event.store import event
+from postdate.job.spec.outcome import Completed, Delivery, Failed, Outcome, Unknown
+from postdate.job.spec.tally import Tally
+from postdate.lane.store import permit
+from postdate.lane.store.lane import Lane, LaneDirectory
+from postdate.lease import store as lease
 from postdate.runtime.loop import Loop
-from postdate.store.event import event
-from postdate.store.timer import lease, permit, timer
-from postdate.store.timer.lane import Lane, LaneDirectory
+from postdate.timer import timer
 from postdate.worker.worker import JobWorker
 from sim import rows
 from sim.loop import wait

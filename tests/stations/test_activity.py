@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postdate.model.activity import (
+from postdate.database.connection.database import Database
+from postdate.monitor.spec.activity import (
     LATE_SECONDS,
     Lateness,
     empty_histogram,
@@ -15,10 +16,9 @@ from postdate.model.activity import (
     percentile,
     sum_histograms,
 )
-from postdate.store.connection.database import Database
-from postdate.store.operate import activity
-from postdate.store.operate.activity import ActivitySlot
-from postdate.views.monitor.activity import activity_view
+from postdate.monitor.store import activity
+from postdate.monitor.store.activity import ActivitySlot
+from postdate.monitor.view.activity import activity_view
 from support.event import emit, new_event, seal_all, subjects
 
 NOW = datetime(2030, 1, 1, 12, 0, 5, tzinfo=UTC)

@@ -2,12 +2,12 @@
 
 import time
 
+from postdate.database.connection.database import Database
 from postdate.delivery.breaker import FAILURES, Health
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.job.outcome import Completed, Failed, Throttled
+from postdate.job.spec.outcome import Completed, Failed, Throttled
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
-from postdate.store.connection.database import Database
+from postdate.tenant.change.tenant import Tenants
 from support.hostile_receiver import hostile, status
 from support.webhook import delivery, destination, setup
 

@@ -8,15 +8,15 @@ from typing import Any, cast
 import pytest
 
 from conftest import Clock
-from postdate.model.ids import bucket_of
-from postdate.model.job.outcome import Delivery
-from postdate.model.job.tally import Tally
-from postdate.model.job.verdict import Keep, Move
-from postdate.model.limit import Limit
+from postdate.core.ids import bucket_of
+from postdate.core.limit import Limit
+from postdate.database.connection.database import Database
+from postdate.job.spec.outcome import Delivery
+from postdate.job.spec.tally import Tally
+from postdate.job.spec.verdict import Keep, Move
+from postdate.job.store import execution
+from postdate.job.store.execution import HeldLease
 from postdate.runtime.low_water import MARGIN, WIDE_MARGIN, WIDE_SECONDS, LowWaterMark
-from postdate.store.connection.database import Database
-from postdate.store.job import execution
-from postdate.store.job.execution import HeldLease
 from postdate.worker.claimed_job import ClaimedJob
 from postdate.worker.permit import HeldPermits, Permits
 from postdate.worker.recorder import OutcomeRecorder

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from conftest import Clock, app_dsn
+from postdate.database import clock_watch
+from postdate.database.connection import clock as clock_store
+from postdate.database.connection import opening
+from postdate.database.connection.clock_belief import ClockBelief
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
 from postdate.runtime import clock_guard
 from postdate.runtime.clock_guard import ClockGuard
-from postdate.store.connection import clock as clock_store
-from postdate.store.connection import opening
-from postdate.store.connection.clock_belief import ClockBelief
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
-from postdate.store.operate import clock_watch
 from support.bank import settings
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

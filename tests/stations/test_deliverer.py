@@ -10,17 +10,17 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from conftest import Clock, eventually
-from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
-from postdate.model.error import RefusedError
-from postdate.model.event.types import EVENT_TYPES
-from postdate.model.job.job import Queue
-from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown
-from postdate.model.setting.setting import Settings, Stored
+from postdate.core.setting.setting import Settings, Stored
+from postdate.database.connection.database import Database
+from postdate.event.spec.types import EVENT_TYPES
+from postdate.event.store import seal
+from postdate.job.spec.job import Queue
+from postdate.job.spec.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown
 from postdate.publisher import deliverer as deliverer_module
 from postdate.publisher.deliverer import Deliverer
 from postdate.publisher.meter import PublisherMeter
-from postdate.store.connection.database import Database
-from postdate.store.event import seal
+from postdate.subscription.change import Subscriptions, SubscriptionSpec
+from postdate.words.error import RefusedError
 from support.event import subjects
 from support.subscription import URL, SubscribedTenant, Subscriber, node
 

@@ -7,10 +7,10 @@ from uuid import uuid4
 import pytest
 
 from conftest import Clock
-from postdate.intake.lease.lease import ClaimAsk, LeaseClaims
-from postdate.model.job.tally import Tally
-from postdate.model.setting.setting import Settings
-from postdate.store.connection.database import Database
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.job.spec.tally import Tally
+from postdate.lease.change.lease import ClaimAsk, LeaseClaims
 from postdate.worker.expirer import Expirer
 from support.worker import OwnLanes, add_jobs, make_lane, one
 

@@ -19,8 +19,8 @@ from postdate.delivery.guard import (
 )
 from postdate.delivery.http_exchange import HttpExchange, NotSent
 from postdate.delivery.threads import TenantThreads
-from postdate.model.destination.target import Target, networks
-from postdate.model.job.outcome import Completed, Failed, Throttled
+from postdate.destination.spec.target import Target, networks
+from postdate.job.spec.outcome import Completed, Failed, Throttled
 from support.hostile_receiver import hostile, status
 from support.target_corpus import ADDRESSES
 from support.webhook import delivery, setup

@@ -8,22 +8,22 @@ from uuid import uuid4
 import pytest
 
 from conftest import Api, Clock, eventually
-from postdate.intake.tenant.halt import FreezeWindow, Halting
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import TenantHaltedError
+from postdate.halt.change import FreezeWindow, Halting
+from postdate.halt.spec import Halts
+from postdate.job.spec.retry import RetryPolicies
+from postdate.job.store import execution
+from postdate.lane.store.lane import Lane
 from postdate.ledger import batch
 from postdate.ledger.prove import prove
-from postdate.model.job.retry import RetryPolicies
-from postdate.model.setting.setting import Settings
-from postdate.model.tenant.halt import Halts
 from postdate.node import schedule as wiring
+from postdate.payment.store import settlement as settlement_store
 from postdate.scheduler.expander import Expander
 from postdate.settlement.halt_end import HaltEnds
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import TenantHaltedError
-from postdate.store.job import execution
-from postdate.store.payment import settlement as settlement_store
-from postdate.store.tenant import tenant as tenant_store
-from postdate.store.timer.lane import Lane
-from postdate.store.timer.timer import LANE_HELD, LONG_AGO
+from postdate.tenant.store import tenant as tenant_store
+from postdate.timer.timer import LANE_HELD, LONG_AGO
 from support.bank import Bank, DuePayment, drain, settler
 from support.schedule import create, labels
 from support.schedule import drain as expand_all

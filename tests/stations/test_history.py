@@ -6,16 +6,16 @@ import asyncpg
 import pytest
 
 from conftest import owner_dsn
+from postdate.account.store.account import key_of
+from postdate.core.ids import new_id
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import PartitionRefusedError
+from postdate.database.embedded import Embedded
 from postdate.ledger.prove import prove
-from postdate.model.ids import new_id
+from postdate.monitor.store import history
 from postdate.node import history as command
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
-from postdate.store.account.account import key_of
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import PartitionRefusedError
-from postdate.store.embedded import Embedded
-from postdate.store.operate import history
 from support.bank import Bank, drain, settings, settler
 
 OLD = datetime(2024, 1, 1, tzinfo=UTC)  # a Monday

@@ -5,19 +5,19 @@ from random import Random
 
 import pytest
 
-from postdate.intake.accept.idempotency import Refused
-from postdate.intake.account.account import AccountChange, Accounts
-from postdate.intake.account.adjustment import Adjustments
-from postdate.intake.payment.accept import PaymentAnswer, PaymentIntake
-from postdate.intake.payment.request import AcceptedPayment, PaymentRequest
-from postdate.model.payment.payment import PaymentOrder
-from postdate.model.setting.setting import Settings
-from postdate.model.tenant.identity import Identity, Scope
-from postdate.store.account import account as account_store
-from postdate.store.account.account import key_of
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import CommitUnknownError
-from postdate.store.tenant import tenant as tenant_store
+from postdate.account.change.account import AccountChange, Accounts
+from postdate.account.change.adjustment import Adjustments
+from postdate.account.store import account as account_store
+from postdate.account.store.account import key_of
+from postdate.core.identity import Identity, Scope
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import CommitUnknownError
+from postdate.intake.idempotency import Refused
+from postdate.payment.accept.intake import PaymentAnswer, PaymentIntake
+from postdate.payment.accept.request import AcceptedPayment, PaymentRequest
+from postdate.payment.spec.payment import PaymentOrder
+from postdate.tenant.store import tenant as tenant_store
 from support.transaction_faults import FaultyDatabase, nothing
 
 NAMES = ("a", "b", "c", "d")

@@ -6,19 +6,19 @@ from typing import Any
 import asyncpg
 import pytest
 
-from postdate.intake.accept.idempotency import Refused
-from postdate.intake.job.accept import JobAnswer
-from postdate.intake.job.request import AcceptedJob, JobRequest
-from postdate.model.error import Code, RefusedError
-from postdate.model.ids import bucket_of
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import (
+from postdate.core.ids import bucket_of
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import (
     DatabaseError,
     LockNotAvailableError,
     UnavailableError,
 )
-from postdate.store.job import job_view
-from postdate.store.timer.lane import LaneDirectory
+from postdate.intake.idempotency import Refused
+from postdate.job.accept.intake import JobAnswer
+from postdate.job.accept.request import AcceptedJob, JobRequest
+from postdate.job.store import job_view
+from postdate.lane.store.lane import LaneDirectory
+from postdate.words.error import Code, RefusedError
 from support.job import ask, make_intake
 from support.log import capture_logs
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from postdate.model.ids import bucket_of
+from postdate.core.ids import bucket_of
+from postdate.database.connection.database import Database
+from postdate.lane.store import lane as lane_store
+from postdate.lane.store.lane import Lane
 from postdate.runtime import lane_sweep
 from postdate.runtime.lane_sweep import LaneSweep
 from postdate.runtime.loop import next_tick
-from postdate.store.connection.database import Database
-from postdate.store.timer import lane as lane_store
-from postdate.store.timer import timer
-from postdate.store.timer.lane import Lane
+from postdate.timer import timer
 from postdate.worker import lane_bucket
 from postdate.worker.lane_bucket import KEPT_SECONDS
 from postdate.worker.worker import JobWorker

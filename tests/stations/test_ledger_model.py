@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import app_dsn, owner_dsn
-from postdate.store.embedded import Embedded
+from postdate.database.embedded import Embedded
 from support.ledger_comparison import FIXED_CLOCK, NAMES, play
 
 Step = tuple[Any, ...]

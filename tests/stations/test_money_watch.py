@@ -5,10 +5,10 @@ from uuid import uuid4
 from prometheus_client import CollectorRegistry
 
 from conftest import Api
-from postdate.intake.payment.warning import PaymentWarnings
-from postdate.views.foresight.money import MoneyViews
-from postdate.views.foresight.money_watch import MoneyWatch
-from postdate.views.foresight.rules import RuleBooks
+from postdate.foresight.view.money import MoneyViews
+from postdate.foresight.view.money_watch import MoneyWatch
+from postdate.foresight.view.rules import RuleBooks
+from postdate.payment.accept.warning import PaymentWarnings
 from support.event import seal_all
 from support.plain_browser import Browser
 

@@ -11,17 +11,17 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from conftest import eventually
-from postdate.model.setting.setting import Settings, Stored
+from postdate.core.setting.setting import Settings, Stored
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import UnavailableError
+from postdate.database.connection.query import query
+from postdate.monitor.store import vital
+from postdate.monitor.store.vital import Untouched
+from postdate.monitor.view.overdue import HeadWatch, OverdueWatch, Reexamine
+from postdate.runtime import node as node_store
 from postdate.runtime.low_water import WIDE_MARGIN, LowWaterMark
 from postdate.scheduler.expander import Expander
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import UnavailableError
-from postdate.store.connection.query import query
-from postdate.store.operate import node as node_store
-from postdate.store.operate import vital
-from postdate.store.operate.vital import Untouched
-from postdate.store.timer.timer import LONG_AGO
-from postdate.views.monitor.overdue import HeadWatch, OverdueWatch, Reexamine
+from postdate.timer.timer import LONG_AGO
 from postdate.worker.claimer import Claimer
 from postdate.worker.permit import HeldPermits
 from postdate.worker.runner import Runner

@@ -4,14 +4,14 @@ from datetime import UTC, datetime
 from typing import TypeVar
 from uuid import UUID
 
-from postdate.model.ids import new_id
-from postdate.model.tenant.identity import Identity, Scope
-from postdate.store.account.account import key_of
-from postdate.store.connection.database import Connection, Database
-from postdate.store.payment import payment as payment_store
-from postdate.store.payment.payment import NewPayment
-from postdate.store.tenant import tenant as tenant_store
-from postdate.views.payment import PaymentViews
+from postdate.account.store.account import key_of
+from postdate.core.identity import Identity, Scope
+from postdate.core.ids import new_id
+from postdate.database.connection.database import Connection, Database
+from postdate.payment.store import payment as payment_store
+from postdate.payment.store.payment import NewPayment
+from postdate.payment.view.payment import PaymentViews
+from postdate.tenant.store import tenant as tenant_store
 
 T = TypeVar("T")
 DUE = datetime(2030, 1, 1, tzinfo=UTC)

@@ -2,12 +2,12 @@
 
 from datetime import timedelta
 
-from postdate.model.ids import BUCKETS, new_id
+from postdate.core.ids import BUCKETS, new_id
+from postdate.payment.store.settlement import Candidate
 from postdate.runtime.low_water import MARGIN
 from postdate.runtime.share import AFAR_SECONDS, OTHERS_SECONDS
 from postdate.settlement.bucket_marks import BucketMarks
-from postdate.store.payment.settlement import Candidate
-from postdate.store.timer.timer import LONG_AGO
+from postdate.timer.timer import LONG_AGO
 
 AT = LONG_AGO + timedelta(days=9999)
 

@@ -6,14 +6,14 @@ import asyncpg
 import pytest
 from prometheus_client import CollectorRegistry
 
+from postdate.core.ids import bucket_of, hash_bucket
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
 from postdate.ledger.prove import prove, reconcile_all
-from postdate.model.ids import bucket_of, hash_bucket
-from postdate.model.setting.setting import Settings
-from postdate.proof.meter import ProofMeter
-from postdate.proof.prover import Prover
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
-from postdate.store.proof.prove import CHECKS
+from postdate.proof.prove import CHECKS
+from postdate.prover.meter import ProofMeter
+from postdate.prover.prover import Prover
 from support.bank import Bank, drain, settler
 
 

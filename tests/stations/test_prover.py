@@ -6,12 +6,12 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.ids import BUCKETS
-from postdate.model.setting.setting import Settings, Stored
-from postdate.proof.prover import Prover
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
+from postdate.core.ids import BUCKETS
+from postdate.core.setting.setting import Settings, Stored
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.prover.prover import Prover
+from postdate.tenant.change.tenant import Tenants
 from support.bank import Bank, drain, settler
 from support.event import seal_all
 

@@ -7,15 +7,15 @@ import asyncpg
 import pytest
 
 from conftest import Clock, admin
-from postdate.model.event.types import EVENT_TYPES
-from postdate.model.ids import floor_id, new_id
+from postdate.core.ids import floor_id, new_id
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import CommitUnknownError, UnavailableError
+from postdate.database.embedded import Embedded
+from postdate.event.spec.types import EVENT_TYPES
+from postdate.event.store import seal
 from postdate.publisher import sealer as module
 from postdate.publisher.sealer import Sealer
 from postdate.publisher.verify import verify
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import CommitUnknownError, UnavailableError
-from postdate.store.embedded import Embedded
-from postdate.store.event import seal
 from support.event import (
     check_chains,
     emit,

@@ -9,16 +9,16 @@ from uuid import uuid4
 import pytest
 
 from conftest import eventually
-from postdate.model.job.outcome import Completed
-from postdate.model.job.retry import RetryPolicies
-from postdate.model.job.tally import Tally
-from postdate.model.job.verdict import DONE
-from postdate.model.setting.setting import Settings
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.job.spec.outcome import Completed
+from postdate.job.spec.retry import RetryPolicies
+from postdate.job.spec.tally import Tally
+from postdate.job.spec.verdict import DONE
+from postdate.job.store import execution
+from postdate.job.store.execution import ClaimedExecution, HeldLease
+from postdate.lane.store.lane import Lane
 from postdate.runtime.capacity import Capacity
-from postdate.store.connection.database import Database
-from postdate.store.job import execution
-from postdate.store.job.execution import ClaimedExecution, HeldLease
-from postdate.store.timer.lane import Lane
 from postdate.worker import recorder
 from postdate.worker.claim import LaneClaim
 from postdate.worker.claimed_job import ClaimedJob

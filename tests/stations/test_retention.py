@@ -4,12 +4,12 @@ from datetime import timedelta
 from uuid import UUID
 
 from conftest import Clock
-from postdate.intake.job.request import AcceptedJob
-from postdate.model.ids import bucket_of, new_id
-from postdate.model.setting.setting import Settings, Stored
-from postdate.store.connection.database import Database
-from postdate.store.idempotency.idempotency import KeyScope, key_of
-from postdate.store.timer.lane import LaneDirectory
+from postdate.core.ids import bucket_of, new_id
+from postdate.core.setting.setting import Settings, Stored
+from postdate.database.connection.database import Database
+from postdate.intake.store import KeyScope, key_of
+from postdate.job.accept.request import AcceptedJob
+from postdate.lane.store.lane import LaneDirectory
 from postdate.worker.retention import Retention
 from support.job import ask, make_intake
 

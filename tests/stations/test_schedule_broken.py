@@ -7,21 +7,21 @@ from typing import Any, ClassVar
 import pytest
 
 from conftest import Api, Clock
-from postdate.intake.schedule.occurrence import OccurrenceIntake
-from postdate.model.error import Refusal
-from postdate.model.schedule import expansion
-from postdate.model.schedule.firing import Fired, Firing
-from postdate.model.setting.setting import Settings
-from postdate.node import schedule as wiring
-from postdate.scheduler.audit import Audit
-from postdate.scheduler.expander import MAX_STUMBLES, Expander
-from postdate.store.connection.database import Connection
-from postdate.store.connection.error import (
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Connection
+from postdate.database.connection.error import (
     LockNotAvailableError,
     ServerFaultError,
     UnavailableError,
     UniqueViolationError,
 )
+from postdate.node import schedule as wiring
+from postdate.schedule.change.occurrence import OccurrenceIntake
+from postdate.schedule.spec import expansion
+from postdate.schedule.spec.firing import Fired, Firing
+from postdate.scheduler.audit import Audit
+from postdate.scheduler.expander import MAX_STUMBLES, Expander
+from postdate.words.error import Refusal
 from support.log import capture_logs
 from support.schedule import create, drain, labels, set_to_morning
 
@@ -59,7 +59,7 @@ class _Refusing(OccurrenceIntake):
 
 async def _neighbours(api: Api, monkeypatch: pytest.MonkeyPatch, many: int) -> list[dict[str, Any]]:
     """Make schedules that lie in one bucket, so that one batch expands them."""
-    monkeypatch.setattr("postdate.intake.schedule.schedule.random.randrange", lambda _: 7)
+    monkeypatch.setattr("postdate.schedule.change.schedule.random.randrange", lambda _: 7)
     return [await create(api, every_seconds=60) for _ in range(many)]
 
 

@@ -8,14 +8,14 @@ from uuid import uuid4
 import pytest
 
 from conftest import Api, Clock
-from postdate.intake.tenant.tenant import KeyLimits, Tenants
+from postdate.core.setting.setting import Settings
 from postdate.ledger.prove import prove
-from postdate.model.setting.setting import Settings
 from postdate.node import schedule as wiring
+from postdate.runtime import node as node_store
 from postdate.scheduler.audit import Audit
 from postdate.scheduler.expander import Expander
 from postdate.scheduler.recompute import Recompute
-from postdate.store.operate import node as node_store
+from postdate.tenant.change.tenant import KeyLimits, Tenants
 from support.bank import drain as settle_all
 from support.bank import settler
 from support.log import capture_logs

@@ -9,10 +9,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from conftest import Clock, eventually
+from postdate.database.connection.database import Connection, Database
+from postdate.payment.store import settlement as settlement_store
 from postdate.settlement.meter import SettlementMeter
 from postdate.settlement.settler import Settler
-from postdate.store.connection.database import Connection, Database
-from postdate.store.payment import settlement as settlement_store
 from support.bank import Bank, DuePayment, drain, settings, settler
 
 

@@ -6,11 +6,11 @@ from uuid import UUID, uuid4
 import pytest
 
 from conftest import Clock
-from postdate.model.ids import bucket_of
+from postdate.core.ids import bucket_of
+from postdate.database.connection.database import Database
+from postdate.runtime import node as node_store
 from postdate.runtime.share import preferred_buckets
 from postdate.settlement.settler import Settler
-from postdate.store.connection.database import Database
-from postdate.store.operate import node as node_store
 from support.bank import Bank, DuePayment, drain, settings, settler
 
 KILLED = uuid4()

@@ -6,14 +6,14 @@ import asyncpg
 import pytest
 
 from conftest import Clock, owner_dsn
-from postdate.model.ids import MAX_ID
-from postdate.model.status import PaymentStatus
-from postdate.model.tenant.identity import Identity, Scope
+from postdate.core.identity import Identity, Scope
+from postdate.core.ids import MAX_ID
+from postdate.core.status import PaymentStatus
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.payment.view.payment import PaymentFilter, PaymentViews
+from postdate.payment.view.payment_shape import PaymentView
 from postdate.settlement.settler import Settler
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
-from postdate.views.payment import PaymentFilter, PaymentViews
-from postdate.views.payment_shape import PaymentView
 from support.bank import Bank, drain, settler
 
 POISON = 666

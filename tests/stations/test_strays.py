@@ -7,17 +7,17 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from conftest import Clock
+from postdate.account.store.account import key_of
 from postdate.cli.commands import history as command
+from postdate.core.ids import new_id
+from postdate.database import partition
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import PermissionDeniedError
+from postdate.lane.store.lane import LaneDirectory
 from postdate.ledger.prove import prove
-from postdate.model.ids import new_id
+from postdate.monitor.view.vitals import Vitals
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
-from postdate.store.account.account import key_of
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import PermissionDeniedError
-from postdate.store.operate import partition
-from postdate.store.timer.lane import LaneDirectory
-from postdate.views.monitor.vitals import Vitals
 from support.bank import Bank, drain, settler
 from support.log import capture_logs
 

@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 from standardwebhooks import Webhook as Verifier
 
-from postdate.model.destination.destination import DestinationType, Unavailable
-from postdate.model.destination.signature import new_secret, secret_bytes
-from postdate.model.job.outcome import Completed, Failed, Throttled
+from postdate.destination.spec.destination import DestinationType, Unavailable
+from postdate.job.spec.outcome import Completed, Failed, Throttled
+from postdate.words.signature import new_secret, secret_bytes
 from support.receiver import Arrival, Receiver
 from support.webhook import SECRET, HandlerSetup, delivery, destination, setup
 

@@ -7,17 +7,17 @@ from uuid import UUID
 import pytest
 
 from conftest import Clock, eventually
-from postdate.model.ids import bucket_of
-from postdate.model.job.outcome import Completed, Failed, Running, Throttled, Unknown
-from postdate.model.job.retry import RetryPolicies
-from postdate.model.job.verdict import End, Move
-from postdate.model.setting.setting import Settings
-from postdate.store.connection.database import Database
-from postdate.store.job import execution
-from postdate.store.job.execution import HeldLease, Recorded
-from postdate.store.timer import lane as lane_store
-from postdate.store.timer.lane import Lane
-from postdate.store.timer.timer import LONG_AGO
+from postdate.core.ids import bucket_of
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.job.spec.outcome import Completed, Failed, Running, Throttled, Unknown
+from postdate.job.spec.retry import RetryPolicies
+from postdate.job.spec.verdict import End, Move
+from postdate.job.store import execution
+from postdate.job.store.execution import HeldLease, Recorded
+from postdate.lane.store import lane as lane_store
+from postdate.lane.store.lane import Lane
+from postdate.timer.timer import LONG_AGO
 from support.worker import Handled, add_jobs, make_lane, make_worker, one, refresh, rows, step, told
 
 FIXED = {"backoff": "fixed", "initial_seconds": 10.0, "jitter": 0.0}

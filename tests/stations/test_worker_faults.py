@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from conftest import eventually
-from postdate.model.job.outcome import Completed, Delivery, Outcome
-from postdate.model.limit import Limit
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import DatabaseError
-from postdate.store.secret.payload_encryption import MARK
-from postdate.store.secret.secret import SecretError
+from postdate.core.limit import Limit
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import DatabaseError
+from postdate.job.spec.outcome import Completed, Delivery, Outcome
+from postdate.secret.payload_encryption import MARK
+from postdate.secret.secret import SecretError
 from support.call_faults import FAULTS, BreakingDatabase, Fault
 from support.worker import (
     Handled,

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from conftest import Clock, eventually
-from postdate.model.job.outcome import Completed, Delivery, Outcome
-from postdate.model.limit import Limit
+from postdate.core.limit import Limit
+from postdate.database.connection.database import Database
+from postdate.job.spec.outcome import Completed, Delivery, Outcome
 from postdate.runtime.capacity import MIN_SIZE, Capacity
-from postdate.store.connection.database import Database
 from postdate.worker.claimed_job import ClaimedJob
 from postdate.worker.fair_order import FairOrder
 from postdate.worker.worker import JobWorker

@@ -8,19 +8,19 @@ from uuid import UUID, uuid4
 import pytest
 
 from conftest import Clock, eventually
-from postdate.intake.lease.lease import ClaimAsk, LeaseClaims, Leased
-from postdate.model.ids import bucket_of
-from postdate.model.job.outcome import Failed, Throttled
-from postdate.model.job.retry import RetryPolicies
-from postdate.model.job.tally import Tally
-from postdate.model.job.verdict import LAST_CALL_SECONDS
-from postdate.model.setting.setting import Settings
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import CommitUnknownError
-from postdate.store.job import execution
-from postdate.store.timer.lane import Lane
-from postdate.store.timer.timer import LONG_AGO
-from postdate.views.job import JobViews
+from postdate.core.ids import bucket_of
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import CommitUnknownError
+from postdate.job.spec.outcome import Failed, Throttled
+from postdate.job.spec.retry import RetryPolicies
+from postdate.job.spec.tally import Tally
+from postdate.job.spec.verdict import LAST_CALL_SECONDS
+from postdate.job.store import execution
+from postdate.job.view import JobViews
+from postdate.lane.store.lane import Lane
+from postdate.lease.change.lease import ClaimAsk, LeaseClaims, Leased
+from postdate.timer.timer import LONG_AGO
 from support.call_faults import FAULTS, BreakingDatabase, Fault
 from support.worker import (
     Handled,

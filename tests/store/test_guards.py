@@ -4,13 +4,13 @@ import asyncpg
 import pytest
 
 from conftest import admin, owner_dsn
-from postdate.model.error import StartError
-from postdate.model.ids import new_id
-from postdate.store.connection import opening
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import DatabaseError, PermissionDeniedError
-from postdate.store.embedded import Embedded
-from postdate.store.tenant import tenant
+from postdate.core.ids import new_id
+from postdate.database.connection import opening
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import DatabaseError, PermissionDeniedError
+from postdate.database.embedded import Embedded
+from postdate.tenant.store import tenant
+from postdate.words.error import StartError
 
 SHARED = {
     "audit_run",
@@ -24,6 +24,8 @@ SHARED = {
     "birthplace",
     "migration",
     "function_file",
+    "client_schema",
+    "setting_default",
     "node",
     "permit",
     "permit_scope",

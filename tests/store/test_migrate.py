@@ -5,14 +5,13 @@ import asyncpg
 import pytest
 
 from conftest import admin, app_dsn, owner_dsn, scratch
-from postdate.model.error import StartError
+from postdate.database.connection import opening
+from postdate.database.connection.error import DatabaseError
+from postdate.database.embedded import Embedded
 from postdate.node import database_address
 from postdate.node.settings import ProcessSettings
-from postdate.store import migrate
-from postdate.store.connection import opening
-from postdate.store.connection.error import DatabaseError
-from postdate.store.embedded import Embedded
-from postdate.store.migrate import (
+from postdate.schema import migrate
+from postdate.schema.migrate import (
     FunctionFile,
     Migration,
     Remembered,
@@ -21,6 +20,7 @@ from postdate.store.migrate import (
     known_functions,
     pending,
 )
+from postdate.words.error import StartError
 
 EVERYTHING = [*(m.name for m in known()), *(f.name for f in known_functions())]
 

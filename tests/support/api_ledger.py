@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conftest import Answered, Api
-from postdate.store.tenant import tenant as tenant_store
+from postdate.tenant.store import tenant as tenant_store
 
 _numbers = itertools.count(1)
 

@@ -6,17 +6,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from postdate.model.ids import bucket_of, new_id
-from postdate.model.payment.payment import OnBroken
-from postdate.model.setting.setting import Settings, Stored
+from postdate.account.store import account as account_store
+from postdate.account.store import entry as entry_store
+from postdate.account.store.account import AccountTerms, key_of
+from postdate.account.store.entry import NewEntry
+from postdate.core.ids import bucket_of, new_id
+from postdate.core.setting.setting import Settings, Stored
+from postdate.database.connection.database import Database
+from postdate.payment.spec.payment import OnBroken
+from postdate.payment.store import payment as payment_store
+from postdate.payment.store.payment import NewPayment
 from postdate.settlement.settler import MAX_BATCH, Settler
-from postdate.store.account import account as account_store
-from postdate.store.account import entry as entry_store
-from postdate.store.account.account import AccountTerms, key_of
-from postdate.store.account.entry import NewEntry
-from postdate.store.connection.database import Database
-from postdate.store.payment import payment as payment_store
-from postdate.store.payment.payment import NewPayment
 
 ISSUER = "issuer"
 

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import CommitUnknownError, DatabaseError, UnavailableError
-from postdate.store.connection.pooled import PooledConnection
-from postdate.store.connection.writer import ACQUIRE_SECONDS
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import CommitUnknownError, DatabaseError, UnavailableError
+from postdate.database.connection.pooled import PooledConnection
+from postdate.database.connection.writer import ACQUIRE_SECONDS
 
 Fault = Literal["lost", "error", "cancelled"]
 FAULTS: tuple[Fault, ...] = ("lost", "error", "cancelled")

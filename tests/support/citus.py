@@ -18,11 +18,11 @@ from urllib.parse import quote
 
 import asyncpg
 
-from postdate.store import migrate
-from postdate.store.connection.session import connect_alone
-from postdate.store.embedded import runas
-from postdate.store.embedded.probe import UNANSWERED
-from postdate.store.shard import shard
+from postdate.database.connection.session import connect_alone
+from postdate.database.embedded import runas
+from postdate.database.embedded.probe import UNANSWERED
+from postdate.database.shard import shard
+from postdate.schema import migrate
 
 VARIABLE = "POSTDATE_TEST_CITUS"
 SUITE_VARIABLE = "POSTDATE_TEST_ON_CITUS"

@@ -11,13 +11,13 @@ from uuid import uuid4
 import aiohttp
 
 from conftest import INTERNAL_TOKEN, SECRET_KEY, Api, eventually
-from postdate.api.http.listener import bind
-from postdate.intake.tenant.tenant import Tenants
+from postdate.database.connection.database import Database
+from postdate.http.listener import bind
 from postdate.ledger.prove import prove
 from postdate.node import process
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
-from postdate.store.connection.database import Database
+from postdate.tenant.change.tenant import Tenants
 from support.receiver import Receiver
 from support.schedule import book
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from playwright.async_api import Page, async_playwright
 
+from postdate.change_set.page.what_if_forms import WHAT_IF_FORMS
 from postdate.cli.demo_life import DemoLife
 from postdate.client import Client
-from postdate.console.what_if_forms import WHAT_IF_FORMS
 from support.plain_browser import PROGRAM
 from support.real_browser import WATCH
 

@@ -1,6 +1,7 @@
 """Build the distributions from a copy of the tree, and install them where nothing else is."""
 
 import json
+import os
 import shutil
 import subprocess
 import tarfile
@@ -17,11 +18,14 @@ LITTER = (
     "src/admin.key",
     "src/postdate/admin.key",
     "src/postdate/data/admin.key",
-    "src/postdate/client/admin.key",
-    "src/postdate/client/data/secret.json",
+    "packages/client/src/postdate/client/admin.key",
+    "packages/client/src/postdate/client/data/secret.json",
     "packages/client/admin.key",
 )
 """What people leave in a tree: none of it may be published."""
+
+NONE = "http://127.0.0.1:9"
+"""A registry that does not answer."""
 
 
 def uv() -> Path:
@@ -33,9 +37,10 @@ def uv() -> Path:
     return Path(found)
 
 
-def run(*command: str | Path) -> str:
+def run(*command: str | Path, **more: str) -> str:
     """Run to its end, and give what it printed; show what it complained about."""
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    env = os.environ | more
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
@@ -79,9 +84,13 @@ def build(directory: Path) -> Built:
             (tree / name).write_text("secret")
         else:
             shutil.copy(ROOT / name, tree / name)
+    dist = directory / "dist"
     for project in (tree, tree / "packages" / "client"):
-        run(uv(), "build", "--quiet", "--out-dir", directory / "dist", project)
-    return Built(directory / "dist")
+        run(uv(), "build", "--quiet", "--sdist", "--out-dir", dist, project)
+    for sdist in dist.glob("*.tar.gz"):
+        # An sdist carries what the pages load: building from it asks no npm registry.
+        run(uv(), "build", "--quiet", "--wheel", "--out-dir", dist, sdist, npm_config_registry=NONE)
+    return Built(dist)
 
 
 def interpreter(version: str) -> str | None:

@@ -4,9 +4,9 @@ from functools import cache
 from typing import Any
 
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http.endpoint import AnyEndpoint
-from postdate.api.http.openapi import codes_of
-from postdate.api.http.route_table import RouteTable
+from postdate.http.endpoint import AnyEndpoint
+from postdate.http.openapi import codes_of
+from postdate.http.route_table import RouteTable
 
 
 @cache

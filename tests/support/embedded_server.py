@@ -13,15 +13,15 @@ from stat import S_IMODE
 
 import asyncpg
 
-from postdate.store.embedded import Embedded, Login
-from postdate.store.embedded.probe import UNANSWERED
+from postdate.database.embedded import Embedded, Login
+from postdate.database.embedded.probe import UNANSWERED
 
 QUICK = {"shared_buffers": "16MB"}
 LONG_WORK = "INSERT INTO load SELECT generate_series(1, 1000000000)"
 RUN_AND_HANG = """
 import asyncio, concurrent.futures.thread, os, sys
 from pathlib import Path
-from postdate.store.embedded import Embedded
+from postdate.database.embedded import Embedded
 
 if len(sys.argv) > 2:
     # Not by the parent: the interpreter itself may lie where that user cannot read it.

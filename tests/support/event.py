@@ -8,15 +8,15 @@ from uuid import UUID
 
 from prometheus_client import CollectorRegistry
 
-from postdate.model.event.chain import GENESIS, seal_hash
-from postdate.model.ids import new_id
+from postdate.core.ids import new_id
+from postdate.database.connection.database import Connection, Database
+from postdate.event.spec.chain import GENESIS, seal_hash
+from postdate.event.store import event as event_store
+from postdate.event.store import seal
+from postdate.event.store.event import NewEvent
+from postdate.event.store.seal import StoredSeal
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import Sealer
-from postdate.store.connection.database import Connection, Database
-from postdate.store.event import event as event_store
-from postdate.store.event import seal
-from postdate.store.event.event import NewEvent
-from postdate.store.event.seal import StoredSeal
 
 
 def sealer(database: Database, **options: Any) -> Sealer:

@@ -7,15 +7,15 @@ from uuid import UUID
 import msgspec
 
 from conftest import Api
-from postdate.intake.job.accept import JobIntake, Named
-from postdate.intake.job.lane import Lanes
-from postdate.intake.job.request import JobRequest
-from postdate.model.error import Refusal
-from postdate.model.ids import bucket_of
-from postdate.model.job.job import JobSpec
-from postdate.model.setting.setting import Settings
-from postdate.store.connection.database import Database
-from postdate.store.timer.lane import LaneDirectory
+from postdate.core.ids import bucket_of
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.job.accept.intake import JobIntake, Named
+from postdate.job.accept.request import JobRequest
+from postdate.job.spec.job import JobSpec
+from postdate.lane.change import Lanes
+from postdate.lane.store.lane import LaneDirectory
+from postdate.words.error import Refusal
 
 
 async def any_name(_: object) -> dict[Named, Refusal]:

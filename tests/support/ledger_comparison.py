@@ -8,20 +8,20 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from postdate.intake.accept.idempotency import Refused
-from postdate.intake.account.account import AccountChange, Accounts
-from postdate.intake.account.adjustment import Adjustments
-from postdate.intake.payment.accept import PaymentIntake
-from postdate.intake.payment.change import PaymentChanges
-from postdate.intake.payment.execution import PaymentExecutions
-from postdate.intake.payment.request import AcceptedPayment, PaymentRequest
+from postdate.account.change.account import AccountChange, Accounts
+from postdate.account.change.adjustment import Adjustments
+from postdate.core.identity import Identity, Scope
+from postdate.database.connection import opening
+from postdate.database.connection.database import Connection, Database
+from postdate.intake.idempotency import Refused
 from postdate.ledger.prove import prove
-from postdate.model.error import RefusedError
-from postdate.model.payment.payment import PaymentOrder, RetryUntil, When
-from postdate.model.tenant.identity import Identity, Scope
+from postdate.payment.accept.intake import PaymentIntake
+from postdate.payment.accept.request import AcceptedPayment, PaymentRequest
+from postdate.payment.change.change import PaymentChanges
+from postdate.payment.change.execution import PaymentExecutions
+from postdate.payment.spec.payment import PaymentOrder, RetryUntil, When
 from postdate.settlement.settler import Settler
-from postdate.store.connection import opening
-from postdate.store.connection.database import Connection, Database
+from postdate.words.error import RefusedError
 from support.bank import Bank, settings
 from support.ledger_model import ModelLedger
 from support.transaction_faults import FaultyDatabase, Killer

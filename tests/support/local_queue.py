@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from postdate.core.limit import Limit
 from postdate.delivery.broker import Permitted
 from postdate.delivery.broker_connections import BrokerConnections
 from postdate.delivery.guard import Guard
 from postdate.delivery.queue import QueueHandler
-from postdate.model.destination.broker_url import kafka_brokers
-from postdate.model.destination.destination import Destination, DestinationType, Missing, Resolved
-from postdate.model.destination.target import networks
-from postdate.model.limit import Limit
+from postdate.destination.spec.broker_url import kafka_brokers
+from postdate.destination.spec.destination import Destination, DestinationType, Missing, Resolved
+from postdate.destination.spec.target import networks
 
 
 def connections(allowed: str = "127.0.0.0/8", kafka: str = "") -> BrokerConnections:

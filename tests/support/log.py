@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from postdate.model.log import FIELDS, LOGGER
+from postdate.core.log import FIELDS, LOGGER
 
 Line = dict[str, Any]
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from postdate.store.account.account import key_of
-from postdate.store.timer.lane import Lane
+from postdate.account.store.account import key_of
+from postdate.lane.store.lane import Lane
 
 ACCOUNTS = 1000
 SCHEDULES = 1000

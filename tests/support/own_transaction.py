@@ -12,10 +12,10 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from conftest import admin, app_dsn
-from postdate.intake.tenant.client_role import ClientRoles
-from postdate.proof.checker import prove
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.prover.checker import prove
+from postdate.tenant.change.client_role import ClientRoles
 from support.api_ledger import Ledger
 from support.event import seal_all
 

@@ -10,10 +10,10 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from postdate.api.app import create_app
-from postdate.api.http.gate import Gate
-from postdate.api.http.listener import bind
-from postdate.api.http.server import HttpServer, ServerLimits
-from postdate.api.http.shell import Shell
+from postdate.http.gate import Gate
+from postdate.http.listener import bind
+from postdate.http.server import HttpServer, ServerLimits
+from postdate.http.shell import Shell
 
 
 @dataclass

@@ -27,8 +27,9 @@ addEventListener("securitypolicyviolation", (event) => {
 """Notes in a page what its policy has refused."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 async def chromium() -> "AsyncIterator[Chromium]":
+    """One browser for all modules of a pytest worker: every test has a context of its own."""
     # Imported here: every test run reads this file, and few of them need a browser.
     from playwright.async_api import async_playwright
 

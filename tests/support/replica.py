@@ -11,18 +11,18 @@ from urllib.parse import quote
 import aiohttp
 
 from conftest import FAST, Api, eventually, scratch
-from postdate.api.http.listener import bind
-from postdate.api.http.server import HttpServer
-from postdate.intake.tenant.tenant import Tenants
+from postdate.database.connection import opening
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded, binaries, runas
+from postdate.database.embedded.probe import UNANSWERED
+from postdate.http.listener import bind
+from postdate.http.server import HttpServer
+from postdate.key.authentication.identity import Identities
 from postdate.node import http as edge
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
-from postdate.store import migrate
-from postdate.store.connection import opening
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded, binaries, runas
-from postdate.store.embedded.probe import UNANSWERED
-from postdate.views.authentication.identity import Identities
+from postdate.schema import migrate
+from postdate.tenant.change.tenant import Tenants
 from support.embedded_server import query
 
 

@@ -10,14 +10,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from postdate.api.http.endpoint import Body, Call, Endpoint, Reply
-from postdate.api.http.limit import RequestLimits
-from postdate.api.http.page import PageQuery, decode_cursor
-from postdate.api.http.shell import Shell
-from postdate.api.routes import whoami
-from postdate.api.routes.health import NotReady
-from postdate.model.error import Code, Refusal, not_found, refuse
-from postdate.model.tenant.identity import Identity, Scope
+from postdate.api.health import NotReady
+from postdate.core.identity import Identity, Scope
+from postdate.http.endpoint import Body, Call, Endpoint, Reply
+from postdate.http.limit import RequestLimits
+from postdate.http.page import PageQuery, decode_cursor
+from postdate.http.shell import Shell
+from postdate.key.api import whoami
+from postdate.words.error import Code, Refusal, not_found, refuse
 from support.raw_http import Answered, Running, make_app
 
 KEY = "pd_live_secret_canary"

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
-from postdate.model.recurrence.calendar import Roll
-from postdate.model.schedule.schedule import Rule
+from postdate.recurrence.calendar import Roll
+from postdate.recurrence.rule import Rule
 from support.schedule_oracle import DAY, Closed
 
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import asyncpg
 
+from postdate.database.connection.error import DatabaseError
 from postdate.scheduler.expander import Expander
-from postdate.store.connection.error import DatabaseError
 
 BROKEN = DatabaseError
 SPARED = "spared"

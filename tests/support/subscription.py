@@ -8,16 +8,16 @@ from uuid import UUID, uuid4
 
 from prometheus_client import CollectorRegistry
 
-from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
-from postdate.model.job.job import Webhook
-from postdate.model.job.outcome import Completed, Delivery, Outcome
-from postdate.model.setting.setting import Settings
-from postdate.model.tenant.identity import Identity, Scope
+from postdate.core.identity import Identity, Scope
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.job.spec.job import Webhook
+from postdate.job.spec.outcome import Completed, Delivery, Outcome
 from postdate.publisher.deliverer import Deliverer
 from postdate.publisher.meter import PublisherMeter
-from postdate.store.connection.database import Database
-from postdate.store.event import subscription as subscription_store
-from postdate.store.event.subscription import SubscriptionRow
+from postdate.subscription import store as subscription_store
+from postdate.subscription.change import Subscriptions, SubscriptionSpec
+from postdate.subscription.store import SubscriptionRow
 from support.event import emit, new_event, seal_all, subjects
 
 URL = "https://example.com/hook"

@@ -6,8 +6,8 @@ from typing import Any
 
 import asyncpg
 
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import (
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import (
     CommitUnknownError,
     DatabaseError,
     SerializationFailureError,

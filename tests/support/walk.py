@@ -10,8 +10,20 @@ from typing import Any
 
 import postdate
 
-ROOT = str(Path(postdate.__file__).parent) + "/"
+# The product and the client are one package in two source trees.
+ROOTS = tuple(f"{folder}/" for folder in postdate.__path__)
 NO_STATIONS = ("<lambda>", "<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<module>")
+
+# Timers that fire beside every walk, and what a connection of the pool does on its first use.
+BESIDE = (
+    "Connection.overdue",
+    "Connections.watch",
+    "DatabaseSession._introspect_types",
+    "LoopWatch.record",
+    "LoopWatch.run",
+    "_LoopSampler._answer",
+    "_Running._tick",
+)
 
 
 @dataclass
@@ -24,11 +36,11 @@ class Walk:
 
     def _notice(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event != "call" or not code.co_filename.startswith(ROOT):
+        if event != "call" or not code.co_filename.startswith(ROOTS):
             return
         if code not in self._seen:
             self._seen.add(code)
-            if code.co_name not in NO_STATIONS:
+            if code.co_name not in NO_STATIONS and code.co_qualname not in BESIDE:
                 self.stations.append(_name(code))
         caller = _caller(frame)
         if caller is not None and caller.co_filename != code.co_filename:
@@ -53,12 +65,13 @@ class Walk:
 def _caller(frame: FrameType) -> CodeType | None:
     """Return who of postdate called, past the library in between."""
     outer = frame.f_back
-    while outer is not None and not outer.f_code.co_filename.startswith(ROOT):
+    while outer is not None and not outer.f_code.co_filename.startswith(ROOTS):
         outer = outer.f_back
     return outer.f_code if outer else None
 
 
 def _name(code: CodeType) -> str:
-    """Name a function as the pages do: `intake/payment/accept.Payments.accept`."""
-    module = code.co_filename.removeprefix(ROOT).removesuffix(".py")
+    """Name a function as the pages do: `payment/accept/intake.Payments.accept`."""
+    [root] = [root for root in ROOTS if code.co_filename.startswith(root)]
+    module = code.co_filename.removeprefix(root).removesuffix(".py")
     return f"{module}.{code.co_qualname.replace('.<locals>', '')}"

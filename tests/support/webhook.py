@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from postdate.core.ids import new_id
+from postdate.core.limit import Limit
+from postdate.core.setting.setting import Settings
 from postdate.delivery.guard import Guard, Lookup
 from postdate.delivery.http_exchange import HttpExchange
 from postdate.delivery.webhook import WebhookHandler
-from postdate.model.destination.destination import Destination, DestinationType, Missing, Resolved
-from postdate.model.destination.target import networks
-from postdate.model.ids import new_id
-from postdate.model.job.outcome import Delivery
-from postdate.model.limit import Limit
-from postdate.model.setting.setting import Settings
+from postdate.destination.spec.destination import Destination, DestinationType, Missing, Resolved
+from postdate.destination.spec.target import networks
+from postdate.job.spec.outcome import Delivery
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 DUE = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)

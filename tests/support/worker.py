@@ -8,18 +8,18 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.ids import bucket_of, new_id
-from postdate.model.job.outcome import Completed, Delivery, Handler, Outcome
-from postdate.model.job.tally import Tally
-from postdate.model.lane import Kind
-from postdate.model.setting.setting import Settings, Stored
-from postdate.store.connection import clock
-from postdate.store.connection.database import Database
-from postdate.store.job import job as job_store
-from postdate.store.job.job import NewJob
-from postdate.store.tenant import tenant as tenant_store
-from postdate.store.timer import lane as lane_store
-from postdate.store.timer.lane import Lane, LaneDirectory
+from postdate.core.ids import bucket_of, new_id
+from postdate.core.setting.setting import Settings, Stored
+from postdate.database.connection import clock
+from postdate.database.connection.database import Database
+from postdate.job.spec.outcome import Completed, Delivery, Handler, Outcome
+from postdate.job.spec.tally import Tally
+from postdate.job.store import job as job_store
+from postdate.job.store.job import NewJob
+from postdate.lane.spec import Kind
+from postdate.lane.store import lane as lane_store
+from postdate.lane.store.lane import Lane, LaneDirectory
+from postdate.tenant.store import tenant as tenant_store
 from postdate.worker.worker import JobWorker
 
 WEBHOOK = {"type": "webhook", "url": "https://example.com/hook"}

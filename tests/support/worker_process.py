@@ -13,12 +13,12 @@ from pathlib import Path
 
 import uvloop
 
-from postdate.model.job.outcome import Completed, Delivery, Outcome
-from postdate.model.job.tally import Tally
+from postdate.database.connection import opening
+from postdate.job.spec.outcome import Completed, Delivery, Outcome
+from postdate.job.spec.tally import Tally
 from postdate.node import worker as worker_role
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
-from postdate.store.connection import opening
 from postdate.worker.worker import JobWorker
 
 

@@ -13,16 +13,16 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute
 
-from postdate.api.http import openapi
-from postdate.api.http.answer import from_refusal
-from postdate.api.http.endpoint import AnyEndpoint, Endpoint
-from postdate.api.http.gate import Gate
-from postdate.api.http.limit import RequestLimits
-from postdate.api.http.meter import HttpMeter
-from postdate.api.http.shell import Shell
-from postdate.api.routes.document import document_routes
-from postdate.api.routes.health import OverdueNow, Readiness, health_routes
-from postdate.model.error import EXPLANATIONS, Code, Refusal, RefusedError
+from postdate.api.document import document_routes
+from postdate.api.health import OverdueNow, Readiness, health_routes
+from postdate.http import openapi
+from postdate.http.answer import from_refusal
+from postdate.http.endpoint import AnyEndpoint, Endpoint
+from postdate.http.gate import Gate
+from postdate.http.limit import RequestLimits
+from postdate.http.meter import HttpMeter
+from postdate.http.shell import Shell
+from postdate.words.error import EXPLANATIONS, Code, Refusal, RefusedError
 
 S = TypeVar("S")
 

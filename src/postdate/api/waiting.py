@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, cast
 
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from postdate.api.http import head
-from postdate.api.http.active_request import ActiveRequests
-from postdate.api.http.answer import JSON, OutgoingAnswer, from_refusal, send_answer
-from postdate.api.routes.health import ALIVE, BOTH, NotReady, judge
-from postdate.model.error import Code, Refusal
+from postdate.api.health import ALIVE, BOTH, NotReady, judge
+from postdate.http import head
+from postdate.http.active_request import ActiveRequests
+from postdate.http.answer import JSON, OutgoingAnswer, from_refusal, send_answer
+from postdate.words.error import Code, Refusal
 
 RETRY_SECONDS: Final = 2
 _REFUSAL: Final = Refusal(
@@ -31,12 +31,13 @@ class WaitingApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        serving = self.active.enter()
+        serving = cast("asyncio.Task[Any]", asyncio.current_task())
+        self.active.add(serving)
         request_id = head.request_id(dict(scope["headers"]))
         try:
             await send_answer(send, receive, self._answer(scope["path"], request_id), request_id)
         finally:
-            self.active.leave(serving)
+            self.active.discard(serving)
 
     def _answer(self, path: str, request_id: str) -> OutgoingAnswer:
         if path == "/healthz":

@@ -5,11 +5,11 @@ from typing import Final, TypeVar
 
 import uvloop
 
-from postdate.model.error import Code, refuse
+from postdate.database.connection.database import Connection, Database
 from postdate.node import database_address, log
 from postdate.node.settings import ProcessSettings, load
-from postdate.store.connection.database import Connection, Database
-from postdate.store.tenant import tenant as tenant_store
+from postdate.tenant.store import tenant as tenant_store
+from postdate.words.error import Code, refuse
 
 T = TypeVar("T")
 MAX_ROWS: Final = 1000

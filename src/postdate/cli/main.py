@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final, Literal, NoReturn
 
@@ -11,8 +12,8 @@ import cyclopts
 import uvloop
 
 from postdate.cli import number, output, watch
-from postdate.model.error import RefusedError, StartError
 from postdate.node.settings import load, split_list
+from postdate.words.error import RefusedError, StartError
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -29,8 +30,8 @@ COMMANDS: Final = {
     "settlement": "settlement:settlement_app",
     "secret": "secret:secret_app",
     "events": "event:events_app",
-    "bench": "bench:bench_app",
-    "chaos": "chaos:chaos",
+    "bench": "lab:bench",
+    "chaos": "lab:chaos",
     "job": "job:job_app",
     "payment": "payment:payment_app",
     "account": "account:account_app",
@@ -58,6 +59,9 @@ COMMANDS: Final = {
 }
 """Every command, and the module that completes it: only that of the one that runs is loaded."""
 
+LAB: Final = {"bench": "bench:bench_app", "chaos": "chaos:chaos"}
+"""Commands of the distribution postdate-lab, where it is installed."""
+
 app = cyclopts.App(
     name="postdate",
     help="Anything, later, exactly once: a durable scheduler that can also move money.",
@@ -65,8 +69,14 @@ app = cyclopts.App(
     default_parameter=number.PARAMETER,
     help_epilogue=output.EVERYWHERE,
 )
+_lab = LAB if find_spec("postdate_lab") else {}
 for _name, _place in COMMANDS.items():
-    app.command(f"postdate.cli.commands.{_place}", name=_name)
+    _module = (
+        f"postdate_lab.commands.{_lab[_name]}"
+        if _name in _lab
+        else f"postdate.cli.commands.{_place}"
+    )
+    app.command(_module, name=_name)
 
 
 @app.command
@@ -103,8 +113,8 @@ def serve(
     from postdate.node import garbage
 
     garbage.postpone()
+    from postdate.monitor.store.item_log import items
     from postdate.node import log, serve, trace
-    from postdate.store.operate.item_log import items
 
     settings = load(
         {

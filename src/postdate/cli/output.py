@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from postdate.cli.column import FEWEST
-from postdate.model.error import StartError
+from postdate.words.error import StartError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

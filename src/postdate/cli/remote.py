@@ -15,9 +15,9 @@ from postdate.cli.choice import Nothing
 from postdate.cli.column import COLUMNS
 from postdate.cli.output import UsageError, show
 from postdate.client import Client, PostdateError, ProblemError, UnreachableError
-from postdate.model.error import StartError
 from postdate.node.admin_key import KEY_FILE, read_key
 from postdate.node.settings import load
+from postdate.words.error import StartError
 
 EXITS: Final = {400: 2, 401: 4, 403: 4, 404: 3, 409: 5, 413: 2, 422: 2}
 """0 done, 1 failed, 2 wrong usage, 3 not found, 4 denied, 5 conflict; 6 partly, 7 findings."""

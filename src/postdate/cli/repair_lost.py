@@ -4,15 +4,15 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.intake.job.put_back import put_back_job
-from postdate.intake.payment.put_back import put_back_payment
+from postdate.core.identity import Identity
+from postdate.core.test_clock import following_tenant
+from postdate.database.connection.database import Database
+from postdate.job.change.put_back import put_back_job
+from postdate.key.authentication.identity import Identities
 from postdate.ledger.prove import lost_timers
-from postdate.model.error import RefusedError
-from postdate.model.tenant.identity import Identity
-from postdate.model.tenant.test_clock import following_tenant
-from postdate.store.connection.database import Database
-from postdate.store.timer.lost_timer import LostTimer, Noun
-from postdate.views.authentication.identity import Identities
+from postdate.payment.change.put_back import put_back_payment
+from postdate.timer.lost_timer import LostTimer, Noun
+from postdate.words.error import RefusedError
 
 
 class RepairStep(msgspec.Struct, frozen=True):

@@ -9,15 +9,15 @@ from typing import Any, Final, Literal, TypeVar
 
 from starlette.responses import Response
 
-from postdate.api.http.endpoint import Limited
 from postdate.console.bulk import BulkRun, begin
 from postdate.console.equivalent_command import EquivalentCommand, shown_lines
 from postdate.console.page_request import PageRequest, instant, scalar
 from postdate.console.subject import read_facts, read_facts_if_possible
-from postdate.intake.accept.create_once import CreateRequest, Remember, Shown
-from postdate.intake.accept.idempotency import CREATED, Granted, Refused
-from postdate.model.error import Code, Refusal, RefusedError, refuse
-from postdate.model.tenant.identity import Scope
+from postdate.core.identity import Scope
+from postdate.http.endpoint import Limited
+from postdate.intake.create_once import CreateRequest, Remember, Shown
+from postdate.intake.idempotency import CREATED, Granted, Refused
+from postdate.words.error import Code, Refusal, RefusedError, refuse
 
 T = TypeVar("T")
 

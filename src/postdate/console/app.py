@@ -9,10 +9,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from postdate.api.http.gate import Gate
 from postdate.api.services import Services
 from postdate.console import asset, bulk
-from postdate.console.actions.table import ACTIONS
+from postdate.console.action_table import ACTIONS
 from postdate.console.forms import FORMS, SCHEDULE, preview_schedule
 from postdate.console.login import LoginPage
 from postdate.console.page_request import (
@@ -24,11 +23,12 @@ from postdate.console.page_request import (
     read_form,
     redirect,
 )
-from postdate.console.pages.table import PAGES
+from postdate.console.page_table import PAGES
 from postdate.console.render import environment
 from postdate.console.session import COOKIE, ConsoleSession, Sessions
-from postdate.model.error import EXPLANATIONS, Code, Refusal, refuse
-from postdate.model.tenant import test_clock
+from postdate.core import test_clock
+from postdate.http.gate import Gate
+from postdate.words.error import EXPLANATIONS, Code, Refusal, refuse
 
 Handler = Callable[[PageRequest], Awaitable[Response]]
 _FAILED: Final = "The page could not be rendered."

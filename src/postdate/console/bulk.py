@@ -17,8 +17,8 @@ from uuid import UUID
 from starlette.responses import Response
 
 from postdate.console.page_request import ConsolePage, PageRequest, redirect
-from postdate.model.error import Code, Refusal, RefusedError, refuse
-from postdate.model.tenant.identity import Scope
+from postdate.core.identity import Scope
+from postdate.words.error import Code, Refusal, RefusedError, refuse
 
 STEP_ITEMS: Final = 500
 """The items of one step, which is one transaction."""

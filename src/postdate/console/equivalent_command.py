@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http.endpoint import AnyEndpoint
+from postdate.http.endpoint import AnyEndpoint
 
 ENDPOINT_BY_NAME: Final = {endpoint.handler.__name__: endpoint for endpoint in ENDPOINTS}
 NOT_TYPED: Final = "…"

@@ -11,8 +11,8 @@ from starlette.responses import Response, StreamingResponse
 
 from postdate.console.page_request import HEADERS, PageRequest
 from postdate.console.render import target
-from postdate.model.error import Code, refuse
-from postdate.model.job.job import Queue, Webhook, Worker
+from postdate.job.spec.job import Queue, Webhook, Worker
+from postdate.words.error import Code, refuse
 
 P = TypeVar("P")
 

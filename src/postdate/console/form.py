@@ -16,16 +16,16 @@ from typing import Any, Final, Literal
 import msgspec
 from starlette.responses import Response
 
-from postdate.api.http import request_reader
-from postdate.api.http.endpoint import AnyEndpoint, Call, Reply
-from postdate.api.http.limit import RequestLimits
-from postdate.api.http.request_reader import check_depth
 from postdate.console.action import form_key
 from postdate.console.equivalent_command import ENDPOINT_BY_NAME, ShownRequest, shown_lines
 from postdate.console.page_request import PageRequest, instant, scalar
-from postdate.model import any_json
-from postdate.model.error import Code, Refusal, RefusedError, refuse
-from postdate.model.tenant.identity import Scope
+from postdate.core import any_json
+from postdate.core.identity import Scope
+from postdate.http import request_reader
+from postdate.http.endpoint import AnyEndpoint, Call, Reply
+from postdate.http.limit import RequestLimits
+from postdate.http.request_reader import check_depth
+from postdate.words.error import Code, Refusal, RefusedError, refuse
 
 FieldKind = Literal[
     "text", "whole", "decimal", "scalar", "datetime-local", "choice", "lines", "json", "checkbox"

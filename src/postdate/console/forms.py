@@ -5,22 +5,16 @@ from typing import Final
 
 from starlette.responses import Response
 
+from postdate.change_set.page.what_if_forms import WHAT_IF_FORMS
 from postdate.console.equivalent_command import ENDPOINT_BY_NAME
-from postdate.console.form import (
-    Answer,
-    EndpointForm,
-    FormField,
-    call_endpoint,
-    instant_field,
-)
+from postdate.console.form import Answer, EndpointForm, FormField, call_endpoint, instant_field
 from postdate.console.page_request import PageRequest
-from postdate.console.pages.schedule import NOTES
 from postdate.console.switch_forms import SWITCHES
-from postdate.console.what_if_forms import WHAT_IF_FORMS
-from postdate.model.error import RefusedError
-from postdate.model.recurrence.calendar import Roll
-from postdate.model.schedule.schedule import MisfirePolicy, Overlap
-from postdate.model.tenant.identity import Scope
+from postdate.core.identity import Scope
+from postdate.recurrence.calendar import Roll
+from postdate.schedule.page.pages import NOTES
+from postdate.schedule.spec.schedule import MisfirePolicy, Overlap
+from postdate.words.error import RefusedError
 
 _LIMITS: Final = (
     FormField(

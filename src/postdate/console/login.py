@@ -6,7 +6,6 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from postdate.api.http.gate import Gate
 from postdate.console.page_request import (
     HEADERS,
     address,
@@ -16,8 +15,9 @@ from postdate.console.page_request import (
     set_cookie,
 )
 from postdate.console.session import COOKIE
-from postdate.intake.tenant.session import SESSION_SECONDS, ConsoleSessions
-from postdate.model.error import RefusedError
+from postdate.http.gate import Gate
+from postdate.key.change.session import SESSION_SECONDS, ConsoleSessions
+from postdate.words.error import RefusedError
 
 
 class LoginPage:

@@ -13,15 +13,15 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from postdate.api.http import request_reader
-from postdate.api.http.endpoint import Access, Limited
-from postdate.api.http.gate import Gate
 from postdate.api.services import Services
 from postdate.console.render import actor, moment
 from postdate.console.session import ConsoleSession
-from postdate.model.error import Code, Refusal, RefusedError, refuse
-from postdate.model.tenant.identity import Identity, Scope
-from postdate.views.test_clock import TestClockView
+from postdate.core.identity import Identity, Scope
+from postdate.http import request_reader
+from postdate.http.endpoint import Access, Limited
+from postdate.http.gate import Gate
+from postdate.test_clock.view import TestClockView
+from postdate.words.error import Code, Refusal, RefusedError, refuse
 
 Q = TypeVar("Q", bound=msgspec.Struct)
 

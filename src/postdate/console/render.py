@@ -9,9 +9,9 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from postdate.model import any_json
-from postdate.model.job.job import Destination, Queue, Webhook
-from postdate.model.job.view import JobView
+from postdate.core import any_json
+from postdate.job.spec.job import Destination, Queue, Webhook
+from postdate.job.spec.view import JobView
 
 NONE: Final = "\N{EN DASH}"
 

@@ -11,7 +11,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from postdate.intake.tenant.session import ConsoleSessions
+from postdate.key.change.session import ConsoleSessions
 
 COOKIE: Final = "postdate_session"
 CHECK_SECONDS: Final = 2.0

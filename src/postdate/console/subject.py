@@ -6,11 +6,11 @@ from types import MappingProxyType
 from typing import Final
 
 from postdate.console.page_request import PageRequest
-from postdate.console.pages.subscription import target_of
 from postdate.console.render import amount, target
-from postdate.model.recurrence.words import in_words
-from postdate.model.schedule.spec import ScheduleView
-from postdate.model.tenant.identity import Scope
+from postdate.core.identity import Scope
+from postdate.recurrence.words import in_words
+from postdate.schedule.spec.spec import ScheduleView
+from postdate.subscription.page.pages import target_of
 
 Facts = list[tuple[str, str | datetime]]
 
@@ -49,7 +49,7 @@ async def _schedule(request: PageRequest) -> Facts:
     found = await request.services.schedule.read.find(request.actor, request.uuid("schedule_id"))
     if found is None:
         return []
-    rule = in_words(found.cron, found.every_seconds, found.rrule)
+    rule = in_words(found.cron, found.every_seconds, found.rrule, found.start_at, found.timezone)
     facts: Facts = [("Name", found.name)] if found.name else []
     facts += [("Rule", f"{rule}, {found.timezone}"), ("Creates", _created(found))]
     facts += [("Next", found.next_due_at)] if found.next_due_at else []

@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Final
 
 from postdate.delivery.call_log import CallLog
-from postdate.model.destination.trouble import DestinationKey, TroubleReport
+from postdate.destination.spec.trouble import DestinationKey, TroubleReport
 
 FAILURES: Final = 8
 OPEN_SECONDS: Final = 1.0
@@ -29,7 +29,7 @@ MAX_PARTLY_OPEN_SECONDS: Final = 4.0
 """The same for a destination that has served one of its latest calls."""
 
 LINE_SECONDS: Final = 0.01
-"""How far apart two come back that were turned away."""
+"""Spacing between calls that return after the breaker held them back."""
 
 RAMP: Final = 64
 """With so many probes allowed at once the breaker counts as closed."""

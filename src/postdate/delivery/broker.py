@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final, Protocol, TypeVar
 import msgspec
 
 from postdate.delivery.tls import tls_context
-from postdate.model.destination.broker_url import BrokerUrl, check_broker_url, parse_broker_url
-from postdate.model.destination.target import Malformed, Networks
-from postdate.model.error import Code, Refusal
+from postdate.destination.spec.broker_url import BrokerUrl, check_broker_url, parse_broker_url
+from postdate.destination.spec.target import Malformed, Networks
+from postdate.words.error import Code, Refusal
 
 T = TypeVar("T")
 

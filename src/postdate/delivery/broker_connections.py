@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
+from postdate.core.log import Log
 from postdate.delivery.broker import (
     Access,
     BrokerKind,
@@ -19,9 +20,8 @@ from postdate.delivery.broker import (
 )
 from postdate.delivery.guard import Guard, LookupBusyError, TargetRefusedError, without_peers
 from postdate.delivery.threads import TenantThreads, ThreadsBusyError
-from postdate.model.destination.destination import Destination
-from postdate.model.error import Refusal
-from postdate.model.log import Log
+from postdate.destination.spec.destination import Destination
+from postdate.words.error import Refusal
 
 log = Log()
 

@@ -3,8 +3,8 @@
 from collections import deque
 from typing import Final, NamedTuple
 
-from postdate.model.destination.call import CallAnswer, CallReport, CallReports
-from postdate.model.destination.trouble import DestinationKey
+from postdate.destination.spec.call import CallAnswer, CallReport, CallReports
+from postdate.destination.spec.trouble import DestinationKey
 
 CALLS: Final = 100
 """How many of its latest calls describe a destination."""

@@ -14,9 +14,9 @@ from contextvars import ContextVar
 from ipaddress import ip_address
 from typing import Any, Final
 
+from postdate.core.log import Log
 from postdate.delivery.threads import TenantThreads, ThreadsBusyError
-from postdate.model.destination.target import FOREIGN_PORTS, Networks, refuse_address
-from postdate.model.log import Log
+from postdate.destination.spec.target import FOREIGN_PORTS, Networks, refuse_address
 
 log = Log()
 

@@ -7,12 +7,12 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from postdate.core.instant import instant_text
 from postdate.delivery.breaker import Breakers, Health
 from postdate.delivery.verdict import DeliveryVerdict
-from postdate.model.destination.destination import Destination, Missing, Resolve, Unavailable
-from postdate.model.destination.trouble import DestinationKey
-from postdate.model.instant import instant_text
-from postdate.model.job.outcome import Delivery, Failed, Outcome, Throttled, Unknown
+from postdate.destination.spec.destination import Destination, Missing, Resolve, Unavailable
+from postdate.destination.spec.trouble import DestinationKey
+from postdate.job.spec.outcome import Delivery, Failed, Outcome, Throttled, Unknown
 
 LOOK_AGAIN_SECONDS: Final = 2.0
 ANSWERED: Final = "ok"

@@ -20,7 +20,7 @@ from aiohttp.streams import StreamReader
 from yarl import URL
 
 from postdate.delivery.guard import PASSAGE, Guard
-from postdate.model.destination.target import Target
+from postdate.destination.spec.target import Target
 
 CACHE_SECONDS: Final = 30
 """How long a resolved and judged name is used for new connections."""

@@ -15,7 +15,7 @@ from postdate.delivery.guard import (
     TargetRefusedError,
     without_peers,
 )
-from postdate.model.destination.target import Target
+from postdate.destination.spec.target import Target
 
 if TYPE_CHECKING:
     from postdate.delivery.http_connection import HttpConnection

@@ -24,9 +24,9 @@ from postdate.delivery.broker import (
     RejectedError,
     Text,
 )
-from postdate.model.destination.broker_url import kafka_broker
-from postdate.model.destination.target import Malformed
-from postdate.model.error import Code, Refusal
+from postdate.destination.spec.broker_url import kafka_broker
+from postdate.destination.spec.target import Malformed
+from postdate.words.error import Code, Refusal
 
 CONNECT_SECONDS: Final = 5.0
 POLL_SECONDS: Final = 0.001

@@ -43,9 +43,9 @@ from postdate.delivery.broker import (
 )
 from postdate.delivery.guard import TargetRefusedError
 from postdate.delivery.tls import tls_context
-from postdate.model.destination.broker_url import check_broker_url
-from postdate.model.destination.target import URL_CHARACTERS
-from postdate.model.error import Code, Refusal
+from postdate.destination.spec.broker_url import check_broker_url
+from postdate.destination.spec.target import URL_CHARACTERS
+from postdate.words.error import Code, Refusal
 
 PORTS: Final = {"nats": 4222, "tls": 4222}
 MAX_SERVERS: Final = 16

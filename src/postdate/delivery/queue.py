@@ -24,8 +24,8 @@ from postdate.delivery.handler import (
 )
 from postdate.delivery.threads import ThreadsBusyError
 from postdate.delivery.verdict import DeliveryVerdict
-from postdate.model.destination.destination import Destination, DestinationType, Resolve
-from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown
+from postdate.destination.spec.destination import Destination, DestinationType, Resolve
+from postdate.job.spec.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown
 
 MAX_OPEN_SECONDS: Final = 4.0
 """How long a broker is left alone at most: one message finds out whether it is back, and whatever

@@ -40,7 +40,7 @@ from postdate.delivery.broker import (
     refuse_url,
 )
 from postdate.delivery.tls import tls_context
-from postdate.model.error import Refusal
+from postdate.words.error import Refusal
 
 PORTS: Final = {"amqp": 5672, "amqps": 5671}
 USER: Final = "guest"

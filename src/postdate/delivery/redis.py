@@ -40,7 +40,7 @@ from postdate.delivery.broker import (
     refuse_url,
 )
 from postdate.delivery.tls import tls_context
-from postdate.model.error import Code, Refusal
+from postdate.words.error import Code, Refusal
 
 PORTS: Final = {"redis": 6379, "rediss": 6379}
 MAX_DATABASE: Final = 4

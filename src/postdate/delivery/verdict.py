@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from postdate.delivery.breaker import Health
 from postdate.delivery.http_exchange import InDoubt, NotSent, ReceiverAnswer, Result
-from postdate.model.job.outcome import Completed, Failed, Outcome, Running, Throttled, Unknown
+from postdate.job.spec.outcome import Completed, Failed, Outcome, Running, Throttled, Unknown
 
 MAX_RETRY_AFTER_SECONDS: Final = 24 * 3600.0
 """A destination may ask for no more patience than this."""

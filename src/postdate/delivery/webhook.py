@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Final
 
+from postdate.core.log import Log
+from postdate.core.setting.setting import Settings
 from postdate.delivery.breaker import Breakers
 from postdate.delivery.handler import DestinationHandler, OutgoingCall, body_of, headers_of, refused
 from postdate.delivery.http_exchange import HttpExchange
 from postdate.delivery.verdict import GONE, DeliveryVerdict, judge
-from postdate.model.destination.destination import Destination, DestinationType, Disable, Resolve
-from postdate.model.destination.signature import sign
-from postdate.model.destination.target import Malformed, Target, parse
-from postdate.model.destination.trouble import url_trouble_name
-from postdate.model.job.outcome import Delivery, Failed, Outcome
-from postdate.model.log import Log
-from postdate.model.setting.setting import Settings
+from postdate.destination.spec.destination import Destination, DestinationType, Disable, Resolve
+from postdate.destination.spec.target import Malformed, Target, parse
+from postdate.destination.spec.trouble import url_trouble_name
+from postdate.job.spec.outcome import Delivery, Failed, Outcome
+from postdate.words.signature import sign
 
 log = Log()
 

@@ -2,10 +2,10 @@
 
 from uuid import UUID
 
-from postdate.model.error import Code, Refusal
-from postdate.model.payment.money import ISSUER, MAX_BALANCE
-from postdate.store.account.account import Account, AccountTerms
-from postdate.store.account.entry import NewEntry
+from postdate.account.store.account import Account, AccountTerms
+from postdate.account.store.entry import NewEntry
+from postdate.core.money import ISSUER, MAX_BALANCE
+from postdate.words.error import Code, Refusal
 
 
 def adjust(

@@ -8,6 +8,15 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.account.store import account as account_store
+from postdate.account.store.account import AccountKey, key_of
+from postdate.audit.spec import SYSTEM
+from postdate.core.ids import unix_ms_of
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Connection
+from postdate.database.connection.driver_id import new_ids
+from postdate.event.store import event as event_store
+from postdate.event.store.event import NewEvent
 from postdate.ledger.batch_order import BatchOrder
 from postdate.ledger.settle import (
     Decision,
@@ -19,18 +28,9 @@ from postdate.ledger.settle import (
     changes,
     decide,
 )
-from postdate.model.event.audit import SYSTEM
-from postdate.model.ids import unix_ms_of
-from postdate.model.payment.payment import execution_name
-from postdate.model.setting.setting import Settings
-from postdate.store.account import account as account_store
-from postdate.store.account.account import AccountKey, key_of
-from postdate.store.connection.database import Connection
-from postdate.store.connection.driver_id import new_ids
-from postdate.store.event import event as event_store
-from postdate.store.event.event import NewEvent
-from postdate.store.payment import settlement as store
-from postdate.store.payment.settlement import (
+from postdate.payment.spec.payment import execution_name
+from postdate.payment.store import settlement as store
+from postdate.payment.store.settlement import (
     DUE_ORIGIN,
     FailedAttempt,
     LockedPayment,

@@ -1,9 +1,9 @@
 """Holds: decide on accounts in memory, item by item, independent of the batch size."""
 
-from postdate.model.error import Code, Refusal
-from postdate.model.payment.money import ISSUER
-from postdate.model.payment.payment import AmountLimits, PaymentOrder
-from postdate.store.account.account import Account
+from postdate.account.store.account import Account
+from postdate.core.money import ISSUER
+from postdate.payment.spec.payment import AmountLimits, PaymentOrder
+from postdate.words.error import Code, Refusal
 
 
 def admit(
@@ -52,10 +52,15 @@ def check_usable(account: Account | None, account_id: str, field: str) -> Refusa
     return None
 
 
+class AccountContradictionError(Exception):
+    """An account of a payment is missing, or holds less than the payment needs."""
+
+
 def release(account: Account, amount: int) -> None:
     """Release what one payment held."""
     if account.held < amount:
-        raise ValueError(f"{account.account_id} holds {account.held}, less than {amount}")
+        detail = f"{account.account_id} holds {account.held}, less than {amount}"
+        raise AccountContradictionError(detail)
     account.held -= amount
 
 

@@ -4,10 +4,10 @@ import time
 from collections.abc import Collection
 from typing import Final
 
-from postdate.model.log import Log
-from postdate.store.account import account as account_store
-from postdate.store.account.account import AccountKey
-from postdate.store.connection.database import Database
+from postdate.account.store import account as account_store
+from postdate.account.store.account import AccountKey
+from postdate.core.log import Log
+from postdate.database.connection.database import Database
 
 log = Log()
 

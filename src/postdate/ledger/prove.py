@@ -6,14 +6,14 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.ids import BUCKETS
-from postdate.store.account.repair import RepairRow
-from postdate.store.connection.database import Connection, Database
-from postdate.store.operate import history as history_store
-from postdate.store.proof import prove as store
-from postdate.store.proof.prove import LedgerFinding, Range
-from postdate.store.timer import lost_timer
-from postdate.store.timer.lost_timer import LostTimer
+from postdate.account.store.repair import RepairRow
+from postdate.core.ids import BUCKETS
+from postdate.database.connection.database import Connection, Database
+from postdate.monitor.store import history as history_store
+from postdate.proof import prove as store
+from postdate.proof.prove import LedgerFinding, Range
+from postdate.timer import lost_timer
+from postdate.timer.lost_timer import LostTimer
 
 OVERDUE_SECONDS: Final = 60.0
 """How late a payment must be before it counts as forgotten."""

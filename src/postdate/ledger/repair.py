@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from postdate.model.error import Code, Refusal
-from postdate.store.account.account import Account
-from postdate.store.account.repair import Jump, Numbers, Witness
+from postdate.account.store.account import Account
+from postdate.account.store.repair import Jump, Numbers, Witness
+from postdate.words.error import Code, Refusal
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):

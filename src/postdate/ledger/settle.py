@@ -9,10 +9,10 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.ledger.hold import release
-from postdate.model.payment.money import MAX_BALANCE
-from postdate.store.account.account import Account, AccountKey, BalanceChange
-from postdate.store.payment.settlement import Order
+from postdate.account.store.account import Account, AccountKey, BalanceChange
+from postdate.core.money import MAX_BALANCE
+from postdate.ledger.hold import AccountContradictionError, release
+from postdate.payment.store.settlement import Order
 
 
 class Reason(StrEnum):
@@ -97,7 +97,7 @@ def decide(
             open_orders.setdefault(due.payee, due.order)
             decisions.append(Waits())
             continue
-        payer, payee = accounts[due.payer], accounts[due.payee]
+        payer, payee = _existing(accounts, due.payer), _existing(accounts, due.payee)
         refused = _refused(payer, payee, due)
         if refused is None:
             decisions.append(_transfer(payer, payee, due))
@@ -106,6 +106,13 @@ def decide(
             release(payer, due.amount)
         decisions.append(_later(due, refused, at, pause))
     return decisions
+
+
+def _existing(accounts: Mapping[AccountKey, Account], key: AccountKey) -> Account:
+    found = accounts.get(key)
+    if found is None:
+        raise AccountContradictionError(f"there is no account {key.account_id}")
+    return found
 
 
 def _overtakes(due: DuePayment, open_orders: Mapping[AccountKey, Order]) -> bool:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from postdate.model.error import StartError
+from postdate.words.error import StartError
 
 KEY_FILE: Final = "admin.key"
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Final
 
-from postdate.model.log import Log
+from postdate.core.log import Log
 from postdate.node.settings import PREFIX, TEST_PREFIX, ProcessSettings
 
 log = Log()

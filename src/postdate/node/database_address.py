@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple, TypeAlias
 
-from postdate.model.error import StartError
+from postdate.database.connection import opening
+from postdate.database.connection.address import writable
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import DatabaseError
+from postdate.database.embedded import Embedded, Login, find
 from postdate.node.settings import ProcessSettings
-from postdate.store.connection import opening
-from postdate.store.connection.address import writable
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import DatabaseError
-from postdate.store.embedded import Embedded, Login, find
-from postdate.store.migrate import require_current
+from postdate.schema.migrate import require_current
+from postdate.words.error import StartError
 
 Start: TypeAlias = Callable[[Embedded], Awaitable[Login]]
 """How our own database is started."""

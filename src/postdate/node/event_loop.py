@@ -11,13 +11,13 @@ from typing import Final
 
 import msgspec
 
-from postdate.model.log import Log
+from postdate.core.log import Log
 
 log = Log()
 
 TICK_SECONDS: Final = 0.1
 WINDOW_SECONDS: Final = 60.0
-"""The longest time is told for this window and the one before: any number may ask."""
+"""Report the maximum of this window and the one before, so that several scrapers see a peak."""
 
 REPORT_SECONDS: Final = 1.0
 """Held for longer than this, it is a line in the log."""

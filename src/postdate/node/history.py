@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from postdate.model.log import Log
+from postdate.core.log import Log
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import PartitionRefusedError
+from postdate.monitor.store import history as store
 from postdate.node.node import Node
 from postdate.runtime.loop import Loop
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import PartitionRefusedError
-from postdate.store.operate import history as store
 
 log = Log()
 

@@ -1,13 +1,11 @@
 """Wire the HTTP side: every endpoint and page, and the services behind them."""
 
+from postdate.account.change.account import Accounts
+from postdate.account.change.adjustment import Adjustments
+from postdate.account.view import AccountViews
 from postdate.api.app import create_app
 from postdate.api.endpoints import ENDPOINTS
-from postdate.api.http.gate import Gate
-from postdate.api.http.limit import RequestLimits
-from postdate.api.http.open_request import OpenLimits
-from postdate.api.http.shell import Shell
-from postdate.api.http.trusted_proxy import TrustedProxies, networks
-from postdate.api.routes.health import BOTH, Degraded, NotReady
+from postdate.api.health import BOTH, Degraded, NotReady
 from postdate.api.services import (
     AccountServices,
     DestinationServices,
@@ -18,74 +16,74 @@ from postdate.api.services import (
     PaymentServices,
     Services,
 )
+from postdate.audit.view import AuditViews
+from postdate.change_set.change.change_set import ChangeSets
+from postdate.change_set.change.job_operation import JobOperation
+from postdate.change_set.change.lane_operation import LaneOperation
+from postdate.change_set.change.operation import Operations
+from postdate.change_set.change.payment_operation import PaymentOperation
+from postdate.change_set.change.schedule_operation import ScheduleOperation
+from postdate.change_set.change.tenant_operation import HaltOperation, SettingOperation
 from postdate.console.app import console_routes
-from postdate.intake.accept.create_once import CreateOnce
-from postdate.intake.account.account import Accounts
-from postdate.intake.account.adjustment import Adjustments
-from postdate.intake.change_set.change_set import ChangeSets
-from postdate.intake.change_set.job_operation import JobOperation
-from postdate.intake.change_set.lane_operation import LaneOperation
-from postdate.intake.change_set.operation import Operations
-from postdate.intake.change_set.payment_operation import PaymentOperation
-from postdate.intake.change_set.schedule_operation import ScheduleOperation
-from postdate.intake.change_set.tenant_operation import HaltOperation, SettingOperation
-from postdate.intake.destination.destination_test import DestinationTests
-from postdate.intake.job.bulk import JobBulk
-from postdate.intake.job.change import JobChanges
-from postdate.intake.job.dead_letter import DeadLetters
-from postdate.intake.lease.report import LeaseReports
-from postdate.intake.payment.accept import PaymentIntake
-from postdate.intake.payment.approval import Approvals
-from postdate.intake.payment.change import PaymentChanges
-from postdate.intake.payment.execution import PaymentExecutions
-from postdate.intake.payment.refund import Refunds
-from postdate.intake.tenant.halt import Halting
-from postdate.intake.tenant.key import Keys
-from postdate.intake.tenant.rate_limit import Rates
-from postdate.intake.tenant.session import ConsoleSessions
-from postdate.intake.tenant.setting import SettingChanges
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.destination.destination import DestinationType
-from postdate.node import job, publisher, schedule, test_clock
-from postdate.node.initial_key import TENANT
-from postdate.node.node import Node
-from postdate.node.refusal import translate
-from postdate.node.settings import ProcessSettings
-from postdate.runtime.loop import Loop
-from postdate.store.operate.node import KEY_ROLES
-from postdate.store.secret.receipt_key import ReceiptKeys
-from postdate.views.account import AccountViews
-from postdate.views.audit import AuditViews
-from postdate.views.authentication.identity import Identities
-from postdate.views.destination import DestinationViews
-from postdate.views.event import EventViews
-from postdate.views.foresight.effect import EffectViews
-from postdate.views.foresight.load import LoadViews
-from postdate.views.foresight.money import MoneyViews
-from postdate.views.foresight.rules import RuleBooks
-from postdate.views.foresight.warming import (
+from postdate.destination.change.destination_test import DestinationTests
+from postdate.destination.spec.destination import DestinationType
+from postdate.destination.view.destination import DestinationViews
+from postdate.event.view import EventViews
+from postdate.foresight.view.effect import EffectViews
+from postdate.foresight.view.load import LoadViews
+from postdate.foresight.view.money import MoneyViews
+from postdate.foresight.view.rules import RuleBooks
+from postdate.foresight.view.warming import (
     LARGEST_SECONDS,
     MAX_TENANTS,
     POLL_SECONDS,
     MoneyWarming,
     RuleWarming,
 )
-from postdate.views.halt import HaltViews
-from postdate.views.job import JobViews
-from postdate.views.key import KeyViews
-from postdate.views.lane import LaneViews
-from postdate.views.monitor import health
-from postdate.views.monitor.overview import OverviewViews
-from postdate.views.node import NodeViews
-from postdate.views.payment import PaymentViews
-from postdate.views.receipt import ReceiptViews
-from postdate.views.search import SearchViews
-from postdate.views.setting import SettingViews
-from postdate.views.subscription import SubscriptionViews
-from postdate.views.tenant import TenantViews
-from postdate.views.test_clock import TestClockViews
-
-"""Who opens secrets: a settler never does."""
+from postdate.halt.change import Halting
+from postdate.halt.view import HaltViews
+from postdate.http.gate import Gate
+from postdate.http.limit import RequestLimits
+from postdate.http.open_request import OpenLimits
+from postdate.http.shell import Shell
+from postdate.http.trusted_proxy import TrustedProxies, networks
+from postdate.intake.create_once import CreateOnce
+from postdate.job.change.bulk import JobBulk
+from postdate.job.change.change import JobChanges
+from postdate.job.change.dead_letter import DeadLetters
+from postdate.job.view import JobViews
+from postdate.key.authentication.identity import Identities
+from postdate.key.change.key import Keys
+from postdate.key.change.session import ConsoleSessions
+from postdate.key.view import KeyViews
+from postdate.lane.view import LaneViews
+from postdate.lease.change.report import LeaseReports
+from postdate.monitor.view import health
+from postdate.monitor.view.node import NodeViews
+from postdate.monitor.view.overview import OverviewViews
+from postdate.node import job, publisher, schedule, test_clock
+from postdate.node.initial_key import TENANT
+from postdate.node.node import Node
+from postdate.node.refusal import translate
+from postdate.node.settings import ProcessSettings
+from postdate.payment.accept.intake import PaymentIntake
+from postdate.payment.change.approval import Approvals
+from postdate.payment.change.change import PaymentChanges
+from postdate.payment.change.execution import PaymentExecutions
+from postdate.payment.change.refund import Refunds
+from postdate.payment.view.payment import PaymentViews
+from postdate.receipt.view import ReceiptViews
+from postdate.runtime.loop import Loop
+from postdate.runtime.node import KEY_ROLES
+from postdate.search.view import SearchViews
+from postdate.secret.receipt_key import ReceiptKeys
+from postdate.setting.change import SettingChanges
+from postdate.setting.view import SettingViews
+from postdate.subscription.view import SubscriptionViews
+from postdate.tenant.change.rate_limit import Rates
+from postdate.tenant.change.tenant import Tenants
+from postdate.tenant.view import TenantViews
+from postdate.test_clock.view import TestClockViews
 
 
 def _warming(node: Node, books: RuleBooks, money: MoneyViews) -> list[Loop]:

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.error import Code, RefusedError, StartError
-from postdate.model.tenant.identity import Scope
+from postdate.core.identity import Scope
 from postdate.node.admin_key import KEY_FILE, read_key, write_key
 from postdate.node.settings import ProcessSettings
+from postdate.tenant.change.tenant import Tenants
+from postdate.words.error import Code, RefusedError, StartError
 
 TENANT: Final = "default"
 

@@ -3,15 +3,15 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from postdate.intake.job.accept import CheckNames, JobIntake, Named
-from postdate.intake.job.lane import Lanes
-from postdate.intake.lease.lease import LeaseClaims
-from postdate.model.destination.destination import Destination, Missing, Resolved
-from postdate.model.error import Code, Refusal
+from postdate.destination.spec.destination import Destination, Missing, Resolved
+from postdate.destination.store.directory import DestinationDirectory
+from postdate.job.accept.intake import CheckNames, JobIntake, Named
+from postdate.lane.change import Lanes
+from postdate.lease.change.lease import LeaseClaims
 from postdate.node.node import Node
 from postdate.runtime.loop import Loop
 from postdate.runtime.share import BucketShare
-from postdate.store.destination.directory import DestinationDirectory
+from postdate.words.error import Code, Refusal
 from postdate.worker.expirer import EXPIRE_SECONDS, Expirer
 from postdate.worker.retention import Retention
 

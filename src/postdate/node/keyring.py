@@ -6,10 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from postdate.model.error import StartError
-from postdate.model.log import Log
+from postdate.core.log import Log
 from postdate.node.settings import ProcessSettings
-from postdate.store.secret.secret import KEY_BYTES, Keyring, parse_key
+from postdate.secret.secret import KEY_BYTES, Keyring, parse_key
+from postdate.words.error import StartError
 
 log = Log()
 

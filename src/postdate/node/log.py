@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from postdate.model import origin
-from postdate.model.log import FIELDS, LOGGER
+from postdate.core import origin
+from postdate.core.log import FIELDS, LOGGER
 from postdate.node.line_writer import LineWriter
 
 _SECRET_NAMES: Final = re.compile(

@@ -7,16 +7,16 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
+from postdate.core.setting.setting import LONG_AGO
+from postdate.core.setting.setting import Settings as RuntimeSettings
+from postdate.database.connection.database import Database
 from postdate.delivery.breaker import Breakers
-from postdate.model.activity import Lateness
-from postdate.model.job.tally import Tally, no_tier
-from postdate.model.setting.setting import LONG_AGO
-from postdate.model.setting.setting import Settings as RuntimeSettings
-from postdate.model.tenant.tenant_share import TenantShares
+from postdate.job.spec.tally import Tally, no_tier
+from postdate.monitor.spec.activity import Lateness
+from postdate.monitor.spec.tenant_share import TenantShares
 from postdate.node.event_loop import LoopWatch
 from postdate.node.log import STANDARD_ERROR
 from postdate.runtime.loop import Loop
-from postdate.store.connection.database import Database
 
 
 def tallies(

@@ -13,25 +13,36 @@ from uuid import UUID
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
+from postdate.core.log import Log
+from postdate.core.setting.setting import Settings as RuntimeSettings
+from postdate.database import partition
+from postdate.database.connection import durability
+from postdate.database.connection.database import Connection, Database
+from postdate.database.durability_rule import CommitSafety
+from postdate.database.shard import attachment
 from postdate.delivery.breaker import Breakers
-from postdate.intake.payment.meter import PaymentMeter
-from postdate.model.activity import Lateness
-from postdate.model.destination.call import CallReports
-from postdate.model.destination.trouble import DestinationKey, Trouble, TroubleReport, Troubles
-from postdate.model.durability import CommitSafety
-from postdate.model.job.outcome import Handler
-from postdate.model.job.tally import Tally
-from postdate.model.log import Log
-from postdate.model.setting.setting import Settings as RuntimeSettings
-from postdate.model.tenant.halt import Halts
-from postdate.model.tenant.quota import Quotas
-from postdate.model.tenant.tenant_share import TenantShares
-from postdate.model.tenant.tier import Tiers
+from postdate.destination.spec.call import CallReports
+from postdate.destination.spec.trouble import DestinationKey, Trouble, TroubleReport, Troubles
+from postdate.destination.store import trouble
+from postdate.halt import store as halt
+from postdate.halt.spec import Halts
+from postdate.job.spec.outcome import Handler
+from postdate.job.spec.tally import Tally
+from postdate.lane.store.lane import REFRESH_SECONDS as LANE_SECONDS
+from postdate.lane.store.lane import LaneDirectory
+from postdate.monitor.spec.activity import Lateness
+from postdate.monitor.spec.tenant_share import TenantShares
+from postdate.monitor.store import activity
+from postdate.monitor.view.health import HealthCheck
+from postdate.monitor.view.overdue import WATCH_SECONDS, OverdueWatch, Reexamine
+from postdate.monitor.view.vitals import Vitals
 from postdate.node import metric, outgoing
 from postdate.node.event_loop import LoopWatch
 from postdate.node.outgoing import Outgoing
 from postdate.node.settings import ProcessSettings
 from postdate.node.trace import Tracing
+from postdate.payment.accept.meter import PaymentMeter
+from postdate.runtime import node
 from postdate.runtime.clock_guard import LOOK_SECONDS as CLOCK_SECONDS
 from postdate.runtime.clock_guard import ClockGuard
 from postdate.runtime.heartbeat import ANSWER_SECONDS, Heartbeat
@@ -39,18 +50,10 @@ from postdate.runtime.loop import Loop, Signal
 from postdate.runtime.share import nearest
 from postdate.runtime.shared_read import SharedReads
 from postdate.runtime.wakeup import Wakeup
-from postdate.store import migrate
-from postdate.store.connection import durability
-from postdate.store.connection.database import Connection, Database
-from postdate.store.destination import trouble
-from postdate.store.operate import activity, node, partition
-from postdate.store.shard import attachment
-from postdate.store.tenant import halt, setting
-from postdate.store.timer.lane import REFRESH_SECONDS as LANE_SECONDS
-from postdate.store.timer.lane import LaneDirectory
-from postdate.views.monitor.health import HealthCheck
-from postdate.views.monitor.overdue import WATCH_SECONDS, OverdueWatch, Reexamine
-from postdate.views.monitor.vitals import Vitals
+from postdate.schema import migrate
+from postdate.setting import store as setting
+from postdate.tenant.spec.quota import Quotas
+from postdate.tenant.spec.tier import Tiers
 from postdate.worker.call_report import REPORT_SECONDS as CALL_SECONDS
 from postdate.worker.call_report import CallReporter
 from postdate.worker.meter import JobMeter

@@ -3,22 +3,22 @@
 from dataclasses import dataclass
 from functools import partial
 
+from postdate.core.setting.setting import Settings as RuntimeSettings
+from postdate.database.connection.database import Database
 from postdate.delivery.broker import Permitted
 from postdate.delivery.broker_connections import BrokerConnections
 from postdate.delivery.guard import Guard
 from postdate.delivery.http_exchange import HttpExchange
 from postdate.delivery.queue import QueueHandler
 from postdate.delivery.webhook import WebhookHandler
-from postdate.intake.destination.destination import Destinations
-from postdate.model.destination.broker_url import kafka_brokers
-from postdate.model.destination.target import Networks, networks
-from postdate.model.setting.setting import Settings as RuntimeSettings
+from postdate.destination.change.destination import Destinations
+from postdate.destination.spec.broker_url import kafka_brokers
+from postdate.destination.spec.target import Networks, networks
+from postdate.destination.store.directory import DestinationDirectory
 from postdate.node import keyring
 from postdate.node.settings import ProcessSettings
-from postdate.store.connection.database import Database
-from postdate.store.destination.directory import DestinationDirectory
-from postdate.store.secret.payload_encryption import PayloadCipher
-from postdate.store.secret.secret import Keyring
+from postdate.secret.payload_encryption import PayloadCipher
+from postdate.secret.secret import Keyring
 
 
 @dataclass(slots=True, frozen=True)

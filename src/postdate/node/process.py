@@ -6,21 +6,21 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from postdate.api.http.connection_registry import ConnectionLimits
-from postdate.api.http.server import HttpServer, ServerLimits
+from postdate.core.log import Log
+from postdate.database.connection.error import DatabaseError
 from postdate.delivery import http_exchange
-from postdate.intake.tenant.quota import COUNT_SECONDS, PendingCounts
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.log import Log
+from postdate.http.connection_registry import ConnectionLimits
+from postdate.http.server import HttpServer, ServerLimits
+from postdate.key.authentication.identity import USED_SECONDS, Identities
+from postdate.monitor.view.vitals import POLL_SECONDS as VITAL_SECONDS
 from postdate.node import garbage, http, initial_key, role, token
 from postdate.node.api_process import ApiProcesses, end_with
 from postdate.node.line_writer import LineWriter
 from postdate.node.node import BackgroundTasks, Node
 from postdate.node.settings import ProcessSettings
 from postdate.runtime.loop import Loop
-from postdate.store.connection.error import DatabaseError
-from postdate.views.authentication.identity import USED_SECONDS, Identities
-from postdate.views.monitor.vitals import POLL_SECONDS as VITAL_SECONDS
+from postdate.tenant.change.quota import COUNT_SECONDS, PendingCounts
+from postdate.tenant.change.tenant import Tenants
 
 log = Log()
 

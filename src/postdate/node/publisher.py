@@ -1,6 +1,5 @@
 """Wire the publisher's loops and the intake of subscriptions."""
 
-from postdate.intake.subscription.subscription import Subscriptions
 from postdate.node import job
 from postdate.node.anchor import anchor_path
 from postdate.node.node import Node
@@ -9,6 +8,7 @@ from postdate.publisher.deliverer import AT_ONCE, LAG_SECONDS, Deliverer, LagWat
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import PER_BUCKET, REST_SECONDS, Sealer
 from postdate.runtime.loop import Loop
+from postdate.subscription.change import Subscriptions
 
 
 def intake(node: Node) -> Subscriptions:

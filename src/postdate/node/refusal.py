@@ -1,11 +1,11 @@
 """Translate failures of the database into refusals of a request."""
 
-from postdate.model.error import Code, Refusal
-from postdate.model.log import Log
-from postdate.store.connection.error import (
+from postdate.core.log import Log
+from postdate.database.connection.error import (
     CommitUnknownError,
     InvalidValueError,
     LockNotAvailableError,
+    PermissionDeniedError,
     ReadOnlyError,
     StartingError,
     StatementTimedOutError,
@@ -16,6 +16,7 @@ from postdate.store.connection.error import (
     UnavailableError,
     UniqueViolationError,
 )
+from postdate.words.error import Code, Refusal
 
 log = Log()
 
@@ -29,6 +30,11 @@ _PASSING: tuple[tuple[tuple[type[Exception], ...], Code, str], ...] = (
         "The connection broke while the commit was under way.",
     ),
     ((StorageFullError,), Code.UNAVAILABLE, "The database's disk is full."),
+    (
+        (PermissionDeniedError,),
+        Code.UNAVAILABLE,
+        "A right in the database was revoked: the operator finds it in `/readyz`.",
+    ),
     ((ReadOnlyError, StartingError), Code.UNAVAILABLE, "The database is starting or read-only."),
     (
         (StatementTimedOutError, LockNotAvailableError, TooManyConnectionsError),

@@ -1,22 +1,22 @@
 """Wire the intake of schedules, and the loops that expand them."""
 
 from postdate.api.services import ScheduleServices
-from postdate.intake.job.accept import JobIntake
-from postdate.intake.payment.accept import PaymentIntake
-from postdate.intake.schedule.calendar import Calendars
-from postdate.intake.schedule.occurrence import OccurrenceIntake
-from postdate.intake.schedule.occurrence_job import JobOccurrences
-from postdate.intake.schedule.occurrence_payment import PaymentOccurrences
-from postdate.intake.schedule.run import ScheduleRuns
-from postdate.intake.schedule.schedule import Schedules
-from postdate.intake.schedule.validation import ScheduleCheck
+from postdate.calendar.change import Calendars
+from postdate.job.accept.intake import JobIntake
 from postdate.node import job
 from postdate.node.node import Node
+from postdate.payment.accept.intake import PaymentIntake
 from postdate.runtime.loop import Loop
+from postdate.schedule.change.occurrence import OccurrenceIntake
+from postdate.schedule.change.occurrence_job import JobOccurrences
+from postdate.schedule.change.occurrence_payment import PaymentOccurrences
+from postdate.schedule.change.run import ScheduleRuns
+from postdate.schedule.change.schedule import Schedules
+from postdate.schedule.change.validation import ScheduleCheck
+from postdate.schedule.view import ScheduleViews
 from postdate.scheduler import audit, expander, recompute
 from postdate.scheduler.firer import untraced
 from postdate.scheduler.meter import ScheduleMeter
-from postdate.views.schedule import ScheduleViews
 
 
 def occurrences(node: Node, accepting: JobIntake | None = None) -> OccurrenceIntake:

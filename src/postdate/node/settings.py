@@ -8,8 +8,8 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
 
-from postdate.model.destination.broker_url import kafka_brokers
-from postdate.model.error import StartError
+from postdate.destination.spec.broker_url import kafka_brokers
+from postdate.words.error import StartError
 
 PREFIX: Final = "POSTDATE_"
 TEST_PREFIX: Final = "POSTDATE_TEST_"

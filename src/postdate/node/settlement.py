@@ -1,20 +1,20 @@
 """The loops of the settlement role."""
 
-from postdate.intake.payment.approval import LOOK_SECONDS, MAX_EXPIRED, Approvals
-from postdate.intake.payment.warning import PaymentWarnings
+from postdate.foresight.view import money_watch
+from postdate.foresight.view.money import MoneyViews
+from postdate.foresight.view.money_watch import MoneyWatch
+from postdate.foresight.view.rules import RuleBooks
 from postdate.node import history
 from postdate.node.node import Node
-from postdate.proof.meter import ProofMeter
-from postdate.proof.prover import LOOK_SECONDS as LOOK_SECONDS_PROOF
-from postdate.proof.prover import Prover
+from postdate.payment.accept.warning import PaymentWarnings
+from postdate.payment.change.approval import LOOK_SECONDS, MAX_EXPIRED, Approvals
+from postdate.prover.meter import ProofMeter
+from postdate.prover.prover import LOOK_SECONDS as LOOK_SECONDS_PROOF
+from postdate.prover.prover import Prover
 from postdate.runtime.loop import Loop
 from postdate.settlement import halt_end as halt
 from postdate.settlement.meter import SettlementMeter
 from postdate.settlement.settler import MAX_LOOK, Settler
-from postdate.views.foresight import money_watch
-from postdate.views.foresight.money import MoneyViews
-from postdate.views.foresight.money_watch import MoneyWatch
-from postdate.views.foresight.rules import RuleBooks
 
 
 def loops(node: Node) -> list[Loop]:

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from postdate.model.error import NotYetError
-from postdate.model.log import Log
+from postdate.core.log import Log
+from postdate.database.connection.error import DatabaseError, TransientError
+from postdate.database.embedded import Embedded, Login
 from postdate.node.database_address import unreachable
-from postdate.store.connection.error import DatabaseError, TransientError
-from postdate.store.embedded import Embedded, Login
+from postdate.words.error import NotYetError
 
 T = TypeVar("T")
 
@@ -101,8 +101,8 @@ class Starting:
     async def _answer_if_slow(self) -> None:
         await asyncio.sleep(QUIET_SECONDS)
         await self._loading
-        from postdate.api.http.server import HttpServer
         from postdate.api.waiting import WaitingApp
+        from postdate.http.server import HttpServer
 
         app = WaitingApp(self._reason)
         # On copies: the sockets themselves go on listening when these are closed.

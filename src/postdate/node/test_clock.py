@@ -8,11 +8,11 @@ from uuid import UUID
 
 from prometheus_client import CollectorRegistry
 
-from postdate.intake.job.accept import JobIntake
-from postdate.intake.payment.approval import Approvals
-from postdate.intake.tenant.test_clock import TestClocks
+from postdate.job.accept.intake import JobIntake
+from postdate.lane.store.lane import Lane
 from postdate.node import schedule
 from postdate.node.node import Node
+from postdate.payment.change.approval import Approvals
 from postdate.publisher.deliverer import AT_ONCE, Deliverer
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import Sealer
@@ -20,8 +20,8 @@ from postdate.scheduler.expander import Expander
 from postdate.scheduler.meter import ScheduleMeter
 from postdate.settlement.halt_end import HaltEnds
 from postdate.settlement.settler import Settler
-from postdate.store.tenant import test_clock as store
-from postdate.store.timer.lane import Lane
+from postdate.test_clock import store
+from postdate.test_clock.change.test_clock import TestClocks
 from postdate.worker.single_run import SingleRuns
 
 SEALED_SECONDS: Final = 0.005

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from postdate.delivery.http_exchange import ReceiverAnswer
-from postdate.model.destination.target import Target, parse
-from postdate.model.error import StartError
+from postdate.destination.spec.target import Target, parse
 from postdate.node.node import Node
+from postdate.words.error import StartError
 
 if TYPE_CHECKING:
-    from postdate.views.authentication.token import Fetch, Tokens
+    from postdate.key.authentication.token import Fetch, Tokens
 
 FETCH_SECONDS: Final = 5.0
 OK: Final = 200
@@ -21,7 +21,7 @@ def build(node: Node) -> "Tokens | None":
     settings = node.settings
     if not settings.jwt_issuer:
         return None
-    from postdate.views.authentication.token import Issuer, Tokens
+    from postdate.key.authentication.token import Issuer, Tokens
 
     place = settings.jwt_jwks
     fetch = _from_url(node, place) if "://" in place else _from_file(Path(place))

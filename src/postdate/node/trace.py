@@ -13,13 +13,13 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
+from postdate.job.spec.outcome import Completed, Delivery, Handler, Outcome, Running, Throttled
+from postdate.job.spec.outcome import Failed as DeliveryFailed
+from postdate.job.spec.outcome import Unknown as DeliveryUnknown
 from postdate.ledger.settle import Decision, DuePayment, RetryLater, TransferFailed, Waits
 from postdate.ledger.settle import TransferCompleted as Settled
-from postdate.model.error import StartError
-from postdate.model.job.outcome import Completed, Delivery, Handler, Outcome, Running, Throttled
-from postdate.model.job.outcome import Failed as DeliveryFailed
-from postdate.model.job.outcome import Unknown as DeliveryUnknown
 from postdate.node.trace_expansion import Expansion, context_of, traceparent_of
+from postdate.words.error import StartError
 
 ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 EXPORTER: Final = "OTEL_TRACES_EXPORTER"

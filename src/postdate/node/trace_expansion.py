@@ -17,9 +17,9 @@ from opentelemetry.trace import (
     Tracer,
 )
 
-from postdate.model.error import Refusal
-from postdate.model.instant import instant_text
-from postdate.model.schedule.firing import Fired, Firing
+from postdate.core.instant import instant_text
+from postdate.schedule.spec.firing import Fired, Firing
+from postdate.words.error import Refusal
 
 
 class Expansion:

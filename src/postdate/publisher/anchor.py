@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
-from postdate.model.log import Log
-from postdate.store.connection import clock
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import DatabaseError
-from postdate.store.event import seal
+from postdate.core.log import Log
+from postdate.database.connection import clock
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import DatabaseError
+from postdate.event.store import seal
 
 log = Log()
 

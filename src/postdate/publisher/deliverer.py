@@ -6,27 +6,29 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.event.audit import SYSTEM
-from postdate.model.event.event import EventFilter, EventPage, Sealed
-from postdate.model.failpoint import reach
-from postdate.model.ids import BUCKETS, bucket_of
-from postdate.model.job.outcome import Handler
-from postdate.model.log import Log
-from postdate.model.setting.setting import Settings
-from postdate.model.tenant.test_clock import own_lane
+from postdate.audit.spec import SYSTEM
+from postdate.core.failpoint import reach
+from postdate.core.ids import BUCKETS, bucket_of
+from postdate.core.log import Log
+from postdate.core.setting.setting import Settings
+from postdate.core.test_clock import own_lane
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import CommitUnknownError, UnavailableError
+from postdate.event.spec.event import EventFilter, EventPage, Sealed
+from postdate.event.store import seal
+from postdate.event.store.event import record_event
+from postdate.job.spec.outcome import Handler
+from postdate.lease import store as lease
+from postdate.lease.store import LeaseMove
 from postdate.publisher.event_batch import DeliveryStop, EventBatch
 from postdate.publisher.meter import PublisherMeter
 from postdate.runtime.retry import Backoff
 from postdate.runtime.shared_read import SharedReads
 from postdate.runtime.under_way import UnderWay
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import CommitUnknownError, UnavailableError
-from postdate.store.event import seal, subscription
-from postdate.store.event.event import record_event
-from postdate.store.event.subscription import DeliveryProgress, LeasedSubscription
-from postdate.store.timer import lease, timer
-from postdate.store.timer.lease import LeaseMove
-from postdate.store.timer.timer import LANE_EVENT, LONG_AGO
+from postdate.subscription import store as subscription
+from postdate.subscription.store import DeliveryProgress, LeasedSubscription
+from postdate.timer import timer
+from postdate.timer.timer import LANE_EVENT, LONG_AGO
 
 log = Log()
 

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.event.event import MEDIA_TYPE, Sealed, envelope
-from postdate.model.job.outcome import (
+from postdate.event.spec.event import MEDIA_TYPE, Sealed, envelope
+from postdate.job.spec.outcome import (
     Completed,
     Delivery,
     Failed,
@@ -20,7 +20,7 @@ from postdate.model.job.outcome import (
     Throttled,
     Unknown,
 )
-from postdate.store.event.subscription import LeasedSubscription
+from postdate.subscription.store import LeasedSubscription
 
 BATCH_SECONDS: Final = 5.0
 """After this no further delivery of a batch begins, so that the lease outlives the batch."""

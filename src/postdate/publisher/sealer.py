@@ -8,20 +8,21 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from postdate.model.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS
-from postdate.model.event.audit import audited
-from postdate.model.event.chain import DIGEST_BYTES, SealContent, seal_hash
-from postdate.model.failpoint import reach
-from postdate.model.ids import BUCKETS, floor_id, new_id
-from postdate.model.log import Log
+from postdate.audit.spec import audited
+from postdate.core.failpoint import reach
+from postdate.core.ids import BUCKETS, floor_id, new_id
+from postdate.core.log import Log
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import LockNotAvailableError
+from postdate.event.spec.chain import DIGEST_BYTES, SealContent, seal_hash
+from postdate.event.store import seal
+from postdate.event.store.seal import Chain, NewSeal, Placed, Waiting
+from postdate.monitor.spec.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS
+from postdate.monitor.store import activity
 from postdate.publisher.meter import PublisherMeter
 from postdate.runtime.low_water import LowWaterMark
 from postdate.runtime.shared_read import SharedReads
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import LockNotAvailableError
-from postdate.store.event import seal, subscription
-from postdate.store.event.seal import Chain, NewSeal, Placed, Waiting
-from postdate.store.operate import activity
+from postdate.subscription import store as subscription
 
 log = Log()
 

@@ -8,15 +8,15 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.event.audit import audited
-from postdate.model.event.chain import DIGEST_BYTES, GENESIS, SealContent, seal_hash
-from postdate.model.ids import floor_id
-from postdate.model.instant import instant_text
+from postdate.audit.spec import audited
+from postdate.core.ids import floor_id
+from postdate.core.instant import instant_text
+from postdate.database.connection.database import Connection, Database
+from postdate.event.spec.chain import DIGEST_BYTES, GENESIS, SealContent, seal_hash
+from postdate.event.store import seal
+from postdate.event.store.seal import Chain, Placed, StoredSeal, Unsealed
+from postdate.proof.prove import snapshot
 from postdate.publisher.anchor import Anchors
-from postdate.store.connection.database import Connection, Database
-from postdate.store.event import seal
-from postdate.store.event.seal import Chain, Placed, StoredSeal, Unsealed
-from postdate.store.proof.prove import snapshot
 
 CHUNK_EVENTS: Final = 1000
 MAX_SEALS: Final = 100
@@ -41,7 +41,7 @@ LOST: Final = frozenset({"missing", "cut_off"})
 """Kinds of which, where a whole seal is gone, the events count as unsealed."""
 
 LATE: Final = timedelta(seconds=120)
-"""What is sealed so long after it was made came late, and is looked for by itself."""
+"""An event sealed later than this after its creation is looked up individually."""
 
 SLIPPED_IN: Final = "This event is in no seal: it was slipped in, or its seal was taken out."
 SECOND_SEAL: Final = "A second seal stands at this position: somebody put it there."

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from postdate.model.log import Log
-from postdate.model.setting.setting import Settings
+from postdate.core.log import Log
+from postdate.core.setting.setting import Settings
+from postdate.database import clock_watch as store
+from postdate.database.clock_watch import WatchedClock
+from postdate.database.connection.database import Database
 from postdate.runtime.shared_read import SharedReads
-from postdate.store.connection.database import Database
-from postdate.store.operate import clock_watch as store
-from postdate.store.operate.clock_watch import WatchedClock
 
 log = Log()
 

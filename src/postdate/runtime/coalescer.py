@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
-from postdate.model.error import Code, refuse
-from postdate.model.tenant import test_clock
+from postdate.core import test_clock
+from postdate.database.connection.error import CommitUnknownError, UnavailableError
 from postdate.runtime.retry import RetryLadder, RetryLimits
 from postdate.runtime.under_way import UnderWay
-from postdate.store.connection.error import CommitUnknownError, UnavailableError
+from postdate.words.error import Code, refuse
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -10,9 +10,10 @@ from typing import Final
 
 import msgspec
 
-from postdate.model.log import Log
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import (
+from postdate.core.log import Log
+from postdate.database import obstacle
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import (
     DatabaseError,
     LockNotAvailableError,
     NoAnswerError,
@@ -21,8 +22,7 @@ from postdate.store.connection.error import (
     StorageFullError,
     UnavailableError,
 )
-from postdate.store.operate import obstacle
-from postdate.store.operate.obstacle import READ_ONLY, STANDBY
+from postdate.database.obstacle import READ_ONLY, STANDBY
 
 log = Log()
 

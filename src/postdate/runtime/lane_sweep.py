@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from postdate.model.ids import BUCKETS
-from postdate.store.connection.query import Reader
-from postdate.store.timer import timer
-from postdate.store.timer.timer import LAST_SYSTEM_LANE, Head
+from postdate.core.ids import BUCKETS
+from postdate.database.connection.query import Reader
+from postdate.timer import timer
+from postdate.timer.timer import LAST_SYSTEM_LANE, Head
 
 MAX_GAPS: Final = 2000
 """The most gaps of one statement, but for those of a single bucket."""

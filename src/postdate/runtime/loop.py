@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
-from postdate.model.log import Log
+from postdate.core.log import Log
 
 log = Log()
 

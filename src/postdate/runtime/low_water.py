@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from postdate.store.connection.database import TRANSACTION_SECONDS
-from postdate.store.timer.timer import LONG_AGO
+from postdate.database.connection.database import TRANSACTION_SECONDS
+from postdate.timer.timer import LONG_AGO
 
 # The mark trails what was claimed: a timer may become visible after the instant it is due, when
 # the commit that brought it took its time. Most come within the first margin. A look once a second

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from postdate.model.log import Log
-from postdate.store.connection.error import TransientError
+from postdate.core.log import Log
+from postdate.database.connection.error import TransientError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
-from postdate.model.ids import BUCKETS
-from postdate.model.log import Log
+from postdate.core.ids import BUCKETS
+from postdate.core.log import Log
+from postdate.database.connection.address import DatabaseNode
+from postdate.database.connection.error import LockNotAvailableError
+from postdate.runtime import node as node_store
+from postdate.runtime.node import NodeRow
 from postdate.runtime.shared_read import SharedReads
-from postdate.store.connection.address import DatabaseNode
-from postdate.store.connection.error import LockNotAvailableError
-from postdate.store.operate import node as node_store
-from postdate.store.operate.node import NodeRow
 
 log = Log()
 
@@ -38,7 +38,7 @@ A node that was killed keeps its share for some seconds: what it preferred is la
 """
 
 AFAR_SECONDS: Final = 30.0
-"""The same at another database node, while there is enough to do at this node's own."""
+"""How overdue a remote bucket must be before a busy node helps with it."""
 
 
 class BucketShare:
@@ -54,7 +54,7 @@ class BucketShare:
         self._again_at = 0.0
         self.buckets = EVERY_BUCKET
         self.afar: frozenset[int] = frozenset()
-        """Buckets that other nodes of the role do for less: they are attached where these lie."""
+        """Buckets stored on database nodes that other live nodes are attached to."""
 
     async def refresh(self) -> frozenset[int]:
         """Return the preferred buckets, by the live nodes if they can be read quickly."""

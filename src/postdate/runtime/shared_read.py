@@ -14,17 +14,17 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from postdate.model.log import Log
-from postdate.runtime.coalescer import Coalescer
-from postdate.store.connection import combined
-from postdate.store.connection.combined import Question
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import (
+from postdate.core.log import Log
+from postdate.database.connection import combined
+from postdate.database.connection.combined import Question
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import (
     DatabaseError,
     NoAnswerError,
     StatementTimedOutError,
     UnavailableError,
 )
+from postdate.runtime.coalescer import Coalescer
 
 log = Log()
 

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
-from postdate.model.log import Log
+from postdate.core.log import Log
+from postdate.database.connection import wakeup as store
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import DatabaseError
 from postdate.runtime.loop import POLL_SECONDS
-from postdate.store.connection import wakeup as store
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import DatabaseError
 
 log = Log()
 

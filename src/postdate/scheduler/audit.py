@@ -8,25 +8,26 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from postdate.model.event.audit import SYSTEM
-from postdate.model.ids import BUCKETS, MIN_ID
-from postdate.model.log import Log
-from postdate.model.recurrence import zone
-from postdate.model.schedule.schedule import Occurrence, Status, identify, jitter
-from postdate.model.schedule.timeline import Segment, upcoming
-from postdate.model.setting.setting import Settings
+from postdate.audit.spec import SYSTEM
+from postdate.core.ids import BUCKETS, MIN_ID
+from postdate.core.log import Log
+from postdate.core.setting.setting import Settings
+from postdate.database.connection import clock
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.off_loop import computed
+from postdate.event.store.event import record_event
+from postdate.recurrence import zone
+from postdate.recurrence.rule import Occurrence, Status
 from postdate.runtime.shared_read import SharedReads
+from postdate.schedule.spec.schedule import identify, jitter
+from postdate.schedule.spec.timeline import Segment, upcoming
+from postdate.schedule.store import occurrence as occurrence_store
+from postdate.schedule.store import schedule as store
+from postdate.schedule.store import timeline
+from postdate.schedule.store.occurrence import NewOccurrence, OccurrenceKey
+from postdate.schedule.store.schedule import ScheduleKey, ScheduleRow
 from postdate.scheduler.meter import ScheduleMeter
 from postdate.scheduler.timer_care import TimerCare
-from postdate.store.connection import clock
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.off_loop import computed
-from postdate.store.event.event import record_event
-from postdate.store.schedule import occurrence as occurrence_store
-from postdate.store.schedule import schedule as store
-from postdate.store.schedule import timeline
-from postdate.store.schedule.occurrence import NewOccurrence, OccurrenceKey
-from postdate.store.schedule.schedule import ScheduleKey, ScheduleRow
 
 log = Log()
 

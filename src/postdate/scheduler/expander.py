@@ -11,22 +11,14 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from postdate.model.error import Refusal
-from postdate.model.event.audit import SYSTEM
-from postdate.model.failpoint import reach
-from postdate.model.ids import BUCKETS
-from postdate.model.log import Log
-from postdate.model.schedule.firing import Fired
-from postdate.model.setting.setting import Settings
-from postdate.model.tenant.test_clock import own_lane
-from postdate.runtime.low_water import LowWaterMark
-from postdate.runtime.retry import RetryLadder, RetryLimits
-from postdate.runtime.shared_read import SharedReads
-from postdate.scheduler.expansion import ExpansionBatch, error_text, watched
-from postdate.scheduler.firer import Firer, Follow, untraced
-from postdate.scheduler.meter import ScheduleMeter
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import (
+from postdate.audit.spec import SYSTEM
+from postdate.core.failpoint import reach
+from postdate.core.ids import BUCKETS
+from postdate.core.log import Log
+from postdate.core.setting.setting import Settings
+from postdate.core.test_clock import own_lane
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import (
     DatabaseError,
     LockNotAvailableError,
     ServerFaultError,
@@ -34,16 +26,24 @@ from postdate.store.connection.error import (
     TransientError,
     UniqueViolationError,
 )
-from postdate.store.event import event as event_store
-from postdate.store.event.event import NewEvent, record_event
-from postdate.store.schedule import occurrence as occurrence_store
-from postdate.store.schedule import schedule as store
-from postdate.store.schedule import schedule_due, timeline
-from postdate.store.schedule.schedule import ScheduleKey
-from postdate.store.schedule.schedule_due import DueFilter, DueTimer
-from postdate.store.secret.secret import SecretKeyMissingError
-from postdate.store.timer import timer as timer_store
-from postdate.store.timer.timer import LANE_SCHEDULE
+from postdate.event.store import event as event_store
+from postdate.event.store.event import NewEvent, record_event
+from postdate.runtime.low_water import LowWaterMark
+from postdate.runtime.retry import RetryLadder, RetryLimits
+from postdate.runtime.shared_read import SharedReads
+from postdate.schedule.spec.firing import Fired
+from postdate.schedule.store import occurrence as occurrence_store
+from postdate.schedule.store import schedule as store
+from postdate.schedule.store import schedule_due, timeline
+from postdate.schedule.store.schedule import ScheduleKey
+from postdate.schedule.store.schedule_due import DueFilter, DueTimer
+from postdate.scheduler.expansion import ExpansionBatch, error_text, watched
+from postdate.scheduler.firer import Firer, Follow, untraced
+from postdate.scheduler.meter import ScheduleMeter
+from postdate.secret.secret import SecretKeyMissingError
+from postdate.timer import timer as timer_store
+from postdate.timer.timer import LANE_SCHEDULE
+from postdate.words.error import Refusal
 
 log = Log()
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from postdate.model.error import Refusal
-from postdate.model.log import Log
-from postdate.model.schedule.expansion import (
+from postdate.core.log import Log
+from postdate.recurrence.rule import Status
+from postdate.schedule.spec.expansion import (
     Entry,
     ExpansionProgress,
     Step,
@@ -16,12 +16,13 @@ from postdate.model.schedule.expansion import (
     decide,
     notes_of,
 )
-from postdate.model.schedule.firing import Fired, Firing
-from postdate.model.schedule.schedule import Overlap, Status, identify, occurrence_id
-from postdate.model.schedule.timeline import Segment
-from postdate.store.schedule.occurrence import NewOccurrence, OccurrenceKey, Relabel
-from postdate.store.schedule.schedule import Advance, ScheduleRow
-from postdate.store.schedule.timeline import Held
+from postdate.schedule.spec.firing import Fired, Firing
+from postdate.schedule.spec.schedule import Overlap, identify, occurrence_id
+from postdate.schedule.spec.timeline import Segment
+from postdate.schedule.store.occurrence import NewOccurrence, OccurrenceKey, Relabel
+from postdate.schedule.store.schedule import Advance, ScheduleRow
+from postdate.schedule.store.timeline import Held
+from postdate.words.error import Refusal
 
 log = Log()
 

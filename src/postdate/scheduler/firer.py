@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Final, Protocol
 from uuid import UUID
 
-from postdate.model.error import Refusal
-from postdate.model.schedule.firing import Fired, Firing
-from postdate.store.connection.database import Connection
+from postdate.database.connection.database import Connection
+from postdate.schedule.spec.firing import Fired, Firing
+from postdate.words.error import Refusal
 
 
 class Firer(Protocol):

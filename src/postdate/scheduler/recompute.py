@@ -4,22 +4,22 @@ from datetime import datetime
 from itertools import groupby
 from typing import Final
 
-from postdate.model.event.audit import SYSTEM
-from postdate.model.ids import MIN_ID
-from postdate.model.instant import instant_text
-from postdate.model.log import Log
-from postdate.model.recurrence import zone
-from postdate.model.schedule.expansion import next_due
+from postdate.audit.spec import SYSTEM
+from postdate.core.ids import MIN_ID
+from postdate.core.instant import instant_text
+from postdate.core.log import Log
+from postdate.database.connection import clock
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import LockNotAvailableError
+from postdate.database.connection.off_loop import computed
+from postdate.event.store.event import record_event
+from postdate.recurrence import zone
+from postdate.schedule.spec.expansion import next_due
+from postdate.schedule.store import schedule as store
+from postdate.schedule.store import timeline
+from postdate.schedule.store.schedule import ScheduleKey, ScheduleRow
 from postdate.scheduler.expansion import progress_of
 from postdate.scheduler.meter import ScheduleMeter
-from postdate.store.connection import clock
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import LockNotAvailableError
-from postdate.store.connection.off_loop import computed
-from postdate.store.event.event import record_event
-from postdate.store.schedule import schedule as store
-from postdate.store.schedule import timeline
-from postdate.store.schedule.schedule import ScheduleKey, ScheduleRow
 
 log = Log()
 

@@ -5,20 +5,20 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 from uuid import UUID
 
-from postdate.model.event.audit import SYSTEM
-from postdate.model.instant import instant_text
-from postdate.model.log import Log
-from postdate.model.schedule.expansion import next_due
-from postdate.model.schedule.timeline import Segment
-from postdate.model.setting.setting import Settings
+from postdate.audit.spec import SYSTEM
+from postdate.core.instant import instant_text
+from postdate.core.log import Log
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.off_loop import computed
+from postdate.event.store.event import record_event
+from postdate.schedule.spec.expansion import next_due
+from postdate.schedule.spec.timeline import Segment
+from postdate.schedule.store import occurrence as occurrence_store
+from postdate.schedule.store import schedule as store
+from postdate.schedule.store.schedule import ScheduleRow
 from postdate.scheduler.expansion import progress_of
 from postdate.scheduler.meter import ScheduleMeter
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.off_loop import computed
-from postdate.store.event.event import record_event
-from postdate.store.schedule import occurrence as occurrence_store
-from postdate.store.schedule import schedule as store
-from postdate.store.schedule.schedule import ScheduleRow
 
 log = Log()
 

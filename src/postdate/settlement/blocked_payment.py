@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
+from postdate.account.store.account import AccountKey, key_of
+from postdate.database.connection.database import Database
 from postdate.ledger.locked import LockedAccounts
-from postdate.store.account.account import AccountKey, key_of
-from postdate.store.connection.database import Database
-from postdate.store.payment.settlement import Candidate, LockedPayment
+from postdate.payment.store.settlement import Candidate, LockedPayment
 
 MAX_BLOCKED: Final = 50_000
 """Maximum number of payments remembered; more are found and left out repeatedly."""

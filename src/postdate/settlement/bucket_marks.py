@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from postdate.model.ids import BUCKETS
+from postdate.core.ids import BUCKETS
+from postdate.payment.store.settlement import BucketLook, Candidate
 from postdate.runtime.low_water import MARGIN, LowWaterMark
 from postdate.runtime.share import AFAR_SECONDS, EVERY_BUCKET, OTHERS_SECONDS
-from postdate.store.payment.settlement import BucketLook, Candidate
-from postdate.store.timer.timer import LANE_PAYMENT, LONG_AGO, Head
+from postdate.timer.timer import LANE_PAYMENT, LONG_AGO, Head
 
 CLOCK_SECONDS: Final = 1.0
 """How far two clocks may drift apart between two looks before one of them was set."""

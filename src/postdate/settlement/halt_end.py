@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Final
 
-from postdate.model.event.audit import SYSTEM
-from postdate.model.ids import BUCKETS
+from postdate.audit.spec import SYSTEM
+from postdate.core.ids import BUCKETS
+from postdate.database.connection.database import Database
+from postdate.event.store.event import named, record_event
+from postdate.halt import store
+from postdate.halt.store import EndedHalt
 from postdate.runtime.shared_read import SharedReads
-from postdate.store.connection.database import Database
-from postdate.store.event.event import named, record_event
-from postdate.store.tenant import halt as store
-from postdate.store.tenant.halt import EndedHalt
 
 LOOK_SECONDS: Final = 1.0
 

@@ -13,6 +13,7 @@ from uuid import UUID
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.core import HistogramMetricFamily
 
+from postdate.core.log import Log
 from postdate.ledger.settle import (
     Decision,
     DuePayment,
@@ -21,16 +22,15 @@ from postdate.ledger.settle import (
     TransferFailed,
     Waits,
 )
-from postdate.model.activity import (
+from postdate.monitor.spec.activity import (
     LATE_SECONDS,
     Lateness,
     add_counts,
     empty_histogram,
     histogram,
 )
-from postdate.model.log import Log
-from postdate.model.tenant.tenant_share import TenantShares
-from postdate.store.payment.settlement import LockedTimer
+from postdate.monitor.spec.tenant_share import TenantShares
+from postdate.payment.store.settlement import LockedTimer
 
 log = Log()
 
@@ -38,7 +38,7 @@ MIN_LEGS: Final = 20
 """In a smaller batch any account is a large part."""
 
 SAMPLE: Final = 100
-"""Of a large batch about so many payments tell which account is touched most."""
+"""Payments sampled from a large batch to find its hottest account."""
 
 HOT_RATIO: Final = 0.25
 REPORT_SECONDS: Final = 60.0

@@ -4,25 +4,25 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from postdate.account.store import account as account_store
+from postdate.account.store.account import AccountKey
+from postdate.audit.spec import SYSTEM
+from postdate.core.log import Log
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import TransientError
+from postdate.event.store.event import record_event
+from postdate.halt import store as halt_store
 from postdate.ledger.batch import pause
 from postdate.ledger.hold import release
-from postdate.model.event.audit import SYSTEM
-from postdate.model.log import Log
-from postdate.model.payment.payment import BROKE
-from postdate.model.setting.setting import Settings
-from postdate.store.account import account as account_store
-from postdate.store.account.account import AccountKey
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import TransientError
-from postdate.store.event.event import record_event
-from postdate.store.payment import settlement as store
-from postdate.store.payment.settlement import (
+from postdate.payment.spec.payment import BROKE
+from postdate.payment.store import settlement as store
+from postdate.payment.store.settlement import (
     FailedAttempt,
     LockedPayment,
     LockedTimer,
     SettlementBatch,
 )
-from postdate.store.tenant import halt as halt_store
 
 log = Log()
 

@@ -9,6 +9,16 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from postdate.account.store.account import AccountKey
+from postdate.core.failpoint import reach
+from postdate.core.ids import BUCKETS
+from postdate.core.instant import instant_text
+from postdate.core.log import Log
+from postdate.core.setting.setting import Settings
+from postdate.database.connection import clock
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import CheckViolationError, LockNotAvailableError
+from postdate.halt import store as halt_store
 from postdate.ledger import batch
 from postdate.ledger.batch_order import BatchOrder, BeginAgainError
 from postdate.ledger.settle import (
@@ -19,12 +29,10 @@ from postdate.ledger.settle import (
     TransferFailed,
     Waits,
 )
-from postdate.model.failpoint import reach
-from postdate.model.ids import BUCKETS
-from postdate.model.instant import instant_text
-from postdate.model.log import Log
-from postdate.model.payment.payment import execution_name
-from postdate.model.setting.setting import Settings
+from postdate.monitor.store.item_log import items
+from postdate.payment.spec.payment import execution_name
+from postdate.payment.store import settlement as store
+from postdate.payment.store.settlement import Candidate, LockedPayment, Order
 from postdate.runtime.retry import RetryLadder, RetryLimits
 from postdate.runtime.share import BucketShare
 from postdate.runtime.shared_read import SharedReads
@@ -32,18 +40,7 @@ from postdate.settlement import poison_payment
 from postdate.settlement.blocked_payment import BlockedPayments
 from postdate.settlement.bucket_marks import BucketMarks
 from postdate.settlement.meter import SettlementMeter
-from postdate.store.account.account import AccountKey
-from postdate.store.connection import clock
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import (
-    CheckViolationError,
-    LockNotAvailableError,
-)
-from postdate.store.operate.item_log import items
-from postdate.store.payment import settlement as store
-from postdate.store.payment.settlement import Candidate, LockedPayment, Order
-from postdate.store.tenant import halt as halt_store
-from postdate.store.timer import timer as timer_store
+from postdate.timer import timer as timer_store
 
 log = Log()
 

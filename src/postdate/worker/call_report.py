@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
-from postdate.model.destination.call import CallReports
-from postdate.store.connection.database import Database
-from postdate.store.destination import call
+from postdate.database.connection.database import Database
+from postdate.destination.spec.call import CallReports
+from postdate.destination.store import call
 
 REPORT_SECONDS: Final = 10.0
 """How often this is told; while nothing is called nothing is written."""

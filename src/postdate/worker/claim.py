@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from postdate.model.limit import Limit
+from postdate.core.limit import Limit
+from postdate.job.store.execution import ClaimedExecution
+from postdate.lane.store.lane import Lane
 from postdate.runtime.capacity import Room
-from postdate.store.job.execution import ClaimedExecution
-from postdate.store.timer.lane import Lane
 from postdate.worker.lane_bucket import LaneBucket
 
 

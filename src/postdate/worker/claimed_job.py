@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from postdate.model.job.outcome import Delivery
-from postdate.store.job.execution import ClaimedExecution
+from postdate.job.spec.outcome import Delivery
+from postdate.job.store.execution import ClaimedExecution
 from postdate.worker.claim import LaneClaim
 from postdate.worker.permit import HeldPermits
 

@@ -11,30 +11,25 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.job.retry import RetryPolicies
-from postdate.model.job.verdict import Move
-from postdate.model.lane import Kind
-from postdate.model.limit import Limit
-from postdate.model.setting.setting import Settings
+from postdate.core.limit import Limit
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Connection, Database
+from postdate.halt import store as halt
+from postdate.job.spec.retry import RetryPolicies
+from postdate.job.spec.verdict import Move
+from postdate.job.store import execution
+from postdate.job.store.execution import ClaimedExecution
+from postdate.lane.spec import Kind
+from postdate.lane.store.lane import Lane, LaneDirectory
+from postdate.lane.store.permit import lane_limits
 from postdate.runtime.capacity import Capacity
 from postdate.runtime.share import EVERY_BUCKET, BucketShare
 from postdate.runtime.shared_read import SharedReads
-from postdate.store.connection.database import Connection, Database
-from postdate.store.job import execution
-from postdate.store.job.execution import ClaimedExecution
-from postdate.store.secret.payload_encryption import PayloadCipher
-from postdate.store.tenant import halt
-from postdate.store.timer import timer
-from postdate.store.timer.lane import Lane, LaneDirectory
-from postdate.store.timer.permit import lane_limits
-from postdate.store.timer.timer import Head
+from postdate.secret.payload_encryption import PayloadCipher
+from postdate.timer import timer
+from postdate.timer.timer import Head
 from postdate.worker.claim import ClaimTransaction, LaneClaim
-from postdate.worker.lane_bucket import (
-    ACTIVE_SECONDS,
-    INSTANT_SECONDS,
-    LaneBucket,
-    LaneBuckets,
-)
+from postdate.worker.lane_bucket import ACTIVE_SECONDS, INSTANT_SECONDS, LaneBucket, LaneBuckets
 from postdate.worker.ready_queue import ReadyQueue
 
 MAX_LANE_BUCKETS: Final = 16

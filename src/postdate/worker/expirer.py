@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
-from postdate.model.ids import BUCKETS
-from postdate.model.job.retry import RetryPolicies
-from postdate.model.job.tally import Tally
-from postdate.model.setting.setting import Settings
+from postdate.core.ids import BUCKETS
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.job.spec.retry import RetryPolicies
+from postdate.job.spec.tally import Tally
+from postdate.job.store.expiry import end_expired
+from postdate.lane.store.lane import LaneDirectory
+from postdate.monitor.store.item_log import write_endings
 from postdate.runtime.shared_read import SharedReads
-from postdate.store.connection.database import Database
-from postdate.store.job.expiry import end_expired
-from postdate.store.operate.item_log import write_endings
-from postdate.store.timer import timer
-from postdate.store.timer.lane import LaneDirectory
+from postdate.timer import timer
 
 EXPIRE_SECONDS: Final = 1.8
 """How often due jobs are searched for expired ones."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from postdate.lane.store.lane import Lane
 from postdate.runtime.lane_sweep import LaneSweep
 from postdate.runtime.loop import POLL_SECONDS, next_tick
 from postdate.runtime.low_water import LowWaterMark
 from postdate.runtime.share import AFAR_SECONDS, OTHERS_SECONDS
-from postdate.store.timer.lane import Lane
-from postdate.store.timer.timer import Head
+from postdate.timer.timer import Head
 
 PROBES_PER_SECOND: Final = 4000
 """The most buckets looked at in a second; with more idle ones than that, each waits longer."""

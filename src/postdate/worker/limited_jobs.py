@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from postdate.model.limit import Limit
-from postdate.model.log import Log
+from postdate.core.limit import Limit
+from postdate.core.log import Log
 from postdate.runtime.capacity import Capacity
 from postdate.runtime.under_way import UnderWay
 from postdate.worker.claimed_job import ClaimedJob

@@ -7,8 +7,8 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-from postdate.model.activity import LATE_SECONDS
-from postdate.model.job.tally import CLASSES, FAILING, Tally
+from postdate.job.spec.tally import CLASSES, FAILING, Tally
+from postdate.monitor.spec.activity import LATE_SECONDS
 
 VERBS: Final[Mapping[str, str]] = {
     "accepted": "Jobs accepted.",

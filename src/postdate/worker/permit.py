@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from postdate.model.limit import Limit
-from postdate.model.log import Log
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import LockNotAvailableError
-from postdate.store.timer import permit
+from postdate.core.limit import Limit
+from postdate.core.log import Log
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import LockNotAvailableError
+from postdate.lane.store import permit
 
 log = Log()
 

@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Callable, Container, Iterator
 
+from postdate.lane.store.lane import Lane
 from postdate.runtime.capacity import Capacity
-from postdate.store.timer.lane import Lane
 from postdate.worker.fair_order import FairOrder
 from postdate.worker.lane_bucket import LaneBucket
 

@@ -7,14 +7,14 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from postdate.model.job.tally import Tally
-from postdate.model.job.verdict import End, Keep, Move, Verdict
-from postdate.model.log import Log
+from postdate.core.log import Log
+from postdate.database.connection.database import Database
+from postdate.job.spec.tally import Tally
+from postdate.job.spec.verdict import End, Keep, Move, Verdict
+from postdate.job.store import execution
+from postdate.monitor.store.item_log import write_endings
 from postdate.runtime.retry import Backoff, RetryLadder, RetryLimits
 from postdate.runtime.under_way import UnderWay
-from postdate.store.connection.database import Database
-from postdate.store.job import execution
-from postdate.store.operate.item_log import write_endings
 from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
 
 log = Log()

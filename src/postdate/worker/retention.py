@@ -5,14 +5,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from postdate.model.ids import BUCKETS, MIN_ID
-from postdate.model.log import Log
-from postdate.model.setting.setting import Settings
+from postdate.core.ids import BUCKETS, MIN_ID
+from postdate.core.log import Log
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.intake.store import KeyScope
+from postdate.job.store import prune
+from postdate.job.store.prune import KeyStretch, Stretch, TenantSearch
 from postdate.runtime.share import EVERY_BUCKET
-from postdate.store.connection.database import Database
-from postdate.store.idempotency.idempotency import KeyScope
-from postdate.store.job import prune
-from postdate.store.job.prune import KeyStretch, Stretch, TenantSearch
 
 log = Log()
 

@@ -7,8 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from postdate.model.failpoint import reach
-from postdate.model.job.outcome import (
+from postdate.core.failpoint import reach
+from postdate.core.limit import Limit
+from postdate.core.log import Log
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import CommitUnknownError, DatabaseError, UnavailableError
+from postdate.job.spec.outcome import (
     Completed,
     Delivery,
     Failed,
@@ -17,16 +21,12 @@ from postdate.model.job.outcome import (
     Throttled,
     Unknown,
 )
-from postdate.model.job.tally import Tally
-from postdate.model.job.verdict import Keep, Move, complete, decide, judge
-from postdate.model.limit import Limit
-from postdate.model.log import Log
+from postdate.job.spec.tally import Tally
+from postdate.job.spec.verdict import Keep, Move, complete, decide, judge
+from postdate.job.store import execution
 from postdate.runtime.capacity import Capacity, Room
 from postdate.runtime.loop import Signal
 from postdate.runtime.under_way import UnderWay
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import CommitUnknownError, DatabaseError, UnavailableError
-from postdate.store.job import execution
 from postdate.worker.claim import LaneClaim
 from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
 from postdate.worker.lane_bucket import YIELDING_SECONDS

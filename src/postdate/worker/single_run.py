@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from postdate.model.job.outcome import Failed, Handler, Outcome, Unknown
-from postdate.model.job.retry import RetryPolicies
-from postdate.model.job.verdict import Keep, Verdict, decide
-from postdate.model.log import Log
-from postdate.model.setting.setting import Settings
-from postdate.store.connection.database import Database
-from postdate.store.job import execution
-from postdate.store.job.execution import ClaimedExecution
-from postdate.store.secret.payload_encryption import PayloadCipher
-from postdate.store.timer.lane import Lane
+from postdate.core.log import Log
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.job.spec.outcome import Failed, Handler, Outcome, Unknown
+from postdate.job.spec.retry import RetryPolicies
+from postdate.job.spec.verdict import Keep, Verdict, decide
+from postdate.job.store import execution
+from postdate.job.store.execution import ClaimedExecution
+from postdate.lane.store.lane import Lane
+from postdate.secret.payload_encryption import PayloadCipher
 
 log = Log()
 

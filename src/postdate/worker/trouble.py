@@ -6,12 +6,12 @@ from itertools import islice
 from typing import Final
 from uuid import UUID
 
-from postdate.model.destination.trouble import DestinationKey, TroubleReport
-from postdate.store.connection.database import Database
-from postdate.store.destination import trouble
+from postdate.database.connection.database import Database
+from postdate.destination.spec.trouble import DestinationKey, TroubleReport
+from postdate.destination.store import trouble
 
 AGAIN_SECONDS: Final = 20.0
-"""How soon a trouble that goes on unchanged is told again, to be believed."""
+"""How often an unchanged outage is reported again, so that other nodes keep trusting it."""
 
 MAX_REPORTED: Final = 500
 """Maximum number of destinations that one process reports."""

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from postdate.model.job.outcome import Handler
-from postdate.model.job.tally import Tally
-from postdate.model.lane import Kind, kind_of
-from postdate.model.log import Log
-from postdate.model.setting.setting import Settings
+from postdate.core.log import Log
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.job.spec.outcome import Handler
+from postdate.job.spec.tally import Tally
+from postdate.lane.spec import Kind, kind_of
+from postdate.lane.store.lane import LaneDirectory
 from postdate.runtime.capacity import Capacity
 from postdate.runtime.loop import Signal
 from postdate.runtime.shared_read import SharedReads
-from postdate.store.connection.database import Database
-from postdate.store.secret.payload_encryption import PayloadCipher
-from postdate.store.timer.lane import LaneDirectory
+from postdate.secret.payload_encryption import PayloadCipher
 from postdate.worker.claimed_job import Checkpoint, pass_by
 from postdate.worker.claimer import Claimer
 from postdate.worker.permit import Permits

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from conftest import eventually
-from postdate.store.account import account as account_store
-from postdate.store.account.account import AccountKey, AccountTerms, BalanceChange, key_of
-from postdate.store.connection.database import Connection, Database
+from postdate.account.store import account as account_store
+from postdate.account.store.account import AccountKey, AccountTerms, BalanceChange, key_of
+from postdate.database.connection.database import Connection, Database
 
 NAMES = [f"order-{number}" for number in range(40)]
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = $1"

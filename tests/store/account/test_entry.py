@@ -4,13 +4,13 @@ from uuid import UUID
 import pytest
 
 from conftest import Clock
-from postdate.model.ids import new_id
-from postdate.store.account import account as account_store
-from postdate.store.account import entry as entry_store
-from postdate.store.account.account import AccountKey, AccountTerms, key_of
-from postdate.store.account.entry import NewEntry
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import DatabaseError
+from postdate.account.store import account as account_store
+from postdate.account.store import entry as entry_store
+from postdate.account.store.account import AccountKey, AccountTerms, key_of
+from postdate.account.store.entry import NewEntry
+from postdate.core.ids import new_id
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import DatabaseError
 
 
 async def _accounts(connection: Connection, tenant_id: int) -> tuple[AccountKey, AccountKey]:

@@ -4,10 +4,14 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from postdate.store.connection.database import Database
-from postdate.store.connection.query import query
+import pytest
+
+from postdate.database.connection.database import Database
+from postdate.database.connection.query import query
 from support.bank import Bank, DuePayment, drain, settler
 from support.event import seal_all
+
+pytestmark = pytest.mark.own_database("it seals the events of every tenant")
 
 PAYMENTS = 400
 MAX_BLOCKS = 20

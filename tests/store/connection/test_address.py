@@ -2,7 +2,7 @@
 
 import pytest
 
-from postdate.store.connection.address import DatabaseNode, of_node
+from postdate.database.connection.address import DatabaseNode, of_node
 
 NODE = DatabaseNode(2, "worker-2.internal", 5433)
 

@@ -8,10 +8,10 @@ import asyncpg
 import pytest
 
 from conftest import admin, eventually
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import CommitUnknownError, UnavailableError
-from postdate.store.connection.session import connect_alone
-from postdate.store.embedded import Embedded
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import CommitUnknownError, UnavailableError
+from postdate.database.connection.session import connect_alone
+from postdate.database.embedded import Embedded
 
 AT_COMMIT = """
 CREATE TEMPORARY TABLE late (x integer);

@@ -9,14 +9,14 @@ from uuid import UUID
 
 import pytest
 
-from postdate.store.connection.database import Database
-from postdate.store.connection.driver import ARRAY_TYPES, look_at_types
+from postdate.database.connection.database import Database
+from postdate.database.connection.driver import ARRAY_TYPES, look_at_types
 
 AT = datetime(2027, 1, 1, tzinfo=UTC)
 
 
 def test_the_driver_that_is_installed_looks_at_types() -> None:
-    assert look_at_types(), "asyncpg has changed: see store/connection/driver.py"
+    assert look_at_types(), "asyncpg has changed: see database/connection/driver.py"
 
 
 def test_a_driver_that_is_not_known_stays_as_it_is() -> None:

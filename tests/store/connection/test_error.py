@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 import pytest
 
-from postdate.model.error import EXPLANATIONS
+from postdate.database.connection import error as meaning
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.error import DRIVER_ERRORS, DatabaseError, translated
+from postdate.database.embedded import Embedded
 from postdate.node.refusal import translate
-from postdate.store.connection import error as meaning
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import DRIVER_ERRORS, DatabaseError, translated
-from postdate.store.embedded import Embedded
+from postdate.words.error import EXPLANATIONS, Code
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,14 @@ def test_whoever_asks_is_told_to_ask_again_after_what_passes(kind: type[Database
     assert refusal is not None, "it would be answered as a fault of ours"
     assert EXPLANATIONS[refusal.code].status == 503
     assert refusal.extra["retry_after_seconds"] > 0
+
+
+def test_a_revoked_right_is_the_operators_to_grant_not_a_fault_of_ours() -> None:
+    refusal = translate(meaning.PermissionDeniedError("permission denied for table job"))
+    assert refusal is not None
+    assert (refusal.code, refusal.extra["retry_after_seconds"] > 0) == (Code.UNAVAILABLE, True)
+    assert "/readyz" in refusal.detail
+    assert "job" not in refusal.detail
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from postdate.store.embedded import credentials, data_paths, process, runas, tuning
+from postdate.database.embedded import credentials, data_paths, process, runas, tuning
 
 GB = 1024**3
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from postdate.store.embedded.judge import (
+from postdate.database.embedded.judge import (
     SILENT_LOOKS,
     STILL_LOOKS,
     Judgement,

@@ -4,12 +4,14 @@ from uuid import UUID
 
 import pytest
 
-from postdate.model.ids import MIN_ID, new_id
-from postdate.store.connection.clock import node_clock
-from postdate.store.connection.database import Database
-from postdate.store.event import event as event_store
-from postdate.store.event.event import named
+from postdate.core.ids import MIN_ID, new_id
+from postdate.database.connection.clock import node_clock
+from postdate.database.connection.database import Database
+from postdate.event.store import event as event_store
+from postdate.event.store.event import named
 from support.event import new_event
+
+pytestmark = pytest.mark.own_database("it seals the events of every tenant")
 
 CALLS = 40
 

@@ -1,10 +1,10 @@
 """Seals are read with what their events say now, however much the tenant has written."""
 
 from conftest import owner_dsn
-from postdate.store.connection.opening import WRITER_SETTINGS
-from postdate.store.connection.query import queries
-from postdate.store.connection.session import connect_alone
-from postdate.store.embedded import Embedded
+from postdate.database.connection.opening import WRITER_SETTINGS
+from postdate.database.connection.query import queries
+from postdate.database.connection.session import connect_alone
+from postdate.database.embedded import Embedded
 
 FILL = """
 INSERT INTO entry (bucket, tenant_id, transfer_id, amount, balance, version, type, account_id,

@@ -1,11 +1,11 @@
 from datetime import timedelta
 
-from postdate.model.ids import new_id
-from postdate.model.job.job import Webhook, decode_destination, encode_destination
-from postdate.store.connection import clock
-from postdate.store.connection.database import Database
-from postdate.store.job import job as job_store
-from postdate.store.job.job import JobKey, LoadedJob, NewJob
+from postdate.core.ids import new_id
+from postdate.database.connection import clock
+from postdate.database.connection.database import Database
+from postdate.job.spec.job import Webhook, decode_destination, encode_destination
+from postdate.job.store import job as job_store
+from postdate.job.store.job import JobKey, LoadedJob, NewJob
 
 HOOK = Webhook(url="https://example.com/hook")
 

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from postdate.store.connection.database import Database
-from postdate.store.job import job_list
-from postdate.store.job.job_list import Filter, Position
-from postdate.store.tenant import tenant as tenant_store
-from postdate.store.timer.lane import Lane, LaneDirectory
+from postdate.database.connection.database import Database
+from postdate.job.store import job_list
+from postdate.job.store.job_list import Filter, Position
+from postdate.lane.store.lane import Lane, LaneDirectory
+from postdate.tenant.store import tenant as tenant_store
 from support.job import ask, make_intake
 
 JOBS = 100_000

@@ -6,9 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from postdate.model.ids import new_id
-from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.query import query
+from postdate.core.ids import new_id
+from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.query import query
+
+pytestmark = pytest.mark.own_database("the plans of its queries depend on the tables' size")
 
 WEEKS = 8
 _BEGUN = """SELECT relname FROM pg_stat_xact_user_tables

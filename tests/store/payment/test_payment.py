@@ -1,13 +1,14 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-from postdate.model.ids import new_id
-from postdate.store.account.account import key_of
-from postdate.store.connection.database import Database
-from postdate.store.connection.pooled import PooledConnection
-from postdate.store.payment import payment as payment_store
-from postdate.store.payment import payment_change
-from postdate.store.payment.payment import NewPayment, PaymentSpan
+from postdate.account.store.account import key_of
+from postdate.core.ids import new_id
+from postdate.database.connection.database import Database
+from postdate.database.connection.pooled import PooledConnection
+from postdate.database.connection.query import query
+from postdate.payment.store import payment as payment_store
+from postdate.payment.store import payment_change
+from postdate.payment.store.payment import NewPayment, PaymentSpan
 
 LAST = UUID(int=2**128 - 1)
 DUE = datetime(2030, 1, 1, tzinfo=UTC)
@@ -113,3 +114,14 @@ async def test_tried_and_ended_payments_are_read_like_waiting_ones(
         "retried": ("CANCELLED", None, None, DUE),
         "lost": (None, None, None, None),
     }  # fmt: skip
+
+
+async def test_reading_a_payment_plans_no_scan_of_a_table(
+    database: Database, tenant_id: int
+) -> None:
+    # A statement is planned at each read; what a function scans is planned once a session.
+    values = (tenant_id, [0], [LAST], LAST, LAST, LAST)
+    async with database.read(tenant_id) as connection:
+        lines = await connection.fetch(f"EXPLAIN {query('payment_load')}", *values)
+    scans = [line[0].split(" on ")[0].strip() for line in lines if " on " in line[0]]
+    assert scans == ["Function Scan"]

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postdate.model.error import Code, RefusedError
-from postdate.store.connection.database import Database
-from postdate.store.secret import secret
-from postdate.store.secret.secret import Keyring, SecretError, parse_key
+from postdate.database.connection.database import Database
+from postdate.secret import secret
+from postdate.secret.secret import Keyring, SecretError, parse_key
+from postdate.words.error import Code, RefusedError
+
+pytestmark = pytest.mark.own_database("it chooses the key of the database's secrets")
 
 OLD, NEW = b"o" * 32, b"n" * 32
 RING = Keyring([OLD])

@@ -2,15 +2,17 @@
 
 import pytest
 
-from postdate.intake.destination.destination import Destinations, DestinationSpec
-from postdate.model.destination.destination import Destination, DestinationType, Unavailable
-from postdate.model.error import RefusedError
-from postdate.model.setting.setting import Settings
-from postdate.model.tenant.identity import Identity, Scope
-from postdate.store.connection.database import Database
-from postdate.store.destination.directory import DestinationDirectory
-from postdate.store.secret import secret_rotation
-from postdate.store.secret.secret import Keyring
+from postdate.core.identity import Identity, Scope
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.destination.change.destination import Destinations, DestinationSpec
+from postdate.destination.spec.destination import Destination, DestinationType, Unavailable
+from postdate.destination.store.directory import DestinationDirectory
+from postdate.secret import secret_rotation
+from postdate.secret.secret import Keyring
+from postdate.words.error import RefusedError
+
+pytestmark = pytest.mark.own_database("it chooses the key of the database's secrets")
 
 OLD, NEW = b"o" * 32, b"n" * 32
 

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from conftest import admin
-from postdate.store.connection.database import Database
-from postdate.store.embedded import Embedded
-from postdate.store.shard.commits import held_up
+from postdate.database.connection.database import Database
+from postdate.database.embedded import Embedded
+from postdate.database.shard.commits import held_up
 from support.log import capture_logs
 
 RECORD = """

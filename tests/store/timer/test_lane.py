@@ -1,9 +1,9 @@
 import pytest
 
-from postdate.model.lane import buckets
-from postdate.store.connection.database import Database
-from postdate.store.timer import lane as lane_store
-from postdate.store.timer.lane import LaneDirectory
+from postdate.database.connection.database import Database
+from postdate.lane.spec import buckets
+from postdate.lane.store import lane as lane_store
+from postdate.lane.store.lane import LaneDirectory
 
 
 async def test_a_lane_is_made_once_and_its_twin_takes_over_its_values(

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from conftest import Api, Clock
-from postdate.intake.tenant.tenant import Tenants
-from postdate.model.job.outcome import Delivery, Failed, Outcome
-from postdate.model.setting.setting import Settings
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Database
+from postdate.job.spec.outcome import Delivery, Failed, Outcome
 from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
-from postdate.store.connection.database import Database
-from postdate.store.tenant import tenant as tenant_store
+from postdate.tenant.change.tenant import Tenants
+from postdate.tenant.store import tenant as tenant_store
 from support.bank import drain, settler
 from support.event import seal_all
 from support.schedule import PULL

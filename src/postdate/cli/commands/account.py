@@ -7,16 +7,16 @@ import cyclopts
 from cyclopts import Parameter
 from msgspec import UNSET
 
+from postdate.account.change.repair import Repairs
 from postdate.cli.choice import Nothing, WholeOrNone
 from postdate.cli.database import with_database
 from postdate.cli.noun import Noun
 from postdate.cli.output import show
 from postdate.cli.remote import call, changed, item_path, limit_of, server, without_none
-from postdate.intake.account.repair import Repairs
+from postdate.database.connection.database import Database
+from postdate.key.authentication.identity import Identities
 from postdate.ledger.repair import Repair
-from postdate.model.error import Code, refuse
-from postdate.store.connection.database import Database
-from postdate.views.authentication.identity import Identities
+from postdate.words.error import Code, refuse
 
 account_app = cyclopts.App(name="account", help="Create, show, adjust, freeze and close accounts.")
 accounts = Noun(account_app, "/accounts", "account_id")

@@ -2,10 +2,10 @@
 
 from uuid import UUID
 
+from postdate.audit.view import AuditEntry, AuditViews
 from postdate.cli.database import MAX_ROWS, tenant_number, with_database
 from postdate.cli.output import show
-from postdate.store.connection.database import Database
-from postdate.views.audit import AuditEntry, AuditViews
+from postdate.database.connection.database import Database
 
 
 def audit(*, tenant: str | None = None, after: int = 0, subject: UUID | None = None) -> None:

@@ -14,12 +14,12 @@ from postdate.cli.commands.prove import record_check
 from postdate.cli.database import with_database
 from postdate.cli.output import show, show_line, wants_json
 from postdate.cli.remote import Limit, call, print_page
-from postdate.model.error import StartError
+from postdate.database.connection.database import Database
 from postdate.node.anchor import anchor_path
 from postdate.node.settings import load
 from postdate.publisher.anchor import AnchorError, AnchorFile, Anchors, collect
 from postdate.publisher.verify import ChainReport, verify
-from postdate.store.connection.database import Database
+from postdate.words.error import StartError
 
 WAIT_SECONDS: Final = 20
 PAGE: Final = 100

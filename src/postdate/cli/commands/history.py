@@ -7,12 +7,12 @@ import cyclopts
 
 from postdate.cli.database import read_database, with_database
 from postdate.cli.output import show
-from postdate.model.error import Code, refuse
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import PartitionRefusedError
-from postdate.store.operate import history as store
-from postdate.store.operate import partition
-from postdate.store.operate.partition import Strays
+from postdate.database import partition
+from postdate.database.connection.database import Database
+from postdate.database.connection.error import PartitionRefusedError
+from postdate.database.partition import Strays
+from postdate.monitor.store import history as store
+from postdate.words.error import Code, refuse
 
 LAST_YEAR: Final = 9999
 

@@ -9,9 +9,9 @@ from cyclopts import Parameter
 
 from postdate.cli.database import MAX_ROWS, tenant_number, with_database
 from postdate.cli.output import show
-from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.store.connection.database import Database
-from postdate.store.tenant import key as key_store
+from postdate.database.connection.database import Database
+from postdate.key.store import key as key_store
+from postdate.tenant.change.tenant import KeyLimits, Tenants
 
 key_app = cyclopts.App(name="key", help="Issue, list, rotate and revoke API keys.")
 

@@ -5,7 +5,7 @@ import uvloop
 from postdate.cli.database import configured
 from postdate.cli.output import progress, show, wants_json
 from postdate.node import database_address
-from postdate.store import migrate as migrations
+from postdate.schema import migrate as migrations
 
 
 def migrate(*, dry_run: bool = False, citus: bool = False) -> None:

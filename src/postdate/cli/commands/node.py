@@ -7,8 +7,8 @@ import msgspec
 
 from postdate.cli.database import with_database
 from postdate.cli.output import show
-from postdate.store.connection.database import Database
-from postdate.store.operate import node as node_store
+from postdate.database.connection.database import Database
+from postdate.runtime import node as node_store
 
 node_app = cyclopts.App(name="node", help="List the processes of the cluster.")
 

@@ -8,18 +8,18 @@ from postdate.cli.database import tenant_number, with_database
 from postdate.cli.output import progress, show, wants_json
 from postdate.cli.remote import server
 from postdate.cli.repair_lost import RepairStep, repair_lost
+from postdate.core.ids import BUCKETS
+from postdate.core.instant import instant_text
+from postdate.database.connection.database import Database
 from postdate.ledger import prove as ledger
 from postdate.ledger.prove import Proof
-from postdate.model.ids import BUCKETS
-from postdate.model.instant import instant_text
+from postdate.monitor.store import vital
 from postdate.node.anchor import anchor_path
 from postdate.node.settings import load
-from postdate.proof import checker
-from postdate.proof.checker import STEPS
+from postdate.proof.prove import LedgerFinding
+from postdate.prover import checker
+from postdate.prover.checker import STEPS
 from postdate.publisher.anchor import AnchorFile, collect
-from postdate.store.connection.database import Database
-from postdate.store.operate import vital
-from postdate.store.proof.prove import LedgerFinding
 
 CONTRADICTED: Final = 7
 """The exit code when something was found."""

@@ -12,11 +12,11 @@ from postdate.cli.commands.event import TAMPERED
 from postdate.cli.database import with_database
 from postdate.cli.output import show, wants_json
 from postdate.cli.remote import call
-from postdate.model.error import StartError
+from postdate.database.connection.database import Database
 from postdate.node import keyring
 from postdate.node.settings import load
-from postdate.store.connection.database import Database
-from postdate.store.secret.receipt_key import ReceiptKeys
+from postdate.secret.receipt_key import ReceiptKeys
+from postdate.words.error import StartError
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """The largest payloads and seals make a receipt of a few of them."""
@@ -33,7 +33,7 @@ def verify(
     keys: Annotated[Path | None, Parameter(help="What `receipt keys --json` printed.")] = None,
 ) -> None:
     """Check a receipt without the server; exit 7 if anything in it was changed."""
-    from postdate.proof.receipt import check_receipt
+    from postdate.prover.receipt import check_receipt
 
     found = check_receipt(_read(file), None if keys is None else _trusted(keys))
     if wants_json():
@@ -80,7 +80,7 @@ def _read(file: Path) -> bytes:
 
 def _trusted(file: Path) -> set[str]:
     """Read the ids of the trusted keys; refuse a file in which an id does not match its key."""
-    from postdate.model.event.receipt import key_id_of
+    from postdate.receipt.spec import key_id_of
 
     try:
         found: Any = msgspec.json.decode(_read(file))

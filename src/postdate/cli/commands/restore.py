@@ -9,19 +9,19 @@ import msgspec
 import uvloop
 
 from postdate.cli.output import show
-from postdate.intake.tenant.setting import SettingChanges
-from postdate.model.error import Code, RefusedError
-from postdate.model.ids import BUCKETS
-from postdate.model.instant import instant_text
-from postdate.model.setting.table import QUARANTINE
+from postdate.core.ids import BUCKETS
+from postdate.core.instant import instant_text
+from postdate.core.setting.table import QUARANTINE
+from postdate.database.connection import clock
+from postdate.database.connection.database import Database
+from postdate.lane.store import lane as lane_store
+from postdate.monitor.store import vital
 from postdate.node import database_address, log
 from postdate.node.settings import load
-from postdate.store.connection import clock
-from postdate.store.connection.database import Database
-from postdate.store.operate import vital
-from postdate.store.tenant import setting as setting_store
-from postdate.store.timer import lane as lane_store
-from postdate.store.timer.timer import LANE_PAYMENT, LANE_SCHEDULE
+from postdate.setting import store as setting_store
+from postdate.setting.change import SettingChanges
+from postdate.timer.timer import LANE_PAYMENT, LANE_SCHEDULE
+from postdate.words.error import Code, RefusedError
 
 MAX_COUNT: Final = 10_000
 """How far each bucket of a lane is counted."""

@@ -6,12 +6,12 @@ import cyclopts
 
 from postdate.cli.database import with_database
 from postdate.cli.output import show
-from postdate.model.error import StartError
+from postdate.database.connection.database import Database
 from postdate.node import keyring
 from postdate.node.settings import load
-from postdate.store.connection.database import Database
-from postdate.store.secret import secret_rotation
-from postdate.store.secret.secret import KEY_BYTES, SecretError
+from postdate.secret import secret_rotation
+from postdate.secret.secret import KEY_BYTES, SecretError
+from postdate.words.error import StartError
 
 secret_app = cyclopts.App(name="secret", help="Generate and rotate the key that encrypts secrets.")
 

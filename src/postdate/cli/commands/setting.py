@@ -7,10 +7,10 @@ import msgspec
 
 from postdate.cli.database import tenant_number, with_database
 from postdate.cli.output import show
-from postdate.intake.tenant.setting import SettingChanges
-from postdate.model.setting.table import SETTINGS
-from postdate.store.connection.database import Database
-from postdate.store.tenant import setting as setting_store
+from postdate.core.setting.table import SETTINGS
+from postdate.database.connection.database import Database
+from postdate.setting import store as setting_store
+from postdate.setting.change import SettingChanges
 
 setting_app = cyclopts.App(name="setting", help="Change run-time settings without a restart.")
 

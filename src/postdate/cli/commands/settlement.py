@@ -4,12 +4,12 @@ import cyclopts
 
 from postdate.cli.database import read_database, with_database
 from postdate.cli.output import show
-from postdate.intake.tenant.setting import SettingChanges
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.database import clock_watch
+from postdate.database.connection.database import Connection, Database
+from postdate.setting import store as setting_store
+from postdate.setting.change import SettingChanges
 from postdate.settlement.settler import STOPPED
-from postdate.store.connection.database import Connection, Database
-from postdate.store.operate import clock_watch
-from postdate.store.tenant import setting as setting_store
+from postdate.words.error import Code, RefusedError, refuse
 
 settlement_app = cyclopts.App(name="settlement", help="Stop and resume settlement on every node.")
 

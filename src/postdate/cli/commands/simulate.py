@@ -7,7 +7,7 @@ import msgspec
 from cyclopts import Parameter
 
 from postdate.cli.output import show
-from postdate.model.foresight.spike import Fleet, Spike, simulate_spike
+from postdate.foresight.spec.spike import Fleet, Spike, simulate_spike
 
 
 @Parameter(name="*")

@@ -7,11 +7,7 @@ from cyclopts import Parameter
 
 from postdate.cli.noun import Noun
 from postdate.cli.output import show
-from postdate.cli.remote import (
-    call,
-    item_path,
-    parse,
-)
+from postdate.cli.remote import call, item_path, parse
 
 subscription_app = cyclopts.App(
     name="subscription", help="List, pause, resume and replay subscriptions."

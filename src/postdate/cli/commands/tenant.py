@@ -7,18 +7,18 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
+from postdate.audit.spec import CLI
 from postdate.cli.database import MAX_ROWS, read_database, tenant_number, with_database
 from postdate.cli.output import show
-from postdate.intake.tenant.client_role import SCOPES, ClientRoles
-from postdate.intake.tenant.halt import FreezeWindow, Halting
-from postdate.intake.tenant.tenant import TenantMode, Tenants
-from postdate.model.error import Code, refuse
-from postdate.model.event.audit import CLI
-from postdate.model.tenant.halt import Halt, Halts, Mode
-from postdate.store.connection.database import Database
-from postdate.store.tenant import client_role as role_store
-from postdate.store.tenant import halt as halt_store
-from postdate.store.tenant import tenant as tenant_store
+from postdate.database.connection.database import Database
+from postdate.halt import store as halt_store
+from postdate.halt.change import FreezeWindow, Halting
+from postdate.halt.spec import Halt, Halts, Mode
+from postdate.tenant.change.client_role import SCOPES, ClientRoles
+from postdate.tenant.change.tenant import TenantMode, Tenants
+from postdate.tenant.store import client_role as role_store
+from postdate.tenant.store import tenant as tenant_store
+from postdate.words.error import Code, refuse
 
 tenant_app = cyclopts.App(name="tenant", help="Create, list and stop tenants.")
 Test = Annotated[

@@ -17,7 +17,7 @@ from postdate.cli.remote import server
 from postdate.cli.top_screen import LaneAction, Screen, keys
 from postdate.cli.vitals_page import Samples, VitalsPage
 from postdate.client import AsyncClient, ProblemError, UnreachableError
-from postdate.model.error import StartError
+from postdate.words.error import StartError
 
 SCRAPE_SECONDS: Final = 5.0
 MAX_LANES: Final = 100

@@ -1,0 +1,205 @@
+"""Calls about jobs. Written by `make docs` from the endpoints."""
+
+# mypy: disable-error-code="empty-body"
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.call import Group, K, call, pages
+from postdate.client.models.jobs import (
+    AttemptList,
+    BatchJobParams,
+    BulkOutcome,
+    CancelledJob,
+    JobList,
+    JobOutcomes,
+)
+from postdate.client.models.shared import (
+    Attempt,
+    BulkFilterParams,
+    InstantParams,
+    Job,
+    JobStatusName,
+    QueueDestinationParams,
+    RetryParams,
+    WebhookDestinationParams,
+    WorkerDestinationParams,
+)
+
+
+class Jobs(Group[K]):
+    """What the API offers about jobs."""
+
+    @call("create_job", "POST", "/jobs")
+    def create(
+        self,
+        *,
+        destination: WebhookDestinationParams | QueueDestinationParams | WorkerDestinationParams,
+        run_at: datetime | None = None,
+        delay_seconds: float | timedelta | None = None,
+        payload: Any = UNSET,
+        payload_base64: str | None = None,
+        content_type: str | None = None,
+        payload_ref: str | None = None,
+        retry: RetryParams | None = None,
+        timeout_seconds: float | timedelta | None = None,
+        expires_at: datetime | None = None,
+        spread_seconds: int | timedelta | None = None,
+        lane: str | UnsetType = UNSET,
+        metadata: Mapping[str, Any] | None = None,
+        description: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Job:
+        """Create a job.
+
+        Without `run_at` and `delay_seconds` it is due now. With an Idempotency-Key the request
+        can be repeated safely: a key is remembered for at least seven days.
+        `payload_base64`: The payload as opaque bytes.
+        """
+
+    @call("create_jobs", "POST", "/jobs/batch", batch="jobs")
+    def create_many(
+        self, *, jobs: Sequence[BatchJobParams], idempotency_key: str | None = None
+    ) -> JobOutcomes:
+        """Create up to 1,000 jobs in one commit.
+
+        Each item is accepted or refused separately, with the status a single request would get.
+        `jobs`: At most 1000.
+        """
+
+    @call("show_job", "GET", "/jobs/{job_id}")
+    def get(self, job_id: UUID | str) -> Job:
+        """Show a job.
+
+        With its payload, its status, and the result of its last attempt.
+        """
+
+    @call("list_jobs", "GET", "/jobs")
+    def list_page(
+        self,
+        *,
+        limit: int | UnsetType = UNSET,
+        cursor: str | None = None,
+        status: JobStatusName | None = None,
+        lane: str | None = None,
+        schedule_id: UUID | str | None = None,
+        due_after: datetime | None = None,
+        due_before: datetime | None = None,
+    ) -> JobList:
+        """List jobs.
+
+        With an open status the earliest due comes first, otherwise the newest.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
+        """
+
+    @pages(list_page, "jobs")
+    def list(
+        self,
+        *,
+        status: JobStatusName | None = None,
+        lane: str | None = None,
+        schedule_id: UUID | str | None = None,
+        due_after: datetime | None = None,
+        due_before: datetime | None = None,
+        page_size: int = 100,
+    ) -> Iterator[Job]:
+        """List jobs, page by page until the end.
+
+        With an open status the earliest due comes first, otherwise the newest.
+        """
+
+    @call("list_job_attempts", "GET", "/jobs/{job_id}/attempts")
+    def list_attempts_page(
+        self, job_id: UUID | str, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> AttemptList:
+        """List the attempts at a job.
+
+        One row for each try: when, how long, what was answered, and why it failed.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
+        """
+
+    @pages(list_attempts_page, "attempts")
+    def list_attempts(self, job_id: UUID | str, *, page_size: int = 100) -> Iterator[Attempt]:
+        """List the attempts at a job, page by page until the end.
+
+        One row for each try: when, how long, what was answered, and why it failed.
+        """
+
+    @call("change_job", "PATCH", "/jobs/{job_id}")
+    def change(
+        self,
+        job_id: UUID | str,
+        *,
+        run_at: datetime | None = None,
+        delay_seconds: float | timedelta | None = None,
+        payload: Any = UNSET,
+        payload_base64: str | None = None,
+        content_type: str | None = None,
+        payload_ref: str | None = None,
+        retry: RetryParams | UnsetType | None = UNSET,
+        timeout_seconds: float | timedelta | UnsetType | None = UNSET,
+        expires_at: datetime | UnsetType | None = UNSET,
+    ) -> Job:
+        """Change a job that is not running.
+
+        Changes its instant, payload, retries or expiry; a running or finished job answers 409.
+        """
+
+    @call("cancel_job", "POST", "/jobs/{job_id}/cancel")
+    def cancel(self, job_id: UUID | str) -> CancelledJob:
+        """Cancel a job that has not ended.
+
+        A worker that is running it learns of this at its next report; its work is not undone.
+        """
+
+    @call("run_job_now", "POST", "/jobs/{job_id}/run-now")
+    def run_now(self, job_id: UUID | str) -> Job:
+        """Make a pending job due now.
+
+        Everything else, including retries, stays as it was.
+        """
+
+    @call("resolve_job", "POST", "/jobs/{job_id}/resolve")
+    def resolve(
+        self, job_id: UUID | str, *, outcome: Literal["completed", "failed", "retry"]
+    ) -> Job:
+        """Resolve a job whose status is UNKNOWN.
+
+        You decide whether the work of the ambiguous attempt was done.
+        """
+
+    @call("cancel_jobs", "POST", "/jobs/bulk/cancel", repeatable=False)
+    def cancel_many(
+        self,
+        *,
+        filter: BulkFilterParams,
+        reason: str | None = None,
+        dry_run: bool | UnsetType = UNSET,
+    ) -> BulkOutcome:
+        """Cancel jobs by a filter, at most 10,000 in a call.
+
+        A dry run only counts them. If `more` is true, call again.
+        `reason`: Reason, recorded in the event and in the audit log.
+        """
+
+    @call("reschedule_jobs", "POST", "/jobs/bulk/reschedule", repeatable=False)
+    def reschedule_many(
+        self,
+        *,
+        filter: BulkFilterParams,
+        to: InstantParams,
+        reason: str | None = None,
+        dry_run: bool | UnsetType = UNSET,
+    ) -> BulkOutcome:
+        """Reschedule jobs by a filter, at most 10,000 in a call.
+
+        A dry run only counts them. `spread_seconds` spreads their due instants.
+        `to`: The new instant; it must be outside the filter.
+        `reason`: Reason, recorded in the event and in the audit log.
+        """

@@ -1,0 +1,102 @@
+"""Models of jobs. Written by `make docs` from the endpoints."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Required, TypedDict
+
+from msgspec import Struct
+
+from postdate.client.models.shared import (
+    Attempt,
+    Job,
+    JobStatus,
+    Problem,
+    QueueDestinationParams,
+    RetryParams,
+    WebhookDestinationParams,
+    WorkerDestinationParams,
+)
+from postdate.words.open_enum import OpenEnum
+
+
+class BatchJobParams(TypedDict, total=False):
+    """A job of a batch, with a key of its own."""
+
+    destination: Required[
+        WebhookDestinationParams | QueueDestinationParams | WorkerDestinationParams
+    ]
+    run_at: datetime | None
+    delay_seconds: float | timedelta | None
+    payload: Any
+    payload_base64: str | None
+    """The payload as opaque bytes."""
+    content_type: str | None
+    payload_ref: str | None
+    retry: RetryParams | None
+    timeout_seconds: float | timedelta | None
+    expires_at: datetime | None
+    spread_seconds: int | timedelta | None
+    lane: str
+    metadata: Mapping[str, Any] | None
+    description: str | None
+    idempotency_key: str | None
+
+
+class JobOutcome(Struct, frozen=True, kw_only=True):
+    """The outcome of one item: a job, or a problem."""
+
+    status: int
+    """What a single request would have answered."""
+    job: Job | None = None
+    problem: Problem | None = None
+    replayed: bool = False
+    """Whether this is a stored answer to the key."""
+
+
+class JobOutcomes(Struct, frozen=True, kw_only=True):
+    """One outcome for each item, in the order of the request."""
+
+    accepted: int
+    """How many were accepted."""
+    refused: int
+    """How many were refused."""
+    outcomes: list[JobOutcome]
+
+
+class JobList(Struct, frozen=True, kw_only=True):
+    """A page of jobs; it may be short though more follow, `next_cursor` says."""
+
+    jobs: list[Job]
+    next_cursor: str | None
+
+
+class AttemptList(Struct, frozen=True, kw_only=True):
+    """The attempts at a job, in order."""
+
+    attempts: list[Attempt]
+    next_cursor: str | None
+
+
+class CancelledJobEffect(OpenEnum):
+    """What `CancelledJobEffect` may be."""
+
+    CANCELLED_AFTER_FAILURE = "cancelled_after_failure"
+    CANCELLED_BEFORE_CLAIM = "cancelled_before_claim"
+    CANCELLED_IN_DOUBT = "cancelled_in_doubt"
+    STOPPED_IN_FLIGHT = "stopped_in_flight"
+
+
+class CancelledJob(Struct, frozen=True, kw_only=True):
+    """The result of a cancellation. A job that was running may have taken effect."""
+
+    status: JobStatus
+    result: CancelledJobEffect
+
+
+class BulkOutcome(Struct, frozen=True, kw_only=True):
+    """How many jobs matched, by status, and how many were changed; if `more`, call again."""
+
+    dry_run: bool
+    matched: dict[str, int]
+    changed: int
+    more: bool

@@ -1,0 +1,1 @@
+"""Measure Postdate and break it on purpose; nothing here is part of the product."""

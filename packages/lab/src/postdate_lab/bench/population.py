@@ -1,0 +1,57 @@
+"""What the arm of growth asks of the database."""
+
+from dataclasses import dataclass, fields
+from functools import partial
+
+import asyncpg
+
+from postdate.database.connection.query import query
+from postdate.timer.timer import LANE_SCHEDULE
+from postdate_lab.bench import database as bench
+
+_query = partial(query, package="postdate_lab.bench")
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Population:
+    """How much is configured; `lanes` is for each tenant."""
+
+    tenants: int = 0
+    lanes: int = 0
+    destinations: int = 0
+    subscriptions: int = 0
+    schedules: int = 0
+    nodes: int = 0
+
+    def scaled(self, part: float) -> "Population":
+        """Return so much of it, with as many lanes of each tenant."""
+        counts = {each.name: getattr(self, each.name) for each in fields(self)}
+        return Population(
+            **{
+                name: count if name == "lanes" or not count else max(1, round(count * part))
+                for name, count in counts.items()
+            }
+        )
+
+
+async def fill(connection: asyncpg.Connection, population: Population) -> None:
+    """Configure all of it, for tenants of the names grown-1, grown-2 and so on."""
+    for statement, count in (
+        (_query("population_tenants"), population.tenants),
+        (_query("population_lanes"), population.lanes),
+        (_query("population_destinations"), population.destinations),
+        (_query("population_subscriptions"), population.subscriptions),
+        (_query("population_nodes"), population.nodes),
+    ):
+        if count:
+            await connection.execute(statement, count, timeout=600)
+    if population.schedules:
+        tenant_id = await connection.fetchval(_query("population_tenant"))
+        await bench.make_schedules(connection, tenant_id, population.schedules)
+        await connection.execute(_query("population_schedule_timers"), LANE_SCHEDULE, timeout=600)
+
+
+async def transactions(connection: asyncpg.Connection) -> int:
+    """Count the transactions of the database so far."""
+    counted: int = await connection.fetchval(_query("population_transactions"))
+    return counted

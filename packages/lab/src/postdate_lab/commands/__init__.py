@@ -1,0 +1,1 @@
+"""The commands `postdate bench` and `postdate chaos`."""

@@ -1,1 +1,0 @@
-"""Anything, later, exactly once."""

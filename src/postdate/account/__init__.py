@@ -1,0 +1,1 @@
+"""Accounts: balances, entries and terms."""

@@ -1,0 +1,85 @@
+"""Entries: the immutable legs of transfers, and the statement they make."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+
+from postdate.account.store.account import AccountKey
+from postdate.database.connection.query import Connection, Reader, fetch_one, query
+
+EntryType = Literal["PAYMENT", "ADJUSTMENT"]
+
+
+class NewEntry(msgspec.Struct, frozen=True):
+    """An entry about to be inserted; balance and version are the account's after it."""
+
+    bucket: int
+    tenant_id: int
+    account_id: str
+    version: int
+    transfer_id: UUID
+    amount: int
+    balance: int
+    type: EntryType
+    payment_id: UUID | None = None
+    reason: str | None = None
+
+
+class EntryRow(msgspec.Struct, frozen=True):
+    """An entry as stored."""
+
+    account_id: str
+    version: int
+    transfer_id: UUID
+    amount: int
+    balance: int
+    type: EntryType
+    payment_id: UUID | None
+    reason: str | None
+    created_at: datetime
+
+
+class AccountAtInstant(msgspec.Struct, frozen=True):
+    """The version and balance of an account at an instant."""
+
+    version: int
+    balance: int
+
+
+async def insert(connection: Connection, entries: Sequence[NewEntry]) -> None:
+    """Insert entries; all legs of a transfer must be in the same call."""
+    if entries:
+        columns = zip(*(msgspec.structs.astuple(entry) for entry in entries), strict=True)
+        await connection.execute(query("entry_insert"), *map(list, columns))
+
+
+async def statement(
+    connection: Reader, key: AccountKey, instant: datetime | None, version: int, limit: int
+) -> tuple[AccountAtInstant, list[EntryRow]] | None:
+    """Return an account's balance, now or at an instant, and the entries before it."""
+    stood = query("entry_now" if instant is None else "entry_at")
+    rows = await connection.fetch(
+        f"SELECT stood.*, entries.* FROM ({stood}) AS stood "  # noqa: S608 - named queries
+        f"LEFT JOIN LATERAL ({query('entry_until')}) AS entries ON true "
+        "ORDER BY entries.version DESC",
+        *key, instant, version, limit,
+    )  # fmt: skip
+    if not rows:
+        return None
+    entries = [EntryRow(*row[2:]) for row in rows if row[2] is not None]
+    return AccountAtInstant(*rows[0][:2]), entries
+
+
+async def at(connection: Reader, key: AccountKey, instant: datetime) -> AccountAtInstant | None:
+    """Find version and balance of an account at an instant; None when there is no account."""
+    return await fetch_one(connection, AccountAtInstant, "entry_at", *key, instant)
+
+
+async def of_transfer(
+    connection: Reader, key: AccountKey, version: int, transfer_id: UUID
+) -> EntryRow | None:
+    """Find an account's entry of a transfer among its latest entries up to a version."""
+    return await fetch_one(connection, EntryRow, "entry_of_transfer", *key, version, transfer_id)

@@ -1,0 +1,116 @@
+"""Accounts as their tenant sees them: balances, and the statement of their entries."""
+
+from datetime import datetime
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from postdate.account.store import account as account_store
+from postdate.account.store import entry as entry_store
+from postdate.account.store.account import AccountRow, key_of
+from postdate.account.store.entry import EntryType
+from postdate.core.identity import Identity
+from postdate.core.shape import shaped
+from postdate.database.connection.database import Database
+
+MAX_VERSION: Final = 2**63 - 1
+"""Where a statement begins."""
+
+
+class AccountView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An account: `available` is the balance minus holds, `version` counts its entries."""
+
+    account_id: str
+    balance: int
+    held: int
+    available: int
+    version: int
+    floor: int | None
+    max_amount: int | None
+    created_at: datetime
+    updated_at: Annotated[
+        datetime,
+        Meta(description="When its balance, held amount or terms last changed."),
+    ]
+    frozen_at: datetime | None = None
+    closed_at: datetime | None = None
+    note: str | None = None
+    currency: str | None = None
+
+
+class EntryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One movement, with the balance after it."""
+
+    version: int
+    transfer_id: UUID
+    type: EntryType
+    amount: int
+    balance: int
+    created_at: datetime
+    payment_id: UUID | None = None
+    reason: str | None = None
+
+
+class Statement(msgspec.Struct, frozen=True, kw_only=True):
+    """The balance at a version or an instant, and the entries before it, newest first."""
+
+    account_id: str
+    balance: int
+    version: int
+    entries: list[EntryView]
+    next_version: int | None
+
+
+class AccountViews:
+    """Reads accounts of one tenant; a limited key sees only its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(self, actor: Identity, account_id: str) -> AccountView | None:
+        """Read one account."""
+        if not _visible(actor, account_id):
+            return None
+        reader = self._database.tenant_reader(actor.tenant_id)
+        row = await account_store.find(reader, key_of(actor.tenant_id, account_id))
+        return None if row is None else view(row)
+
+    async def page(
+        self, actor: Identity, after: str, limit: int
+    ) -> tuple[list[AccountView], str | None]:
+        """List accounts by id, and return where the next page begins."""
+        reader = self._database.tenant_reader(actor.tenant_id)
+        rows = await account_store.page(reader, actor.tenant_id, after, limit + 1)
+        found = [view(row) for row in rows[:limit] if _visible(actor, row.account_id)]
+        return found, rows[limit - 1].account_id if len(rows) > limit else None
+
+    async def statement(
+        self, actor: Identity, account_id: str, at: datetime | None, version: int, limit: int
+    ) -> Statement | None:
+        """List entries backwards from a version, or from an instant."""
+        if not _visible(actor, account_id):
+            return None
+        reader = self._database.tenant_reader(actor.tenant_id)
+        key = key_of(actor.tenant_id, account_id)
+        found = await entry_store.statement(reader, key, at, version, limit + 1)
+        if found is None:
+            return None
+        stood, rows = found
+        return Statement(
+            account_id=account_id,
+            balance=stood.balance,
+            version=stood.version,
+            entries=[shaped(EntryView, row) for row in rows[:limit]],
+            next_version=rows[limit].version if len(rows) > limit else None,
+        )
+
+
+def _visible(actor: Identity, account_id: str) -> bool:
+    return actor.accounts is None or account_id in actor.accounts
+
+
+def view(row: AccountRow) -> AccountView:
+    """Show an account."""
+    return shaped(AccountView, row, available=row.balance - row.held)

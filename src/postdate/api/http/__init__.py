@@ -1,1 +1,0 @@
-"""The HTTP machinery: connections, requests, limits, answers; it knows no route."""

@@ -1,0 +1,1 @@
+"""Calendars: days on which schedules do not fire, or fire elsewhere."""

@@ -1,0 +1,1 @@
+"""Change sets: several changes planned, applied and undone as one."""

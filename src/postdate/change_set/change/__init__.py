@@ -1,0 +1,1 @@
+"""Changes, each in one transaction."""

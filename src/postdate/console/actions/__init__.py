@@ -1,1 +1,0 @@
-"""The buttons, one module for each noun: each change goes through intake."""

@@ -1,0 +1,41 @@
+"""Every page of the console."""
+
+from typing import Final
+
+from postdate.account.page import pages as account
+from postdate.audit import page as audit
+from postdate.change_set.page import pages as change_set
+from postdate.console.page_request import ConsolePage
+from postdate.destination.page import pages as destination
+from postdate.event.page import pages as event
+from postdate.foresight import page as foresight
+from postdate.job.page import dead_letter
+from postdate.job.page import pages as job
+from postdate.lane.page import pages as lane
+from postdate.monitor.page import node, overview
+from postdate.payment.page import pages as payment
+from postdate.receipt import page as receipt
+from postdate.schedule.page import pages as schedule
+from postdate.search import page as search
+from postdate.setting.page import pages as setting
+from postdate.subscription.page import pages as subscription
+
+PAGES: Final[tuple[ConsolePage, ...]] = (
+    *overview.PAGES,
+    *job.PAGES,
+    *payment.PAGES,
+    *receipt.PAGES,
+    *schedule.PAGES,
+    *account.PAGES,
+    *dead_letter.PAGES,
+    *destination.PAGES,
+    *event.PAGES,
+    *lane.PAGES,
+    *node.PAGES,
+    *foresight.PAGES,
+    *change_set.PAGES,
+    *setting.PAGES,
+    *subscription.PAGES,
+    *audit.PAGES,
+    *search.PAGES,
+)

@@ -1,1 +1,0 @@
-"""The pages, one module for each noun: they read and change nothing."""

@@ -1,0 +1,1 @@
+"""What every room uses: ids, money, settings, identity, log lines."""

@@ -1,0 +1,1 @@
+"""Connections, migrations, SQL functions, shards and the embedded server."""

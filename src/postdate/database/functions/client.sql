@@ -1,0 +1,400 @@
+-- Your own transaction: who asks, what is refused and how, and the one commit that accepts.
+--
+-- enqueue, schedule_payment and cancel check as strictly as the API and write one row of
+-- client_request. Everything that others could wait for (keys, holds, timers, halts) happens in
+-- client_accept, when the client's transaction commits. A refusal there fails that commit: what is
+-- committed is scheduled, what is not was never there.
+
+-- Refuse in the words of the API: SQLSTATE PD and its HTTP status, the stable code and the field in
+-- DETAIL as JSON, what helps in HINT.
+CREATE OR REPLACE FUNCTION client_refuse(
+    status integer, code text, message text, field text DEFAULT NULL, hint text DEFAULT NULL,
+    more jsonb DEFAULT '{}') RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING MESSAGE = client_refuse.message, ERRCODE = 'PD' || status,
+        DETAIL = jsonb_strip_nulls(jsonb_build_object('code', code, 'field', field)) || more,
+        HINT = coalesce(hint, 'See ' || code || ' in the reference of errors.');
+END $$;
+
+CREATE OR REPLACE FUNCTION client_wrong(field text, message text) RETURNS void
+    LANGUAGE sql AS $$SELECT client_refuse(422, 'invalid_field', message, field, message)$$;
+
+-- The login role as it was bound, if it may do this.
+CREATE OR REPLACE FUNCTION client_identity(scope text) RETURNS client_role
+    LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+DECLARE
+    found client_role;
+BEGIN
+    PERFORM client_clock();
+    SELECT r.* INTO found FROM client_role r JOIN tenant t USING (tenant_id)
+     WHERE r.role_name = session_user AND t.disabled_at IS NULL;
+    IF (SELECT t.test FROM tenant t WHERE t.tenant_id = found.tenant_id) THEN
+        PERFORM client_refuse(409, 'conflict', 'The tenant is in test mode.', NULL,
+                              'A tenant in test mode works over HTTP only.');
+    END IF;
+    IF found.role_name IS NULL THEN
+        PERFORM client_refuse(403, 'forbidden',
+            format('The login role %s is not bound to a tenant.', session_user), NULL,
+            format('postdate tenant bind-role %s --tenant NAME', session_user));
+    ELSIF scope <> ALL (found.scopes) THEN
+        PERFORM client_refuse(403, 'forbidden',
+            format('The login role %s lacks the scope %s.', session_user, scope), NULL,
+            format('It has: %s.', array_to_string(found.scopes, ', ')),
+            jsonb_build_object('scope', scope));
+    ELSIF scope = 'jobs:write' AND found.accounts IS NOT NULL THEN
+        PERFORM client_refuse(403, 'forbidden', 'A role limited to accounts has no jobs.');
+    -- One row tells for all: each was compared with one before it.
+    ELSIF (SELECT r.tenant_id FROM client_request r
+           WHERE r.transaction = pg_current_xact_id_if_assigned() LIMIT 1) <> found.tenant_id THEN
+        PERFORM client_refuse(409, 'conflict',
+            'This transaction has asked for something on behalf of another tenant.', NULL,
+            'One transaction speaks for one tenant.');
+    END IF;
+    RETURN found;
+END $$;
+
+-- The setting that holds for a tenant, as model/setting decides it: the operator's value bounds the
+-- tenant's own. Defaults, and what a tenant may do about them, are written by `postdate migrate`.
+CREATE OR REPLACE FUNCTION client_setting(of_tenant integer, of_name text) RETURNS jsonb
+    LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+DECLARE
+    rule setting_default;
+    allowed jsonb;
+    own jsonb;
+BEGIN
+    SELECT * INTO STRICT rule FROM setting_default d WHERE d.name = of_name;
+    SELECT (SELECT s.value FROM setting s
+             WHERE s.name = of_name AND s.operator AND s.tenant_id IN (0, of_tenant)
+             ORDER BY s.tenant_id DESC LIMIT 1),
+           (SELECT s.value FROM setting s
+             WHERE s.name = of_name AND NOT s.operator AND s.tenant_id = of_tenant)
+      INTO allowed, own;
+    allowed := coalesce(allowed, rule.value);
+    IF own IS NULL THEN
+        RETURN allowed;
+    END IF;
+    RETURN CASE WHEN CASE rule.tenant_may
+        WHEN 'choose' THEN true
+        WHEN 'lower' THEN client_setting_rank(rule, own) <= client_setting_rank(rule, allowed)
+        WHEN 'raise' THEN client_setting_rank(rule, own) >= client_setting_rank(rule, allowed)
+        ELSE false END THEN own ELSE allowed END;
+END $$;
+
+-- Where a value stands among all of its setting: a text by the order of its choices.
+CREATE OR REPLACE FUNCTION client_setting_rank(rule setting_default, value jsonb) RETURNS numeric
+    LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN jsonb_typeof(value) = 'string'
+                THEN array_position(rule.choices, value #>> '{}')
+                WHEN rule.zero_is_none AND value = '0' THEN 'Infinity'
+                ELSE value::numeric END
+$$;
+
+-- An id that carries its bucket and ends in eight given bytes, or in random ones.
+CREATE OR REPLACE FUNCTION client_new_id(bucket integer, tail bytea, at timestamptz) RETURNS uuid
+    LANGUAGE sql VOLATILE AS $$
+    SELECT encode(substring(int8send((date_part('epoch', at) * 1000)::bigint) FROM 3)
+                  || decode('70' || lpad(to_hex(bucket), 2, '0'), 'hex')
+                  || set_byte(made, 0, get_byte(made, 0) & 63 | 128), 'hex')::uuid
+      FROM (SELECT coalesce(tail, substring(uuid_send(gen_random_uuid()) FOR 6)
+                    || substring(uuid_send(gen_random_uuid()) FOR 2))) AS given (made)
+$$;
+
+-- The hash under which a client's key is kept: the same as idempotency.key_of.
+CREATE OR REPLACE FUNCTION client_key(scope integer, of_tenant integer, key text) RETURNS uuid
+    LANGUAGE sql IMMUTABLE AS $$
+    SELECT encode(substring(sha256(convert_to(scope || '//' || of_tenant || '/' || key, 'UTF8'))
+                            FOR 16), 'hex')::uuid
+$$;
+
+CREATE OR REPLACE FUNCTION client_check_key(key text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    -- Not by one pattern: to count to 255 is what costs most in it.
+    IF key ~ '[^ -~]' OR NOT length(key) BETWEEN 1 AND 255 THEN
+        PERFORM client_refuse(422, 'idempotency_key_invalid',
+            'A key has 1 to 255 printable ASCII characters.', 'idempotency_key');
+    END IF;
+END $$;
+
+-- In which fields two requests differ.
+CREATE OR REPLACE FUNCTION client_differs(before jsonb, after jsonb) RETURNS text[]
+    LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(array_agg(name ORDER BY name), '{}')
+      FROM jsonb_object_keys(before || after) AS name
+     WHERE before -> name IS DISTINCT FROM after -> name
+$$;
+
+CREATE OR REPLACE FUNCTION client_refuse_reused(differs text[]) RETURNS void
+    LANGUAGE sql AS $$
+    SELECT client_refuse(422, 'idempotency_key_reused',
+        format('The key was used with another %s.',
+               coalesce(nullif(array_to_string(differs, ', '), ''), 'request')),
+        differs[1], 'Use a key of its own for each new thing.',
+        jsonb_build_object('differs', differs))
+$$;
+
+-- Refuse where the tenant stands still. Whoever asks has a share of a lock of the tenant's own
+-- until its commit, so that a switch can wait for it; the lock of all nodes (halt_share) is none of
+-- a client's business, who may hold it for as long as it likes.
+CREATE OR REPLACE FUNCTION client_refuse_halted(of_tenant integer, new_work boolean) RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF EXISTS (SELECT FROM tenant_halt h
+                WHERE h.tenant_id = of_tenant
+                  AND (h.kind = 'kill' OR (h.mode = 'drain' AND new_work))
+                  AND h.lifted_at IS NULL AND h.from_at <= greatest(clock(), h.set_at)
+                  AND (h.until_at IS NULL OR h.until_at > clock())) THEN
+        PERFORM client_refuse(409, 'tenant_halted', 'The tenant accepts nothing now.', NULL,
+                              'GET /halts says why, who set it, and until when.');
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION halt_client_alone(of_tenant integer) RETURNS void
+    LANGUAGE sql SET search_path FROM CURRENT SET lock_timeout = '1s' AS
+    $$SELECT lock_named('halt_client', of_tenant)$$;
+
+-- Hold a tenant to its quota: what was counted last, and what clients have added since.
+CREATE OR REPLACE FUNCTION client_count(of_tenant integer, of_kind text, more bigint) RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    most bigint := client_setting(of_tenant, 'quota.pending_' || of_kind)::bigint;
+    now_pending bigint;
+BEGIN
+    IF most = 0 OR more = 0 THEN
+        RETURN;
+    END IF;
+    INSERT INTO tenant_pending AS p VALUES (of_tenant, of_kind, more)
+    ON CONFLICT (tenant_id, kind) DO UPDATE SET pending = p.pending + excluded.pending
+    RETURNING pending INTO now_pending;
+    IF now_pending > most THEN
+        PERFORM client_refuse(409, 'quota_exceeded',
+            format('The tenant may have %s pending %s.', most, of_kind), NULL, NULL,
+            jsonb_build_object('quota', most));
+    END IF;
+END $$;
+
+-- Record an event about a job or payment; `changes` seals it with the state of an approval.
+CREATE OR REPLACE FUNCTION client_event(
+    of_tenant integer, of_subject uuid, of_type text, by_actor text, says jsonb, changes boolean)
+    RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    told event;
+    -- Before the row: in the midst of one Citus would ask for it whatever `changes` says.
+    leaves bytea := CASE WHEN changes THEN state_now(of_type, of_tenant, of_subject, says) END;
+BEGIN
+    INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data, state)
+    VALUES (bucket_of(of_subject), of_tenant, of_subject,
+            client_new_id(bucket_of(of_subject), NULL,
+                          greatest(clock(), uuid_instant(of_subject) + interval '1 ms')),
+            of_type, by_actor, says, leaves)
+    RETURNING * INTO told;
+    INSERT INTO outbox (bucket, tenant_id, time, types, subjects, events, digests)
+    VALUES (told.bucket, told.tenant_id, told.time, ARRAY[told.type], ARRAY[told.subject],
+            ARRAY[told.event_id], event_digest(told));
+END $$;
+
+-- Accept all that this transaction asked for. The first trigger of a commit does it for all rows,
+-- so that accounts are locked in the one order; the others find their rows gone.
+CREATE OR REPLACE FUNCTION client_accept() RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    mine xid8 := pg_current_xact_id();
+    of_tenant integer;
+    new_work boolean;
+BEGIN
+    SELECT min(r.tenant_id), bool_or(r.kind <> 'cancel') INTO of_tenant, new_work
+      FROM client_request r WHERE r.transaction = mine;
+    IF of_tenant IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM client_clock();
+    -- What is confirmed must be kept, whatever the session has chosen for itself.
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    PERFORM lock_named_share('halt_client', of_tenant);
+    PERFORM client_refuse_halted(of_tenant, new_work);
+    PERFORM client_accept_jobs(mine, of_tenant);
+    PERFORM client_accept_cancels(mine, of_tenant);
+    PERFORM client_accept_payments(mine, of_tenant);
+    -- The keys last: whoever waits for a key waits for nothing else.
+    PERFORM idempotency_insert(array_agg((get_byte(uuid_send(key), 0) & 63)::smallint ORDER BY key),
+            array_agg(CASE kind WHEN 'job' THEN 1 ELSE 3 END::smallint ORDER BY key),
+            array_agg(tenant_id ORDER BY key), array_agg(key ORDER BY key),
+            array_agg(fingerprint ORDER BY key), array_agg(subject ORDER BY key),
+            array_agg(clock() ORDER BY key), '{}')
+       FROM client_request r WHERE r.transaction = mine AND r.key IS NOT NULL
+     HAVING count(*) > 0;
+    DELETE FROM client_request r WHERE r.transaction = mine;
+EXCEPTION
+    WHEN lock_not_available THEN
+        RAISE EXCEPTION USING ERRCODE = 'PD503',
+            MESSAGE = 'Another transaction holds the account or the timer just now.',
+            DETAIL = '{"code": "overloaded", "retry_after_seconds": 1}',
+            HINT = 'Nothing was done: run the transaction again.';
+    WHEN unique_violation THEN
+        RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
+            MESSAGE = 'Another transaction has used the key, or made the lane, meanwhile.',
+            DETAIL = '{"code": "idempotency_in_flight", "retry_after_seconds": 1}',
+            HINT = 'Nothing was done: run the transaction again.';
+END $$;
+
+-- End what is open, in the order asked for, when the client's transaction commits.
+CREATE OR REPLACE FUNCTION cancel(id uuid) RETURNS void LANGUAGE plpgsql VOLATILE
+    SECURITY DEFINER SET search_path FROM CURRENT SET client_encoding = 'UTF8'
+    SET standard_conforming_strings = on SET enable_seqscan = off AS $$
+DECLARE
+    payment_of payment;
+    me client_role;
+    staged text;
+    -- Here: another database node would take its own login for the client's.
+    of_tenant integer := (SELECT r.tenant_id FROM client_role r WHERE r.role_name = session_user);
+BEGIN
+    IF id IS NULL THEN
+        PERFORM client_wrong('id', 'Give the id of a job or a payment.');
+    END IF;
+    SELECT r.kind INTO staged FROM client_request r
+     WHERE r.transaction = pg_current_xact_id() AND r.subject = id AND r.kind <> 'cancel';
+    SELECT p.* INTO payment_of FROM payment p
+     WHERE p.bucket = bucket_of(id) AND p.payment_id = id AND p.tenant_id = of_tenant;
+    me := client_identity(CASE WHEN payment_of.payment_id IS NOT NULL OR staged = 'payment'
+                               THEN 'payments:write' ELSE 'jobs:write' END);
+    -- What this very transaction asked for is simply no longer asked for.
+    DELETE FROM client_request r
+     WHERE r.transaction = pg_current_xact_id() AND r.subject = id AND r.kind <> 'cancel';
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    PERFORM client_refuse_halted(me.tenant_id, false);
+    IF me.accounts IS NOT NULL AND payment_of.from_account <> ALL (me.accounts) THEN
+        PERFORM client_refuse(403, 'forbidden',
+            format('The role may not pay from %s.', payment_of.from_account));
+    END IF;
+    PERFORM client_open(me.tenant_id, id);
+    INSERT INTO client_request (tenant_id, kind, subject, actor)
+    VALUES (me.tenant_id, 'cancel', id, 'role:' || me.role_name);
+END $$;
+
+-- Whether something can still be cancelled: true while it is open, false when it was cancelled
+-- before, which is no mistake; else it is refused.
+CREATE OR REPLACE FUNCTION client_open(of_tenant integer, id uuid) RETURNS boolean
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    is_payment boolean;
+    timer_of timer;
+    ended text;
+BEGIN
+    SELECT true INTO is_payment FROM payment p
+     WHERE p.bucket = bucket_of(id) AND p.tenant_id = of_tenant AND p.payment_id = id;
+    IF is_payment IS NULL AND NOT EXISTS (SELECT FROM job j WHERE j.bucket = bucket_of(id)
+            AND j.tenant_id = of_tenant AND j.job_id = id) THEN
+        PERFORM client_refuse(404, 'not_found', format('There is no job or payment %s.', id));
+    END IF;
+    SELECT t.* INTO timer_of FROM timer t
+     WHERE t.bucket = bucket_of(id) AND t.subject = id AND t.tenant_id = of_tenant;
+    IF timer_of.subject IS NOT NULL THEN
+        IF is_payment IS NULL AND timer_of.due_at = 'infinity' THEN
+            PERFORM client_refuse(409, 'conflict', 'The job is in doubt: resolve it instead.', NULL,
+                                  NULL, '{"current_status": "UNKNOWN"}');
+        END IF;
+        RETURN true;
+    END IF;
+    SELECT o.status INTO ended FROM outcome o WHERE o.bucket = bucket_of(id) AND o.subject = id;
+    IF ended = 'CANCELLED' THEN
+        RETURN false;
+    ELSIF is_payment THEN
+        PERFORM client_refuse(409, 'payment_not_pending',
+                              format('The payment %s is %s.', id, ended), NULL, NULL,
+                              jsonb_build_object('payment_status', ended));
+    END IF;
+    PERFORM client_refuse(409, 'conflict', 'The job has already ended.', NULL, NULL,
+                          jsonb_build_object('current_status', ended));
+END $$;
+
+CREATE OR REPLACE FUNCTION client_accept_cancels(mine xid8, of_tenant integer) RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    asked client_request;
+    paid payment;
+    t timer;
+    result text;
+BEGIN
+    FOR asked IN SELECT * FROM client_request r WHERE r.transaction = mine AND r.kind = 'cancel'
+                  ORDER BY bucket_of(r.subject), r.subject LOOP
+        SELECT * INTO t FROM timer WHERE bucket = bucket_of(asked.subject)
+           AND subject = asked.subject AND tenant_id = of_tenant FOR UPDATE;
+        CONTINUE WHEN NOT client_open(of_tenant, asked.subject);
+        SELECT * INTO paid FROM payment p WHERE p.bucket = t.bucket AND p.tenant_id = of_tenant
+           AND p.payment_id = t.subject;
+        DELETE FROM timer WHERE bucket = t.bucket AND subject = t.subject;
+        IF paid.payment_id IS NULL THEN
+            result := job_cancel_result(t);
+            INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
+                                 finished_at, code, doubt)
+            VALUES (t.bucket, of_tenant, t.subject,
+                    t.attempt + (t.claimed_at IS NOT NULL)::integer, 'CANCELLED',
+                    coalesce(t.ready_at, t.due_at), t.claimed_at, clock(), result,
+                    CASE result WHEN 'stopped_in_flight' THEN 'LAST'
+                                WHEN 'cancelled_in_doubt' THEN 'EARLIER' END);
+            PERFORM client_event(of_tenant, t.subject, 'job.cancelled', asked.actor,
+                                 jsonb_build_object('result', result), false);
+            CONTINUE;
+        END IF;
+        INSERT INTO outcome (bucket, tenant_id, subject, attempt, due_at, status, finished_at)
+        VALUES (t.bucket, of_tenant, t.subject, t.token,
+                CASE WHEN t.due_at = 'infinity' THEN t.ready_at ELSE t.due_at END, 'CANCELLED',
+                clock());
+        UPDATE payment_approval SET decision = 'withdrawn', decided_by = asked.actor,
+               decided_at = clock()
+         WHERE bucket = t.bucket AND tenant_id = of_tenant AND payment_id = t.subject
+           AND decision IS NULL AND t.lane_id = 3;
+        PERFORM client_event(of_tenant, t.subject, 'payment.cancelled', asked.actor, NULL,
+                             t.lane_id = 3);
+        -- Accounts come later, all in one order: client_accept_payments gives it back.
+        UPDATE client_request SET body = jsonb_build_object('released', paid.amount, 'payer',
+                                                            paid.from_account, 'bucket', t.bucket)
+         WHERE transaction = mine AND subject = asked.subject AND number = asked.number
+           AND paid.hold;
+    END LOOP;
+END $$;
+
+-- Bind a login role to a tenant, and let it use the functions, as far as this database lets us:
+-- returns what an administrator has to run where it does not.
+CREATE OR REPLACE FUNCTION client_bind(
+    of_role text, of_tenant integer, of_scopes text[], of_accounts text[], of_max bigint,
+    by_actor text) RETURNS text LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    admit text := format('GRANT postdate_client TO %I', of_role);
+    advisory text;
+BEGIN
+    INSERT INTO client_role (role_name, tenant_id, scopes, accounts, max_amount, bound_by,
+                             bound_at)
+    VALUES (of_role, of_tenant, of_scopes, of_accounts, of_max, by_actor, clock())
+    ON CONFLICT (role_name) DO UPDATE SET tenant_id = excluded.tenant_id,
+        scopes = excluded.scopes, accounts = excluded.accounts, max_amount = excluded.max_amount,
+        bound_at = excluded.bound_at, bound_by = excluded.bound_by;
+    -- The lock that its transactions share.
+    INSERT INTO named_lock VALUES ('halt_client', of_tenant) ON CONFLICT DO NOTHING;
+    BEGIN
+        EXECUTE admit;
+        admit := NULL;
+    EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation THEN
+        NULL;
+    END;
+    -- All logins share the memory for locks: whoever fills it with advisory ones stops the server.
+    SELECT format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC',
+                  string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.oid)) INTO advisory
+      FROM pg_proc p
+     WHERE p.pronamespace = 'pg_catalog'::regnamespace
+       AND p.proname ~ '^pg_(try_)?advisory_(xact_)?lock'
+       AND has_function_privilege('public', p.oid, 'EXECUTE') HAVING count(*) > 0;
+    RETURN nullif(concat_ws('; ', admit, advisory), '');
+END $$;
+
+REVOKE EXECUTE ON FUNCTION client_refuse, client_wrong, client_identity, client_setting,
+    client_setting_rank, client_new_id, client_key, client_check_key, client_differs,
+    client_refuse_reused, client_refuse_halted, halt_client_alone, client_count, client_event,
+    client_accept, cancel, client_open, client_accept_cancels, client_bind FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION halt_client_alone, client_bind TO postdate_writer;
+GRANT EXECUTE ON FUNCTION cancel TO postdate_client;
+GRANT USAGE ON SCHEMA postdate TO postdate_client;

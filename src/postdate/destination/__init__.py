@@ -1,0 +1,1 @@
+"""Destinations: webhooks, queues and workers that jobs are delivered to."""

@@ -1,0 +1,1 @@
+"""Events: what happened, sealed into a chain for each tenant."""

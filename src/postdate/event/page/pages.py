@@ -1,0 +1,62 @@
+"""Events: who did what, the newest first."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from postdate.console.page_request import ConsolePage, PageRequest
+from postdate.event.spec.event import EventFilter, Sealed, like_patterns, visible, without_origin
+
+PAGE: Final = 100
+"""How many positions of the tenant's order a page looks at, and events of one subject at most."""
+
+
+class EventFilters(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of a list of events: those before a position, or all of one subject."""
+
+    before: int | None = None
+    subject: UUID | None = None
+
+
+async def events_page(request: PageRequest) -> Response:
+    """List events, the newest first."""
+    query = request.query(EventFilters)
+    await request.learn_names()
+    if query.subject is not None:
+        found = await subject_events(request, query.subject)
+        return request.render("events.html", events=found[::-1], query=query, following=None)
+    last = await request.services.event.last(request.actor.tenant_id)
+    before = last + 1 if query.before is None else query.before
+    after = max(0, before - PAGE - 1)
+    page = await request.services.event.page(
+        request.actor.tenant_id, _filter(request, None), after=after, limit=PAGE
+    )
+    shown = [without_origin(event) for event in page.events if event.position < before]
+    return request.render(
+        "events.html",
+        events=shown[::-1],
+        query=query,
+        following=request.next_page(before=after + 1) if after > 0 else None,
+    )
+
+
+async def subject_events(request: PageRequest, subject: UUID) -> list[Sealed]:
+    """List what happened to one thing, in order."""
+    page = await request.services.event.page(
+        request.actor.tenant_id, _filter(request, subject), after=0, limit=PAGE
+    )
+    return [without_origin(event) for event in page.events]
+
+
+def _filter(request: PageRequest, subject: UUID | None) -> EventFilter:
+    actor = request.actor
+    return EventFilter(
+        patterns=like_patterns(visible(actor, [])),
+        subject=subject,
+        accounts=None if actor.accounts is None else sorted(actor.accounts),
+    )
+
+
+PAGES: Final = (ConsolePage("/events", events_page, limited="filtered"),)

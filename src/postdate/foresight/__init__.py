@@ -1,0 +1,1 @@
+"""Forecasts of load and money, and what-if questions."""

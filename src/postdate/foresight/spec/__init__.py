@@ -1,0 +1,1 @@
+"""What it is: types and rules, without I/O."""

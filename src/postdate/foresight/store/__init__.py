@@ -1,0 +1,1 @@
+"""Rows: one typed function for each named query."""

@@ -1,0 +1,1 @@
+"""Halts: the kill switch and freeze windows."""

@@ -1,0 +1,1 @@
+"""HTTP: the protocol, the shell around every endpoint, problem details. It knows no noun."""

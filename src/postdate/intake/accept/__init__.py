@@ -1,1 +1,0 @@
-"""What every noun needs to accept requests: idempotency, events, groups of requests."""

@@ -1,1 +1,0 @@
-"""Accounts: their limits, adjustments and repairs."""

@@ -1,1 +1,0 @@
-"""Change sets: preview, apply and undo changes."""

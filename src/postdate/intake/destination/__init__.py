@@ -1,1 +1,0 @@
-"""Destinations: create, change and test them."""

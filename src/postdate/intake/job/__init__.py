@@ -1,1 +1,0 @@
-"""Jobs: accept, change, cancel and redrive them; the lanes in which they wait."""

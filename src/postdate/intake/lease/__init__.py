@@ -1,1 +1,0 @@
-"""Leases: workers that use HTTP claim, renew and report jobs."""

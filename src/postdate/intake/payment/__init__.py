@@ -1,1 +1,0 @@
-"""Payments: accept, approve, change and execute them."""

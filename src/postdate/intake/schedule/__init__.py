@@ -1,1 +1,0 @@
-"""Schedules and calendars; the jobs and payments that occurrences become."""

@@ -1,1 +1,0 @@
-"""Subscriptions: who is sent which events."""

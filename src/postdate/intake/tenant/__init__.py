@@ -1,1 +1,0 @@
-"""Tenants: their keys, settings, halts, quotas and rate limits."""

@@ -1,0 +1,1 @@
+"""Jobs: work that is due at an instant."""

@@ -1,0 +1,1 @@
+"""The way in: validate, decide and write a group in one commit."""

@@ -1,0 +1,363 @@
+"""Change many jobs by a filter: bounded batches, and a dry run that counts them."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from postdate.core.ids import bucket_of, by_bucket
+from postdate.core.setting.setting import Settings
+from postdate.core.shape import shaped
+from postdate.core.status import JobStatus
+from postdate.database.connection import clock
+from postdate.database.connection.database import Connection, Database
+from postdate.event.store.event import record_events
+from postdate.intake.create_once import Remember, forget
+from postdate.job.accept import validation
+from postdate.job.change.change import cancellation, result_of
+from postdate.job.spec.job import Delay, JobSpec, Spread, When, Worker
+from postdate.job.store import job_change, job_list, job_view
+from postdate.job.store.job_change import JobMove, OpenJob, Revision
+from postdate.job.store.job_list import Filter
+from postdate.job.store.job_view import JobRow
+from postdate.lane.store.lane import LaneDirectory
+from postdate.words.error import Code, Refusal, accepted, refuse
+
+MAX_BULK: Final = 10_000
+"""The most jobs of one call; `more` says that some are left."""
+
+BATCH: Final = 500
+"""The most jobs of one transaction."""
+
+MAX_PAGES: Final = 200
+
+WAIT_SECONDS: Final = 3.0
+"""How long a call retries jobs that are locked elsewhere."""
+
+PAUSE_SECONDS: Final = 0.1
+
+WAITING: Final = (JobStatus.PENDING, JobStatus.READY)
+CANCELLABLE: Final = (*WAITING, JobStatus.RUNNING)
+
+
+class BulkFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs; at least one member must be given. No status means PENDING and READY."""
+
+    status: JobStatus | None = None
+    lane: str | None = None
+    schedule_id: UUID | None = None
+    due_after: When | None = None
+    due_before: When | None = None
+
+
+class Instant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When the jobs are to be due; with a spread each has its own offset."""
+
+    run_at: When | None = None
+    delay_seconds: Delay | None = None
+    spread_seconds: Spread | None = None
+
+
+class BulkOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs matched, by status, and how many were changed; if `more`, call again.
+
+    There is more if one call cannot take all, or other transactions have locked some of the jobs.
+    """
+
+    dry_run: bool
+    matched: dict[str, int]
+    changed: int
+    more: bool
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Jobs that match, with their status, and whether there are more than one call takes."""
+
+    jobs: dict[UUID, JobStatus]
+    more: bool
+
+
+class Changed(NamedTuple):
+    """How many jobs were changed, and how many not, because other transactions had locked them."""
+
+    jobs: int = 0
+    held: int = 0
+
+
+class JobMoved(NamedTuple):
+    """A job that was moved: when it was due before, and the revision that it has now."""
+
+    job_id: UUID
+    before: datetime
+    revision: int
+
+
+Change = Callable[[Connection, Sequence[OpenJob]], Awaitable[int]]
+"""Change jobs that are locked, and say how many it changed."""
+
+
+class JobBulk:
+    """Cancel and reschedule by a filter."""
+
+    def __init__(self, database: Database, lanes: LaneDirectory, settings: Settings) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._settings = settings
+
+    async def cancel(
+        self,
+        tenant_id: int,
+        wanted: BulkFilter,
+        actor: str,
+        reason: str | None = None,
+        *,
+        dry_run: bool,
+    ) -> BulkOutcome:
+        """Cancel matching jobs; stop a RUNNING job only if the filter says RUNNING."""
+        found = await self.find(tenant_id, wanted, CANCELLABLE)
+        changed = Changed()
+        if not dry_run:
+            changed = await self.cancel_these(tenant_id, found.jobs, actor, reason)
+        return _outcome(found, changed, dry_run=dry_run)
+
+    async def find(self, tenant_id: int, wanted: BulkFilter, allowed: Sequence[JobStatus]) -> Found:
+        """Find matching jobs, up to the limit of one call."""
+        jobs, more = await self._gather(tenant_id, wanted, _statuses(wanted, allowed))
+        return Found(jobs, more)
+
+    async def cancel_these(
+        self,
+        tenant_id: int,
+        found: Mapping[UUID, JobStatus],
+        actor: str,
+        reason: str | None = None,
+        remember: Remember[Sequence[OpenJob]] = forget,
+    ) -> Changed:
+        """Cancel exactly these jobs, unless they have changed since; return how many."""
+        statuses = _unchanged_statuses(found)
+
+        async def cancel(connection: Connection, locked: Sequence[OpenJob]) -> int:
+            jobs = [job for job in locked if job.status in statuses]
+            await job_change.end(connection, tenant_id, [cancellation(job) for job in jobs])
+            why = _with_reason(reason)
+            data = {job.job_id: {"result": result_of(job), **why} for job in jobs}
+            await record_events(connection, tenant_id, "job.cancelled", actor, data)
+            await remember(connection, jobs)
+            return len(jobs)
+
+        return await self._change(tenant_id, found, cancel)
+
+    async def reschedule(
+        self,
+        tenant_id: int,
+        wanted: BulkFilter,
+        to: Instant,
+        actor: str,
+        reason: str | None = None,
+        *,
+        dry_run: bool,
+    ) -> BulkOutcome:
+        """Move matching jobs to another instant."""
+        _statuses(wanted, WAITING)
+        await self._check_target(tenant_id, wanted, to)
+        found = await self.find(tenant_id, wanted, WAITING)
+        changed = Changed()
+        if not dry_run:
+            changed = await self.move_these(tenant_id, found.jobs, to, actor, reason)
+        return _outcome(found, changed, dry_run=dry_run)
+
+    async def move_these(
+        self,
+        tenant_id: int,
+        found: Mapping[UUID, JobStatus],
+        to: Instant,
+        actor: str,
+        reason: str | None = None,
+        *,
+        remember: Remember[Sequence[JobMoved]] = forget,
+        back: Mapping[UUID, JobMoved] = MappingProxyType({}),
+    ) -> Changed:
+        """Move exactly these jobs to another instant, unless they have started; return how many.
+
+        Those in `back` go back to where they were, or are due now where that has passed, unless
+        somebody has changed them since.
+        """
+
+        def target(job: OpenJob) -> Instant:
+            if job.job_id not in back:
+                return to
+            own = back[job.job_id].before
+            return Instant(run_at=own) if own > job.now else Instant(delay_seconds=0)
+
+        def unchanged(job: OpenJob) -> bool:
+            return job.job_id not in back or back[job.job_id].revision == job.revision
+
+        async def move(connection: Connection, locked: Sequence[OpenJob]) -> int:
+            wanted = [job for job in locked if unchanged(job)]
+            moved = await self._reschedule(connection, tenant_id, wanted, target)
+            why = _with_reason(reason)
+            data = {one.job_id: {"due_at": one.due_at, **why} for one in moved}
+            await record_events(connection, tenant_id, "job.rescheduled", actor, data)
+            before = {job.job_id: job.due_at or job.now for job in wanted}
+            await remember(
+                connection,
+                [JobMoved(one.job_id, before[one.job_id], one.revision) for one in moved],
+            )
+            return len(moved)
+
+        return await self._change(tenant_id, found, move)
+
+    async def _change(self, tenant_id: int, found: Iterable[UUID], change: Change) -> Changed:
+        """Change the jobs that are free, then retry the locked ones for a short time."""
+        until, left, count = time.monotonic() + WAIT_SECONDS, list(found), 0
+        while True:
+            held: list[UUID] = []
+            for batch in _batches(left):
+                async with self._database.write("job.change_these") as connection:
+                    locked, busy = await _lock(connection, tenant_id, batch)
+                    done = await change(connection, locked)
+                held += busy
+                count += done
+            if not held or time.monotonic() >= until:
+                return Changed(count, len(held))
+            left = held
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def check_instant(self, tenant_id: int, to: Instant) -> datetime:
+        """Refuse an instant that is not in the future; return the earliest that a job may get."""
+        if (to.run_at is None) == (to.delay_seconds is None):
+            raise refuse(Code.INVALID_FIELD, "Give either `run_at` or `delay_seconds`.", "run_at")
+        async with self._database.read(tenant_id) as connection:
+            now = await clock.now(connection)
+        first = accepted(self._times(tenant_id, to, None, now))
+        if first <= now:
+            raise refuse(Code.DUE_IN_PAST, "The new instant must be in the future.", "run_at")
+        return first
+
+    async def _check_target(self, tenant_id: int, wanted: BulkFilter, to: Instant) -> None:
+        """Refuse an instant inside the filter's own range: a repeated call would never end."""
+        first = await self.check_instant(tenant_id, to)
+        last = first + timedelta(seconds=to.spread_seconds or 0)
+        leaves = (
+            wanted.status is JobStatus.READY
+            or (wanted.due_before is not None and first > wanted.due_before)
+            or (wanted.due_after is not None and last < wanted.due_after)
+        )
+        if not leaves:
+            detail = "The new instant must be outside the filter's `due_after` and `due_before`."
+            raise refuse(Code.INVALID_FIELD, detail, "filter.due_before")
+
+    def _times(
+        self, tenant_id: int, to: Instant, row: JobRow | None, now: datetime
+    ) -> datetime | Refusal:
+        spec = JobSpec(destination=Worker(), run_at=to.run_at, delay_seconds=to.delay_seconds)
+        due = validation.due_at(spec, now, validation.window(self._settings, tenant_id))
+        if row is None or isinstance(due, Refusal):
+            return due
+        return validation.effective_at(due, to.spread_seconds, row.job_id, now)
+
+    async def _reschedule(
+        self,
+        connection: Connection,
+        tenant_id: int,
+        locked: Sequence[OpenJob],
+        target: Callable[[OpenJob], Instant],
+    ) -> list[Revision]:
+        jobs = [job for job in locked if job.claimed_at is None and job.status in WAITING]
+        rows = await job_view.find(connection, tenant_id, [job.job_id for job in jobs])
+        # A timer whose job is gone is left for `prove` to name.
+        known = [job for job in jobs if job.job_id in rows]
+        revisions = [self._revision(tenant_id, job, rows[job.job_id], target(job)) for job in known]
+        kept = [one for one in revisions if one is not None]
+        moves = [JobMove(one.job_id, one.effective_at, one.revision) for one in kept]
+        await job_change.revise(connection, tenant_id, kept)
+        await job_change.move(connection, moves)
+        return kept
+
+    def _revision(self, tenant_id: int, job: OpenJob, row: JobRow, to: Instant) -> Revision | None:
+        """Move one job, unless it would expire before its new instant."""
+        due = accepted(self._times(tenant_id, to, None, job.now))
+        effective = accepted(self._times(tenant_id, to, row, job.now))
+        if row.expires_at is not None and row.expires_at <= effective:
+            return None
+        return Revision(row.job_id, job.revision + 1, due, effective, row.expires_at, row.policy)
+
+    async def _gather(
+        self, tenant_id: int, wanted: BulkFilter, statuses: Sequence[JobStatus]
+    ) -> tuple[dict[UUID, JobStatus], bool]:
+        """Find matching jobs, page by page, up to the limit of one call."""
+        found: dict[UUID, JobStatus] = {}
+        own = await self._lanes.of_tenant(tenant_id)
+        pages = 0
+        for status in statuses:
+            narrowed = await self._narrow(tenant_id, wanted, status)
+            after = None
+            while True:
+                limit = min(BATCH, MAX_BULK - len(found))
+                pages += 1
+                if limit <= 0 or pages > MAX_PAGES:
+                    return found, True
+                async with self._database.read(tenant_id) as connection:
+                    page = await job_list.page(connection, narrowed, own, after, limit)
+                found |= dict.fromkeys(page.job_ids, status)
+                after = page.following
+                if after is None:
+                    break
+        return found, False
+
+    async def _narrow(self, tenant_id: int, wanted: BulkFilter, status: JobStatus) -> Filter:
+        lanes = None if wanted.lane is None else await self._lanes.of_tenant(tenant_id, wanted.lane)
+        own = {"status": status, "lanes": lanes, "code": None, "text": None}
+        return shaped(Filter, wanted, tenant_id=tenant_id, **own)
+
+
+def _statuses(wanted: BulkFilter, allowed: Sequence[JobStatus]) -> tuple[JobStatus, ...]:
+    if wanted == BulkFilter():
+        raise refuse(Code.INVALID_FIELD, "The filter needs at least one field.", "filter")
+    if wanted.status is None:
+        return WAITING
+    if wanted.status not in allowed:
+        names = ", ".join(allowed)
+        raise refuse(Code.INVALID_FIELD, f"The status is one of {names}.", "filter.status")
+    return (wanted.status,)
+
+
+def _unchanged_statuses(found: Mapping[UUID, JobStatus]) -> frozenset[JobStatus]:
+    """Return the statuses in which a job counts as unchanged: waiting is waiting, due or not."""
+    shown = frozenset(found.values())
+    return shown | frozenset(WAITING) if shown & frozenset(WAITING) else shown
+
+
+def _with_reason(reason: str | None) -> dict[str, object]:
+    return {"bulk": True} if reason is None else {"bulk": True, "reason": reason}
+
+
+def _batches(found: Iterable[UUID]) -> Iterator[list[UUID]]:
+    """Split into transactions, in the order in which timers are locked."""
+    ordered = sorted(found, key=lambda job_id: (bucket_of(job_id), job_id))
+    for start in range(0, len(ordered), BATCH):
+        yield ordered[start : start + BATCH]
+
+
+async def _lock(
+    connection: Connection, tenant_id: int, batch: Sequence[UUID]
+) -> tuple[list[OpenJob], list[UUID]]:
+    locked: list[OpenJob] = []
+    held: list[UUID] = []
+    for bucket, ids in by_bucket(batch):
+        free, busy = await job_change.lock_free(connection, tenant_id, bucket, ids)
+        locked += free
+        held += busy
+    return locked, held
+
+
+def _outcome(found: Found, changed: Changed, *, dry_run: bool) -> BulkOutcome:
+    matched = {str(status): count for status, count in Counter(found.jobs.values()).items()}
+    more = found.more or changed.held > 0
+    return BulkOutcome(dry_run=dry_run, matched=matched, changed=changed.jobs, more=more)

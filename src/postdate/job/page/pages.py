@@ -1,0 +1,179 @@
+"""Jobs: the list with its filters, and one with its attempts."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from postdate.change_set.page.what_if_forms import job_filter_query
+from postdate.console.export import send_file
+from postdate.console.page_request import ConsolePage, PageRequest, instant
+from postdate.core.identity import Scope
+from postdate.core.status import JobStatus
+from postdate.event.page.pages import subject_events
+from postdate.event.page.timeline import job_timeline
+from postdate.http.endpoint import existing
+from postdate.job.page.wait_reason import WaitFacts, destination_name, why_put_off, why_waiting
+from postdate.job.spec.job import Worker
+from postdate.job.spec.view import JobView
+from postdate.job.view import JobCursor, JobFilter
+from postdate.words.error import Code, refuse
+
+PAGE: Final = 50
+MAX_ATTEMPTS: Final = 100
+"""No job has more: `job.max_attempts` ends there."""
+
+
+COLUMNS: Final = (
+    "job_id",
+    "status",
+    "description",
+    "lane",
+    "destination",
+    "due_at",
+    "effective_at",
+    "created_at",
+    "attempt",
+    "next_attempt_at",
+    "finished_at",
+    "lateness_ms",
+    "code",
+    "error",
+    "in_doubt",
+    "http_status",
+    "schedule_id",
+    "origin_id",
+    "redriven_as",
+    "metadata",
+)
+
+
+FILTERS: Final = ("status", "lane", "schedule", "due_after", "due_before")
+"""The filters that a change of many jobs knows too."""
+
+
+class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of a list of jobs."""
+
+    status: JobStatus | None = None
+    lane: str | None = None
+    code: str | None = None
+    schedule: UUID | None = None
+    due_after: str | None = None
+    due_before: str | None = None
+    text: str | None = None
+    after: UUID | None = None
+    at: str | None = None
+
+    @property
+    def filter(self) -> JobFilter:
+        """Return the filter alone."""
+        return JobFilter(
+            # Only what has ended has a code.
+            status=self.status or (JobStatus.FAILED if self.code else None),
+            lane=self.lane,
+            code=self.code,
+            schedule_id=self.schedule,
+            due_after=instant(self.due_after, "due_after"),
+            due_before=instant(self.due_before, "due_before"),
+            text=self.text,
+        )
+
+    @property
+    def cursor(self) -> JobCursor | None:
+        """Return the position at which the page begins."""
+        if self.after is None:
+            return None
+        given = {"job_id": self.after, "due_at": self.at}
+        try:
+            return msgspec.convert(given, JobCursor)
+        except msgspec.ValidationError:
+            raise refuse(Code.INVALID_CURSOR, "The position in the list is not valid.") from None
+
+
+async def jobs_page(request: PageRequest) -> Response:
+    """List jobs: open ones by their instant, others the newest first."""
+    query = request.query(JobFilters)
+    jobs, following = await request.services.job.read.page(
+        request.actor.tenant_id, query.filter, query.cursor, PAGE
+    )
+    next_page = None
+    if following is not None:
+        next_page = request.next_page(after=following.job_id, at=following.due_at)
+    return request.render(
+        "jobs.html",
+        jobs=jobs,
+        query=query,
+        following=next_page,
+        statuses=list(JobStatus),
+        filtered=query.filter != JobFilter(),
+        matching=request.filters("after", "at"),
+        what_if=job_filter_query(
+            {name: getattr(query, name) for name in FILTERS if getattr(query, name)}
+        ),
+    )
+
+
+async def jobs_file(request: PageRequest) -> Response:
+    """Return the same list as a file."""
+    query = request.query(JobFilters)
+
+    async def read(after: JobCursor | None, limit: int) -> tuple[list[JobView], JobCursor | None]:
+        start = query.cursor if after is None else after
+        return await request.services.job.read.page(
+            request.actor.tenant_id, query.filter, start, limit
+        )
+
+    return await send_file(request, "jobs", COLUMNS, read)
+
+
+async def job_page(request: PageRequest) -> Response:
+    """Show one job, every attempt at it, and why it is not done."""
+    job_id = request.uuid("job_id")
+    tenant_id = request.actor.tenant_id
+    job = existing(await request.services.job.read.find(tenant_id, job_id), "job", job_id)
+    events = await subject_events(request, job_id)
+    attempts = await request.services.job.read.attempts(tenant_id, job_id, 0, MAX_ATTEMPTS)
+    await request.learn_names(nodes=True)
+    why = await _why_waiting(request, job)
+    return request.render(
+        "job.html",
+        job=job,
+        timeline=job_timeline(job, attempts or [], events, request.now),
+        events=events,
+        why=why,
+    )
+
+
+async def _why_waiting(request: PageRequest, job: JobView) -> str | None:
+    """Read what may keep a due job from starting, and say which of it does."""
+    ready = job.status is JobStatus.READY
+    # One that no node can open was due, and is due again in a moment.
+    put_off = job.status is JobStatus.PENDING and job.effective_at <= request.now
+    if not ready and not put_off:
+        return None
+    services, tenant_id = request.services, request.actor.tenant_id
+    lane = await services.lane.read.find(tenant_id, job.lane)
+    if lane is None:
+        return None
+    name = destination_name(job)
+    overview = await services.overview.get(tenant_id)
+    facts = WaitFacts(
+        lane=lane,
+        pulled=isinstance(job.destination, Worker),
+        halts=await services.halt.read.page(tenant_id),
+        worker_nodes=overview.slow.nodes.get("worker", 0),
+        missing_keys=overview.slow.missing_keys,
+        destination=None if name is None else await services.destination.read.find(tenant_id, name),
+        now=request.now,
+        who=request.who,
+    )
+    return why_waiting(job, facts) if ready else why_put_off(job, facts)
+
+
+PAGES: Final = (
+    ConsolePage("/jobs", jobs_page, Scope.JOBS_READ),
+    ConsolePage("/jobs.{kind}", jobs_file, Scope.JOBS_READ),
+    ConsolePage("/jobs/{job_id:uuid}", job_page, Scope.JOBS_READ),
+)

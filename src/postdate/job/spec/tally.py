@@ -1,0 +1,164 @@
+"""Counts of job outcomes as plain numbers, turned into metrics at a scrape."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from postdate.job.spec.verdict import (
+    DONE,
+    TOO_OLD,
+    WORKER_LOST,
+    End,
+    Keep,
+    Move,
+    Verdict,
+    event_type,
+)
+from postdate.monitor.spec.activity import Lateness, add_counts, empty_histogram, histogram
+from postdate.monitor.spec.tenant_share import TenantShares
+
+COMPLETED: Final = "completed"
+"""Stands in the place of a class where an attempt did not fail."""
+
+_CLASSES: Final = {
+    WORKER_LOST: "lost",
+    "worker_stopped": "lost",
+    "lease_lost": "lost",
+    "timeout": "timeout",
+    "no_answer": "timeout",
+    "answer_broken": "timeout",
+    "handler_timeout": "timeout",
+    "connect_timeout": "connect",
+    "connect_failed": "connect",
+    "dns_failed": "connect",
+    "tls_failed": "connect",
+    "not_sent": "connect",
+    "http_429": "busy",
+    "http_503": "busy",
+    "target_not_allowed": "refused",
+    "destination_missing": "refused",
+    "destination_disabled": "refused",
+    "destination_mismatch": "refused",
+    "destination_gone": "refused",
+    "invalid_url": "refused",
+    "no_handler": "refused",
+    "expired": "expired",
+    TOO_OLD: "expired",
+}
+
+CLASSES: Final = (
+    "busy",
+    "connect",
+    "expired",
+    "lost",
+    "other",
+    "refused",
+    "server_error",
+    "timeout",
+)
+"""Every class that a failure can have: a worker's own codes are `other`."""
+
+
+def failure_class(code: str | None) -> str:
+    """Return the class of a failure's code, one of a fixed few."""
+    if code is None:
+        return "other"
+    if found := _CLASSES.get(code):
+        return found
+    if code.startswith("http_"):
+        return "server_error" if code.startswith("http_5") else "refused"
+    return "other"
+
+
+def no_tier(_: int) -> str:
+    """Stand for tenants that have no tier."""
+    return ""
+
+
+class Tally:
+    """The counts of one process and one kind of lane."""
+
+    def __init__(
+        self,
+        lateness: Lateness | None = None,
+        shares: TenantShares | None = None,
+        tier_of: Callable[[int], str] = no_tier,
+    ) -> None:
+        self._tier_of = tier_of
+        self._lateness = lateness or Lateness()
+        self._shares = shares or TenantShares()
+        self.counts: Counter[str] = Counter()
+        self.classes: Counter[tuple[str, str]] = Counter()
+        """How often (verb, class of failure) happened."""
+        self.attempts: Counter[tuple[str, str]] = Counter()
+        """How many attempts had (class of failure, tier of the tenant)."""
+        self.late = empty_histogram()
+        self.late_sum = 0.0
+        self.durations = empty_histogram()
+        self.duration_sum = 0.0
+        self.running = 0
+
+    def accepted(self, count: int) -> None:
+        """Count accepted jobs."""
+        self.counts["accepted"] += count
+
+    def claimed(self, tenant_id: int, late_seconds: Sequence[float]) -> None:
+        """Count claims of a tenant's jobs, each so long after it was due."""
+        if not late_seconds:
+            return
+        late, seconds = histogram(late_seconds), sum(late_seconds)
+        self._lateness.jobs(tenant_id, late)
+        self._shares.add(tenant_id, "job", late, seconds)
+        add_counts(self.late, late)
+        self.late_sum += seconds
+
+    def count_attempts(self, seconds: Sequence[float]) -> None:
+        """Count attempts that took so long, from their start to their report."""
+        if seconds:
+            add_counts(self.durations, histogram(seconds))
+            self.duration_sum += sum(seconds)
+
+    def count_lost(self, tenant_id: int, leases: int, retried: int) -> None:
+        """Count leases of a tenant that ran out, and how many of their jobs are tried again.
+
+        Whoever takes the jobs over counts them: the process that lost them may be gone.
+        """
+        if leases:
+            self.counts["lease_lost"] += leases
+            self.classes["retried", "lost"] += retried
+            self.attempts["lost", self._tier_of(tenant_id)] += leases
+
+    def recorded(self, verdicts: Sequence[tuple[int, Verdict]]) -> None:
+        """Count verdicts that were written, each with its tenant."""
+        done = Counter(tenant_id for tenant_id, verdict in verdicts if verdict is DONE)
+        for tenant_id, count in done.items():
+            self.counts["completed"] += count
+            self.attempts[COMPLETED, self._tier_of(tenant_id)] += count
+        for tenant_id, verdict in verdicts:
+            if verdict is DONE:
+                continue
+            if not isinstance(verdict, Keep) and verdict.tried:
+                self.attempts[_attempt_class(verdict), self._tier_of(tenant_id)] += 1
+            verb = _verb(verdict)
+            if verb in FAILING and not isinstance(verdict, Keep):
+                self.classes[verb, failure_class(verdict.code)] += 1
+            else:
+                self.counts[verb] += 1
+
+
+FAILING: Final = ("failed", "retried", "unknown")
+"""The verbs that are counted by class of failure."""
+
+
+def _attempt_class(verdict: End | Move) -> str:
+    ended_well = isinstance(verdict, End) and verdict.status == "COMPLETED"
+    return COMPLETED if ended_well else failure_class(verdict.code)
+
+
+def _verb(verdict: Verdict) -> str:
+    match verdict:
+        case Keep():
+            return "kept"
+        case End() | Move():
+            kind = event_type(verdict)
+            return kind.removeprefix("job.") if kind else "throttled"

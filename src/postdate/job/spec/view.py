@@ -1,0 +1,73 @@
+"""A job as a client sees it."""
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from postdate.core.status import JobStatus
+from postdate.job.spec.job import Destination, Retry
+
+JSON: str = "application/json"
+
+PayloadError = Literal["secret_key_missing", "payload_unreadable"]
+"""Why an encrypted payload is not shown."""
+
+
+class HeldBack(msgspec.Struct, frozen=True):
+    """The destination is failing: the job is not tried before this instant."""
+
+    destination: str
+    until: datetime
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job and its status.
+
+    `due_at` is the instant asked for, `effective_at` the one after spreading. `attempt` is the
+    number of the last attempt begun. `code`, `error`, `http_status` and `worker_id` are those of
+    the last attempt that has ended, also while the job waits for the next one or for a person;
+    `worker_id` is the node that made it, or stands for the key of the worker that did. `in_doubt`
+    is true for a job that failed or was cancelled after an attempt without a clear answer: the work
+    may have been done. A list leaves the payload out. `payload_error` says why an encrypted one is
+    not shown: the node that answered lacks the key, which another may have, or what is stored
+    cannot be opened.
+    """
+
+    job_id: UUID
+    status: JobStatus
+    lane: str
+    destination: Destination
+    due_at: datetime
+    effective_at: datetime
+    created_at: datetime
+    attempt: int = 0
+    revision: int = 0
+    next_attempt_at: datetime | None = None
+    waiting_for: Literal["retry", "person"] | None = None
+    held_back: HeldBack | None = None
+    claimed_at: datetime | None = None
+    lease_until: datetime | None = None
+    finished_at: datetime | None = None
+    lateness_ms: int | None = None
+    code: str | None = None
+    error: str | None = None
+    in_doubt: bool = False
+    http_status: int | None = None
+    worker_id: UUID | None = None
+    expires_at: datetime | None = None
+    retry: Retry | None = None
+    timeout_seconds: float | None = None
+    spread_seconds: int | None = None
+    payload: Raw | UnsetType = UNSET
+    payload_base64: str | None = None
+    payload_error: PayloadError | None = None
+    content_type: str | None = None
+    payload_ref: str | None = None
+    metadata: dict[str, Any] | None = None
+    description: str | None = None
+    schedule_id: UUID | None = None
+    origin_id: UUID | None = None
+    redriven_as: UUID | None = None

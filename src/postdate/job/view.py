@@ -1,0 +1,244 @@
+"""Jobs: one, a page of them, and the attempts at one."""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from postdate.core.log import Log
+from postdate.core.shape import shaped
+from postdate.core.status import JobStatus
+from postdate.database.connection.database import Database
+from postdate.database.connection.query import Reader
+from postdate.destination.spec.trouble import Troubles
+from postdate.intake import store as idempotency_store
+from postdate.intake.store import KeyScope, key_of
+from postdate.job.spec.job import decode_destination, decode_policy
+from postdate.job.spec.view import JSON, HeldBack, JobView, PayloadError
+from postdate.job.store import job_list, job_view
+from postdate.job.store.job_list import Filter, Position
+from postdate.job.store.job_view import AttemptRow, JobRow
+from postdate.lane.store.lane import LaneDirectory
+from postdate.secret.payload_encryption import PayloadCipher
+from postdate.secret.secret import SecretError, SecretKeyMissingError
+
+log = Log()
+
+
+class AttemptView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One attempt: how it ended, how long it took and how late it began."""
+
+    attempt: int
+    status: str
+    due_at: datetime
+    started_at: datetime
+    finished_at: datetime
+    duration_ms: int
+    lateness_ms: int
+    retry_at: datetime | None = None
+    http_status: int | None = None
+    code: str | None = None
+    error: str | None = None
+    response: str | None = None
+    worker_id: UUID | None = None
+
+
+class JobCursor(msgspec.Struct, frozen=True):
+    """Where the next page begins: an id, and for open jobs the instant too."""
+
+    job_id: UUID
+    due_at: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a cursor whose instant the database cannot parse."""
+        if self.due_at not in {None, "infinity"}:
+            datetime.fromisoformat(str(self.due_at))
+
+
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs to list."""
+
+    status: JobStatus | None = None
+    lane: str | None = None
+    schedule_id: UUID | None = None
+    due_after: datetime | None = None
+    due_before: datetime | None = None
+    code: str | None = None
+    """Why it failed: for failed and cancelled jobs."""
+    text: str | None = None
+    """Part of its description, a key of its metadata, `key=value`, its code or its id's end."""
+
+
+class JobViews:
+    """Read jobs on behalf of a tenant."""
+
+    def __init__(
+        self,
+        database: Database,
+        lanes: LaneDirectory,
+        cipher: PayloadCipher | None = None,
+        troubles: Troubles | None = None,
+    ) -> None:
+        self._database = database
+        self._cipher = cipher
+        self._lanes = lanes
+        self._troubles = troubles or Troubles()
+
+    async def find(self, tenant_id: int, job_id: UUID) -> JobView | None:
+        """Show one job with its payload."""
+        reader = self._database.tenant_reader(tenant_id)
+        rows = await job_view.find(reader, tenant_id, [job_id], payload=True)
+        if job_id not in rows:
+            return None
+        row, payload_error = await self._opened(reader, tenant_id, rows[job_id])
+        redriven = await _redriven(reader, tenant_id, [row])
+        found = self._show(tenant_id, row, redriven)
+        return msgspec.structs.replace(found, payload_error=payload_error)
+
+    async def _opened(
+        self, reader: Reader, tenant_id: int, row: JobRow
+    ) -> tuple[JobRow, PayloadError | None]:
+        """Open the payload; where that fails the rest of the job is shown all the same."""
+        if self._cipher is None:
+            return row, None
+        payload_error: PayloadError | None = None
+        payload: bytes | None = None
+        try:
+            payload = await self._cipher.decrypt(reader, tenant_id, row.job_id, row.payload)
+        except SecretKeyMissingError:
+            payload_error = "secret_key_missing"
+        except SecretError as error:
+            log.warning("job.sealed", job_id=str(row.job_id), error=str(error))
+            payload_error = "payload_unreadable"
+        return msgspec.structs.replace(row, payload=payload), payload_error
+
+    async def find_many(self, tenant_id: int, job_ids: Sequence[UUID]) -> list[JobView]:
+        """Show those of these jobs that exist, without their payloads, in the order given."""
+        rows = await job_view.find(self._database.tenant_reader(tenant_id), tenant_id, job_ids)
+        return [self._show(tenant_id, rows[job_id]) for job_id in job_ids if job_id in rows]
+
+    async def page(
+        self, tenant_id: int, wanted: JobFilter, after: JobCursor | None, limit: int
+    ) -> tuple[list[JobView], JobCursor | None]:
+        """List jobs without their payloads.
+
+        A page may have fewer items than requested even if more follow: it examines a bounded
+        number.
+        """
+        narrowed = await self._narrow(tenant_id, wanted)
+        position = None if after is None else Position(after.job_id, after.due_at)
+        reader = self._database.tenant_reader(tenant_id)
+        own = await self._lanes.of_tenant(tenant_id)
+        found = await job_list.page(reader, narrowed, own, position, limit, rows=True)
+        redriven = await _redriven(reader, tenant_id, found.rows)
+        shown = [self._show(tenant_id, row, redriven) for row in found.rows]
+        last = found.following
+        return shown, None if last is None else JobCursor(last.job_id, last.due_at)
+
+    def _show(
+        self, tenant_id: int, row: JobRow, redriven: Mapping[UUID, UUID | None] | None = None
+    ) -> JobView:
+        """Show a job, the job that redrove it, and whether its destination holds it back."""
+        view = show(row)
+        if redriven and row.job_id in redriven:
+            return msgspec.structs.replace(view, redriven_as=redriven[row.job_id])
+        trouble = self._troubles.of_job(tenant_id, view.destination)
+        if trouble is None or not _was_put_off(view):
+            return view
+        until = max(trouble.held_until, view.next_attempt_at or trouble.held_until)
+        return msgspec.structs.replace(view, held_back=HeldBack(trouble.label, until))
+
+    async def _narrow(self, tenant_id: int, wanted: JobFilter) -> Filter:
+        lanes = None if wanted.lane is None else await self._lanes.of_tenant(tenant_id, wanted.lane)
+        return shaped(Filter, wanted, tenant_id=tenant_id, lanes=lanes)
+
+    async def attempts(
+        self, tenant_id: int, job_id: UUID, after: int, limit: int
+    ) -> list[AttemptView] | None:
+        """List the attempts at a job; None when there is no such job."""
+        reader = self._database.tenant_reader(tenant_id)
+        if not await job_view.find(reader, tenant_id, [job_id]):
+            return None
+        rows = await job_view.attempts(reader, tenant_id, job_id, after, limit)
+        return [_attempt(row) for row in rows]
+
+
+async def _redriven(
+    reader: Reader, tenant_id: int, rows: Sequence[JobRow]
+) -> dict[UUID, UUID | None]:
+    """Find the new jobs that failed jobs were redriven as."""
+    failed = [row.job_id for row in rows if row.status == JobStatus.FAILED]
+    keys = {key_of(tenant_id, KeyScope.REDRIVE, str(job_id)): job_id for job_id in failed}
+    kept = await idempotency_store.find(reader, list(keys))
+    return {keys[key]: one.subject for key, one in kept.items()}
+
+
+def _attempt(row: AttemptRow) -> AttemptView:
+    return shaped(
+        AttemptView,
+        row,
+        duration_ms=_milliseconds(row.started_at, row.finished_at),
+        lateness_ms=_milliseconds(row.due_at, row.started_at),
+        response=None if row.response is None else row.response.decode(errors="replace"),
+    )
+
+
+def _milliseconds(since: datetime, until: datetime) -> int:
+    return round((until - since).total_seconds() * 1000)
+
+
+def show(row: JobRow) -> JobView:
+    """Show a stored job as a client sees it."""
+    given = decode_policy(row.policy)
+    status = JobStatus(row.status)
+    waiting = status in {JobStatus.PENDING, JobStatus.READY}
+    as_json = row.payload is not None and row.content_type == JSON
+    return shaped(
+        JobView,
+        row,
+        status=status,
+        destination=decode_destination(row.destination),
+        next_attempt_at=row.timer_due_at if waiting else None,
+        waiting_for=_waiting_for(row),
+        held_back=None,
+        claimed_at=row.claimed_at if status is JobStatus.RUNNING else None,
+        lease_until=row.timer_due_at if status is JobStatus.RUNNING else None,
+        lateness_ms=_lateness(row),
+        retry=given.retry,
+        timeout_seconds=given.timeout_seconds,
+        payload=Raw(row.payload) if as_json and row.payload is not None else UNSET,
+        payload_base64=None if as_json else _base64(row.payload),
+        payload_error=None,
+        redriven_as=None,
+    )
+
+
+def _waiting_for(row: JobRow) -> Literal["retry", "person"] | None:
+    if row.status == JobStatus.UNKNOWN:
+        return "person"
+    tried = row.status == JobStatus.PENDING and row.code is not None
+    return "retry" if tried else None
+
+
+def _was_put_off(view: JobView) -> bool:
+    """Return whether a job could have run by now: it is due, or its instant was moved."""
+    if view.status is JobStatus.READY:
+        return True
+    due = view.next_attempt_at
+    return view.status is JobStatus.PENDING and due is not None and due > view.effective_at
+
+
+def _lateness(row: JobRow) -> int | None:
+    """Return how long after its first due instant the last attempt started, retries included."""
+    if row.outcome_due_at is None or row.started_at is None:
+        return None
+    first_due_at = row.effective_at if row.attempt > 1 else row.outcome_due_at
+    return _milliseconds(first_due_at, row.started_at)
+
+
+def _base64(payload: bytes | None) -> str | None:
+    return None if payload is None else b64encode(payload).decode()

@@ -1,0 +1,1 @@
+"""API keys, sessions and tokens: who a caller is."""

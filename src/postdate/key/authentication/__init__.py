@@ -1,0 +1,1 @@
+"""Identify a caller by key or token."""

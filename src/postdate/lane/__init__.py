@@ -1,0 +1,1 @@
+"""Lanes: a tenant's queues of jobs, with their limits."""

@@ -1,0 +1,1 @@
+"""Leases: jobs that a remote worker claims, renews and completes."""

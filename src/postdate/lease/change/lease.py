@@ -1,0 +1,267 @@
+"""Leases of workers that use HTTP: claim with a long poll, renew, report."""
+
+import asyncio
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from postdate.core.ids import bucket_of
+from postdate.core.limit import Limit
+from postdate.core.setting.setting import Settings
+from postdate.database.connection.database import Connection, Database
+from postdate.job.spec.outcome import Delivery
+from postdate.job.spec.retry import RetryPolicies
+from postdate.job.spec.tally import Tally
+from postdate.job.spec.verdict import Move
+from postdate.job.store import execution
+from postdate.job.store.execution import ClaimedExecution, Recorded
+from postdate.job.store.expiry import end_expired
+from postdate.lane.spec import NAME
+from postdate.lane.store import permit
+from postdate.lane.store.lane import Lane, LaneDirectory
+from postdate.lane.store.permit import claim_holder, lane_limits
+from postdate.lease.change.release import LeaseReturns
+from postdate.runtime.low_water import LowWaterMark
+from postdate.secret.payload_encryption import PayloadCipher
+from postdate.timer import timer
+from postdate.words.error import Code, refuse
+
+MAX_CLAIM: Final = 100
+"""The most leases of one claim."""
+
+MAX_WAIT_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.8
+"""How long a waiting claim sleeps without a hint."""
+
+FULL_SECONDS: Final = 0.1
+"""How long to sleep when a limit is reached."""
+
+SOON_SECONDS: Final = 0.01
+NOT_RUN: Final = Move(seconds=0.0)
+
+
+@dataclass(slots=True, frozen=True)
+class Leased:
+    """A job leased to a worker, and until when."""
+
+    delivery: Delivery
+    lease_until: datetime
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ClaimAsk:
+    """A claim request: who, for what, how long to wait; `gone` is set if the client leaves."""
+
+    tenant_id: int
+    lane: str
+    holder: UUID
+    max_leases: int
+    lease_seconds: float
+    wait_seconds: float
+    gone: asyncio.Event
+
+
+@dataclass(slots=True)
+class _Door:
+    """What this process knows of one lane; all waiting requests share one look at it."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    hint: asyncio.Event = field(default_factory=asyncio.Event)
+    marks: defaultdict[int, LowWaterMark] = field(default_factory=lambda: defaultdict(LowWaterMark))
+    empty_until: float = 0.0
+
+
+class LeaseClaims:
+    """Hands out due jobs of pull lanes."""
+
+    def __init__(
+        self,
+        database: Database,
+        lanes: LaneDirectory,
+        settings: Settings,
+        tally: Tally,
+        cipher: PayloadCipher | None = None,
+    ) -> None:
+        self._database = database
+        self._cipher = cipher
+        self._lanes = lanes
+        self._settings = settings
+        self._tally = tally
+        self._policies = RetryPolicies(settings)
+        self._returns = LeaseReturns(database)
+        self._doors: dict[int, _Door] = {}
+
+    def hint(self, lane_id: int | None) -> None:
+        """Wake the requests that wait for a lane, or for all: there may be new jobs."""
+        for door in self._doors.values() if lane_id is None else self._known(lane_id):
+            door.empty_until = 0.0
+            door.hint.set()
+
+    def _known(self, lane_id: int) -> Sequence[_Door]:
+        return [self._doors[lane_id]] if lane_id in self._doors else []
+
+    async def claim(self, ask: ClaimAsk) -> list[Leased]:
+        """Claim due jobs; if there are none, wait as long as the client does."""
+        if NAME.fullmatch(ask.lane) is None:
+            raise refuse(Code.INVALID_FIELD, f"{ask.lane} is not the name of a lane.", "lane")
+        until = time.monotonic() + ask.wait_seconds
+        first = True
+        while True:
+            leased, pause = await self._try(ask, first=first)
+            first = False
+            left = until - time.monotonic()
+            if leased or left <= 0 or ask.gone.is_set():
+                return leased
+            await self._wait(ask, min(left, pause))
+
+    async def _try(self, ask: ClaimAsk, *, first: bool) -> tuple[list[Leased], float]:
+        """Claim once; without success, return how long to sleep.
+
+        Waiting requests share what one of them has seen; a new request looks for itself.
+        """
+        lane = await self._lanes.find(ask.tenant_id, ask.lane, "pull")
+        if lane is None or lane.paused:
+            return [], POLL_SECONDS
+        door = self._doors.setdefault(lane.lane_id, _Door())
+        async with door.lock:
+            now = time.monotonic()
+            if door.empty_until > now and not first:
+                return [], door.empty_until - now
+            door.hint.clear()
+            ready, pause = await self._take_ready(ask, lane, door)
+            if not ready:
+                pause = max(pause, await self._next_due(lane, door))
+                door.empty_until = now + pause
+        if ask.gone.is_set():
+            return [], 0.0
+        return [_leased(each, ask.lease_seconds) for each in ready], pause
+
+    async def _take_ready(
+        self, ask: ClaimAsk, lane: Lane, door: _Door
+    ) -> tuple[list[ClaimedExecution], float]:
+        """Claim jobs to run; expired jobs that lie before them are ended, and use up no claim."""
+        while True:
+            with self._owned(lane, door, ask) as taken:
+                pause = await self._take(ask, lane, door, taken)
+                await self._record_judged(ask.tenant_id, taken)
+                ready = [each for each in taken if each.delivery is not None]
+            if ready or not taken or ask.gone.is_set():
+                return ready, pause
+            for bucket in {bucket_of(each.held.job_id) for each in taken}:
+                step = await end_expired(
+                    self._database, lane, bucket, self._policies, ask.holder, self._settings.floor
+                )
+                self._tally.recorded([(lane.tenant_id, verdict) for _, verdict in step.ended])
+
+    @contextmanager
+    def _owned(self, lane: Lane, door: _Door, ask: ClaimAsk) -> Iterator[list[ClaimedExecution]]:
+        """Own what is claimed: the client gets all of it, or it is given back, whatever is raised.
+
+        This includes a claim whose commit is unknown: nobody runs it.
+        """
+        taken: list[ClaimedExecution] = []
+        handed = False
+        try:
+            yield taken
+            handed = not ask.gone.is_set()
+        finally:
+            if not handed:
+                door.marks.clear()
+                back = [Recorded(each.held, each.verdict or NOT_RUN) for each in taken]
+                limits = lane_limits(lane, self._settings)
+                self._returns.give_back(back, [limit.scope for limit in limits])
+
+    async def _take(
+        self, ask: ClaimAsk, lane: Lane, door: _Door, taken: list[ClaimedExecution]
+    ) -> float:
+        """Claim into `taken`, within the limits; without success, return how long to sleep.
+
+        If this raises, the jobs in `taken` may have been claimed.
+        """
+        limits = lane_limits(lane, self._settings)
+        passed: list[tuple[LowWaterMark, list[ClaimedExecution]]] = []
+        async with self._database.write("lease.claim") as connection:
+            max_leases, pause = await self._room(connection, limits, ask)
+            for bucket in random.sample(lane.buckets, len(lane.buckets)):
+                if len(taken) < max_leases:
+                    mark = door.marks[bucket]
+                    found = await execution.take(
+                        connection,
+                        lane,
+                        bucket,
+                        self._policies,
+                        self._cipher,
+                        low=mark.current(time.monotonic(), self._settings.floor),
+                        limit=max_leases - len(taken),
+                        lease_seconds=ask.lease_seconds,
+                        claimed_by=ask.holder,
+                    )
+                    taken += found
+                    passed.append((mark, found))
+            # An expired job is ended, not run: it uses up no start and no slot.
+            runs = [each for each in taken if each.delivery is not None]
+            for limit in limits:
+                await permit.spend(connection, limit, len(runs))
+                holders = [claim_holder(*each.held[:2]) for each in runs]
+                await permit.hold(connection, limit, holders, ask.lease_seconds)
+        self._tally.claimed(ask.tenant_id, [each.late_seconds for each in taken])
+        lost = [each for each in taken if each.lost]
+        again = sum(each.verdict is None for each in lost)
+        self._tally.count_lost(ask.tenant_id, len(lost), again)
+        for mark, found in passed:
+            if found:
+                at = found[0].claimed_at
+                mark.learn_empty_below(max(each.ready_at for each in found), at)
+        return pause
+
+    async def _room(
+        self, connection: Connection, limits: Sequence[Limit], ask: ClaimAsk
+    ) -> tuple[int, float]:
+        max_leases, pause = ask.max_leases, 0.0
+        for limit in limits:
+            grant = await permit.lock_room(connection, limit, ask.holder, 0, max_leases)
+            max_leases, pause = grant.starts, max(pause, grant.wait_seconds)
+        return max_leases, pause if max_leases else max(pause, FULL_SECONDS)
+
+    async def _record_judged(self, tenant_id: int, taken: Sequence[ClaimedExecution]) -> None:
+        """Record the verdicts of claimed jobs that must not run."""
+        verdicts = [Recorded(each.held, each.verdict) for each in taken if each.verdict]
+        if verdicts:
+            written = await execution.record(self._database, verdicts)
+            done = [v for held, v in verdicts if held.job_id in written.done]
+            self._tally.recorded([(tenant_id, verdict) for verdict in done])
+
+    async def _next_due(self, lane: Lane, door: _Door) -> float:
+        now, floor = time.monotonic(), self._settings.floor
+        looks = [
+            (each, lane.lane_id, door.marks[each].current(now, floor)) for each in lane.buckets
+        ]
+        async with self._database.connection() as connection:
+            heads = await timer.heads(connection, looks)
+        for head in heads:
+            door.marks[head.bucket].learn_found(head.due_at)
+        return max(SOON_SECONDS, min([POLL_SECONDS, *(head.seconds for head in heads)]))
+
+    async def _wait(self, ask: ClaimAsk, seconds: float) -> None:
+        lane = self._lanes.by_place.get((ask.tenant_id, ask.lane, "pull"))
+        events = [ask.gone]
+        if lane is not None and lane.lane_id in self._doors:
+            events.append(self._doors[lane.lane_id].hint)
+        waiting = [asyncio.create_task(event.wait()) for event in events]
+        try:
+            await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+
+
+def _leased(taken: ClaimedExecution, lease_seconds: float) -> Leased:
+    if taken.delivery is None:
+        raise RuntimeError("an execution that must not run was handed out")
+    return Leased(taken.delivery, taken.claimed_at + timedelta(seconds=lease_seconds))

@@ -1,1 +1,0 @@
-"""The words: ids, states, outcomes, money, errors; a folder for each noun."""

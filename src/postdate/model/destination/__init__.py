@@ -1,1 +1,0 @@
-"""Destinations: where calls may go, how they are signed, how they fare."""

@@ -1,1 +1,0 @@
-"""Events, their chain, and the auditor's selection."""

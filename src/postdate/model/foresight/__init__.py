@@ -1,1 +1,0 @@
-"""Forecasts of load, lateness and money, from stored rows and the rules of schedules."""

@@ -1,1 +1,0 @@
-"""Jobs: what to do, how it ended, and what follows."""

@@ -1,1 +1,0 @@
-"""Schedules: specification, preview and expansion."""

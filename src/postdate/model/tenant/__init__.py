@@ -1,1 +1,0 @@
-"""Tenants: identity, rights, quotas, halts and test clocks."""

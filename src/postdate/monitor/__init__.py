@@ -1,0 +1,1 @@
+"""What operators watch: activity, vital signs, problems, nodes."""

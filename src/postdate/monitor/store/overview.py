@@ -1,0 +1,96 @@
+"""What needs attention now, counted up to a limit."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from postdate.database.connection.query import Connection, fetch_all, query
+
+Places = tuple[Sequence[int], Sequence[int]]
+"""Buckets and, beside each, a lane: where timers are looked for."""
+
+
+class CountedBacklog(msgspec.Struct, frozen=True):
+    """The backlog of one lane."""
+
+    lane_id: int
+    overdue: int
+    oldest: datetime | None
+    parked: int
+
+
+class DisabledDestination(msgspec.Struct, frozen=True):
+    """A destination that nothing is sent to."""
+
+    name: str
+    disabled_at: datetime
+    reason: str | None
+
+
+class BrokenOffSet(msgspec.Struct, frozen=True):
+    """An interrupted change set that nobody is working on."""
+
+    change_set_id: UUID
+    status: str
+    changed_at: datetime
+    changes: int
+    made: int
+
+
+class LaggingSubscription(msgspec.Struct, frozen=True):
+    """A subscription that is paused, fails, or is far behind."""
+
+    subscription_id: UUID
+    destination: dict[str, Any]
+    failures: int
+    failing_since: datetime | None
+    error: str | None
+    paused_at: datetime | None
+    paused_note: str | None
+    lag_events: int
+
+
+class FailedCount(msgspec.Struct, frozen=True):
+    """How many jobs and payments failed permanently."""
+
+    jobs: int
+    payments: int
+
+
+async def backlog(
+    connection: Connection, tenant_id: int, lane_buckets: Places, max_count: int
+) -> list[CountedBacklog]:
+    """Count what is late or waits for a person, up to a limit in each bucket of a lane."""
+    return await fetch_all(
+        connection, CountedBacklog, "overview_backlog", tenant_id, *lane_buckets, max_count
+    )
+
+
+async def failed(
+    connection: Connection, tenant_id: int, since: UUID, max_count: int
+) -> FailedCount:
+    """Count the failures among jobs and payments accepted since an id."""
+    row = await connection.fetchrow(query("overview_failed"), tenant_id, since, max_count)
+    return FailedCount(*row) if row else FailedCount(0, 0)
+
+
+async def disabled(connection: Connection, tenant_id: int, limit: int) -> list[DisabledDestination]:
+    """List disabled destinations, those disabled for longest first."""
+    return await fetch_all(connection, DisabledDestination, "overview_disabled", tenant_id, limit)
+
+
+async def broken_off(connection: Connection, tenant_id: int, limit: int) -> list[BrokenOffSet]:
+    """List interrupted change sets, the oldest first."""
+    return await fetch_all(connection, BrokenOffSet, "overview_broken_off", tenant_id, limit)
+
+
+async def lagging(
+    connection: Connection, tenant_id: int, min_lag_events: int, limit: int
+) -> list[LaggingSubscription]:
+    """List subscriptions that are paused, failing, or behind by more than a number of events."""
+    return await fetch_all(
+        connection, LaggingSubscription, "overview_lagging", tenant_id, min_lag_events, limit
+    )

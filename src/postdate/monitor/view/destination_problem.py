@@ -1,0 +1,80 @@
+"""The problems of destinations: held back, failing, or disabled."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from urllib.parse import quote
+
+from postdate.destination.spec.trouble import Trouble
+from postdate.destination.view.destination_call import FailingTarget
+from postdate.monitor.store.overview import DisabledDestination
+from postdate.monitor.view.overview_problem import (
+    MAX_NAMED,
+    OverviewProblem,
+    Severity,
+    count,
+    reason_sentence,
+)
+
+
+def failing_problems(
+    troubles: Sequence[Trouble], failing: Sequence[FailingTarget]
+) -> Iterator[OverviewProblem]:
+    """Name what is held back, and then what fails without being held back yet."""
+    held = {trouble.label for trouble in troubles}
+    found = [
+        _failing(
+            trouble.label,
+            trouble.answers[-1] if trouble.answers else "",
+            trouble.since,
+            f"Its jobs are held back until {trouble.held_until:%H:%M:%S} UTC, then one "
+            "attempt probes it.",
+        )
+        for trouble in troubles
+    ] + [
+        _failing(one.label, one.answer, one.since, "None of its latest calls succeeded.")
+        for one in failing
+        if one.label not in held
+    ]
+    yield from found[:MAX_NAMED]
+    if len(found) > MAX_NAMED:
+        more = count(len(found) - MAX_NAMED, "more destination")
+        yield OverviewProblem(
+            severity=Severity.FAILING,
+            text=f"{more} failing.",
+            link="/destinations",
+            help="See them",
+            runbook="destinations",
+        )
+
+
+def _failing(label: str, answer: str, since: datetime, holds_up: str) -> OverviewProblem:
+    return OverviewProblem(
+        severity=Severity.FAILING,
+        text=f"Destination {label} is failing.",
+        cause=f"It last answered: {answer}." if answer else "",
+        since=since,
+        holds_up=holds_up,
+        link=_destination_page(label),
+        help="See its answers",
+        runbook="destinations",
+    )
+
+
+def disabled_problems(disabled: Sequence[DisabledDestination]) -> Iterator[OverviewProblem]:
+    """Name the destinations that somebody, or an answer of theirs, has disabled."""
+    for one in disabled:
+        yield OverviewProblem(
+            severity=Severity.STOPPED,
+            text=f"Destination {one.name} is disabled.",
+            cause=reason_sentence(one.reason),
+            since=one.disabled_at,
+            holds_up="Jobs and subscriptions that go there fail.",
+            link=f"/destinations/{quote(one.name, safe='')}",
+            help="See why and enable",
+            runbook="destinations",
+        )
+
+
+def _destination_page(label: str) -> str:
+    """Return the page of a named destination; a bare URL has none, so the list is shown."""
+    return f"/destinations/{quote(label, safe='')}" if "://" not in label else "/destinations"

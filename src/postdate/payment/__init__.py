@@ -1,0 +1,1 @@
+"""Payments: an amount from one account to another, at an instant."""

@@ -1,0 +1,1 @@
+"""Reads on behalf of a client."""

@@ -1,0 +1,1 @@
+"""Compare the tables with the sealed chain and with each other; report, never repair."""

@@ -1,0 +1,1 @@
+"""Receipts: signed proofs of one payment."""

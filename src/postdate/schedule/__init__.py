@@ -1,0 +1,1 @@
+"""Schedules: recurring rules and the book of their occurrences."""

@@ -1,0 +1,80 @@
+"""Accept the jobs and payments of occurrences, in the scheduler's transaction."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from postdate.audit.spec import SYSTEM
+from postdate.core.ids import bucket_of
+from postdate.core.status import JobStatus
+from postdate.database.connection.database import Connection
+from postdate.event.store.event import record_events
+from postdate.job.accept.intake import OnAccept
+from postdate.job.change.change import cancellation, result_of
+from postdate.job.store import job_change
+from postdate.monitor.store.item_log import items
+from postdate.schedule.change.occurrence_job import JobOccurrences
+from postdate.schedule.change.occurrence_payment import PaymentOccurrences
+from postdate.schedule.spec.firing import Fired, Firing
+from postdate.timer.timer import LANE_PAYMENT
+from postdate.words.error import Refusal
+
+
+class OccurrenceIntake:
+    """Creates the jobs and payments of occurrences: one outcome for each, in order."""
+
+    def __init__(
+        self,
+        jobs: JobOccurrences,
+        payments: PaymentOccurrences,
+        on_accept: Iterable[OnAccept] = (),
+    ) -> None:
+        self._jobs = jobs
+        self._payments = payments
+        self._on_accept = on_accept
+
+    async def fire(
+        self, connection: Connection, firings: Sequence[Firing], now: datetime
+    ) -> list[Fired | Refusal]:
+        """Accept the job or payment of each occurrence, in the transaction that writes the book."""
+        jobs = [each for each in firings if each.template.job is not None]
+        payments = [each for each in firings if each.template.payment is not None]
+        made = iter(await self._jobs.accept(connection, jobs, now) if jobs else ())
+        paid = iter(await self._payments.accept(connection, payments, now) if payments else ())
+        return [next(made if each.template.job else paid) for each in firings]
+
+    async def cancel(self, connection: Connection, running: Sequence[tuple[int, UUID]]) -> None:
+        """Cancel jobs, by tenant and id, that the next occurrence replaces."""
+        by_bucket: dict[tuple[int, int], list[UUID]] = {}
+        for tenant_id, job_id in sorted(running):
+            by_bucket.setdefault((tenant_id, bucket_of(job_id)), []).append(job_id)
+        for (tenant_id, bucket), job_ids in by_bucket.items():
+            locked = await job_change.lock(connection, tenant_id, bucket, job_ids)
+            # A job in doubt stays in doubt: a person decides.
+            ending = [job for job in locked if job.status is not JobStatus.UNKNOWN]
+            await job_change.end(connection, tenant_id, [cancellation(job) for job in ending])
+            cancelled = {j.job_id: {"result": result_of(j), "reason": "overlap"} for j in ending}
+            await record_events(connection, tenant_id, "job.cancelled", SYSTEM, cancelled)
+
+    def announce(self, fired: Iterable[Fired | Refusal]) -> None:
+        """After the commit, send hints about lanes with work, and log it."""
+        made = [each for each in fired if isinstance(each, Fired)]
+        if items.is_enabled("accepted"):
+            paid = [each for each in made if each.lane_id == LANE_PAYMENT]
+            items.write("payment.accepted", paid, lambda each: {"payment_id": str(each.subject)})
+            jobs = [each for each in made if each.lane_id != LANE_PAYMENT]
+            items.write("job.accepted", jobs, lambda each: {"job_id": str(each.subject)})
+        first: dict[int, float] = {}
+        for each in made:
+            first[each.lane_id] = min(first.get(each.lane_id, each.seconds), each.seconds)
+        for lane_id, seconds in first.items():
+            for hook in self._on_accept:
+                hook(lane_id, seconds)
+
+
+def of_template(refusal: Refusal, kind: str) -> Refusal:
+    """Return a refusal whose field is relative to the template."""
+    field = f"template.{kind}.{refusal.field}" if refusal.field else f"template.{kind}"
+    return msgspec.structs.replace(refusal, field=field)

@@ -1,0 +1,1 @@
+"""The schema: what `migrate` applies and upgrades, and the rules that SQL reads from it."""

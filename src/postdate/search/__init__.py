@@ -1,0 +1,1 @@
+"""Find anything by its id or name."""

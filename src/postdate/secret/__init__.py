@@ -1,0 +1,1 @@
+"""Secrets at rest: encryption of payloads, rotation of keys."""

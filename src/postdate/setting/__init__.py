@@ -1,0 +1,1 @@
+"""Settings that can be changed while Postdate runs."""

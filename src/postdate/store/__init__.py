@@ -1,1 +1,0 @@
-"""The only code that contains SQL: a folder for each noun, with `x.py` beside its `x.sql`."""

@@ -1,1 +1,0 @@
-"""Accounts, their entries and their repairs."""

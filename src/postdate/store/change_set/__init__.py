@@ -1,1 +1,0 @@
-"""Changes that are made together."""

@@ -1,1 +1,0 @@
-"""Destinations and their troubles."""

@@ -1,1 +1,0 @@
-"""Events, the chain that seals them, and subscriptions to them."""

@@ -1,1 +1,0 @@
-"""Which requests were seen before."""

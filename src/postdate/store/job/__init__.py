@@ -1,1 +1,0 @@
-"""Jobs: accepted, changed, listed, executed and removed."""

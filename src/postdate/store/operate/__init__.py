@@ -1,1 +1,0 @@
-"""What an operator reads and maintains: nodes, partitions, vital signs."""

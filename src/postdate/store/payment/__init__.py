@@ -1,1 +1,0 @@
-"""Payments: accepted, changed, approved and settled."""

@@ -1,1 +1,0 @@
-"""What proofs read of the whole database."""

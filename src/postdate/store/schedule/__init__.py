@@ -1,1 +1,0 @@
-"""Schedules, their calendars and their occurrences."""

@@ -1,1 +1,0 @@
-"""Encryption of secrets and payloads at rest."""

@@ -1,1 +1,0 @@
-"""Tenants: keys, settings, quotas and halts."""

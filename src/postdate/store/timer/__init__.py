@@ -1,1 +1,0 @@
-"""Timers: what is due in which lane, who has leased it, and which limits hold."""

@@ -1,0 +1,1 @@
+"""Subscriptions: which events are delivered to which destination."""

@@ -1,0 +1,1 @@
+"""Tenants: names, roles, quotas, tiers."""

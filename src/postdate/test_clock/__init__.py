@@ -1,0 +1,1 @@
+"""Test clocks: a tenant's own time, moved by hand."""

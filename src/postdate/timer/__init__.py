@@ -1,0 +1,1 @@
+"""Timers: one narrow row for everything that must happen at an instant."""

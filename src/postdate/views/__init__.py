@@ -1,1 +1,0 @@
-"""Read on behalf of a client, under row-level security."""

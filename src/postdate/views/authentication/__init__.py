@@ -1,1 +1,0 @@
-"""Who is calling: API keys and signed tokens."""

@@ -1,1 +1,0 @@
-"""Forecasts of load, lateness and money."""

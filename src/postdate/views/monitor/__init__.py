@@ -1,1 +1,0 @@
-"""The state of the whole system: backlog, lateness, readiness and database metrics."""

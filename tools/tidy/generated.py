@@ -1,0 +1,209 @@
+"""The parts of the pages that follow from the code. `make docs` rewrites them, a rule compares."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from postdate.core.status import JOB_MOVES, PAYMENT_MOVES
+from sdk.table import table as client_table
+from tidy import reference
+from tidy.rule import Finding, Rule, Tree, line_of, read_tree, select
+from tidy.status_diagram import diagram
+
+DECISIONS: Final = "docs/decisions/"
+
+SECTIONS: Final = {
+    "start": "From nothing to the first payment.",
+    "concepts": "The ideas, one page each.",
+    "guides": "How to do one thing.",
+    "operate": "How to run it.",
+    "reference": "Generated from the code.",
+    "glossary": "One word per concept.",
+    "decisions": "Why it is as it is.",
+}
+"""The folders or pages of docs/, in the order in which one reads them."""
+
+_BLOCK: Final = re.compile(
+    r"(?P<begin><!-- generated: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(?P<end><!-- end -->)",
+    re.DOTALL,
+)
+
+
+def job_states(_: Tree) -> str:
+    """Draw the states of a job."""
+    return f"```mermaid\n{diagram(JOB_MOVES)}\n```"
+
+
+def payment_states(_: Tree) -> str:
+    """Draw the states of a payment."""
+    return f"```mermaid\n{diagram(PAYMENT_MOVES)}\n```"
+
+
+def error_codes(_: Tree) -> str:
+    """Explain every error code."""
+    return reference.errors()
+
+
+def process_settings(_: Tree) -> str:
+    """Explain every setting that is read when a process starts."""
+    return reference.process_settings()
+
+
+def runtime_settings(_: Tree) -> str:
+    """Explain every setting that is changed without a restart."""
+    return reference.runtime_settings()
+
+
+def metrics(_: Tree) -> str:
+    """Explain every metric."""
+    return reference.metrics()
+
+
+def event_types(_: Tree) -> str:
+    """List every event type."""
+    return reference.event_types()
+
+
+def client_operations(tree: Tree) -> str:
+    """List every operation with its method, command and example."""
+    return client_table(tree)
+
+
+def decisions(tree: Tree) -> str:
+    """List the decision records by number."""
+    paths = sorted(select(tree, (DECISIONS,), ".md"))
+    return "\n".join(f"- [{_title(text)}]({path})" for path, text in paths)
+
+
+def _title(text: str) -> str:
+    return text.partition("\n")[0].removeprefix("# ")
+
+
+def pages(tree: Tree) -> str:
+    """List the pages of each section in the order in which one reads them."""
+    parts = []
+    for section, purpose in SECTIONS.items():
+        found = sorted(
+            (path, text)
+            for path, text in select(tree, (f"docs/{section}/", f"docs/{section}.md"), ".md")
+        )
+        if found:
+            links = [f"- [{_title(text)}]({path.removeprefix('docs/')})" for path, text in found]
+            parts.append(f"## {section.capitalize()}\n\n{purpose}\n\n" + "\n".join(links))
+    return "\n\n".join(parts)
+
+
+def unlisted_pages(tree: Tree) -> Iterator[Finding]:
+    """Find pages that stand in no section, so that no reader comes to them."""
+    known = tuple(f"docs/{section}{end}" for section in SECTIONS for end in ("/", ".md"))
+    for path, _ in select(tree, ("docs/",), ".md"):
+        if path != "docs/index.md" and not path.startswith(known):
+            yield Finding(path, 1, f"put it into one of {', '.join(SECTIONS)}")
+
+
+BLOCKS: Final[dict[str, Callable[[Tree], str]]] = {
+    "job-states": job_states,
+    "payment-states": payment_states,
+    "error-codes": error_codes,
+    "process-settings": process_settings,
+    "runtime-settings": runtime_settings,
+    "metrics": metrics,
+    "event-types": event_types,
+    "client-operations": client_operations,
+    "decisions": decisions,
+    "pages": pages,
+}
+PLACES: Final = {
+    "ARCHITECTURE.md": ("job-states", "payment-states", "decisions"),
+    "docs/index.md": ("pages",),
+    "docs/reference/settings.md": ("process-settings", "runtime-settings"),
+    "docs/reference/metrics.md": ("metrics",),
+    "docs/reference/events.md": ("event-types",),
+    "docs/reference/client.md": ("client-operations",),
+}
+"""Which page must hold which blocks: a page that loses one is a finding too."""
+
+
+def rewrite(page: str, tree: Tree) -> str:
+    """Put what the code says between the marks of a page."""
+
+    def fill(block: re.Match[str]) -> str:
+        body = BLOCKS[block["name"]](tree) if block["name"] in BLOCKS else block["body"].rstrip()
+        return f"{block['begin']}{body}\n{block['end']}"
+
+    return _BLOCK.sub(fill, page)
+
+
+def stale_blocks(tree: Tree) -> Iterator[Finding]:
+    """Find generated parts that differ from the code, and pages that lost theirs."""
+    for path, text in select(tree, ("",), ".md"):
+        for block in _BLOCK.finditer(text):
+            if rewrite(block[0], tree) != block[0]:
+                line = line_of(text, block.start())
+                yield Finding(path, line, f"{block['name']} is out of date: run `make docs`")
+    for path, names in PLACES.items():
+        found = {block["name"] for block in _BLOCK.finditer(tree.get(path, ""))}
+        for name in names:
+            if name not in found:
+                yield Finding(path, 1, f"the mark `<!-- generated: {name} -->` is missing")
+
+
+def main() -> None:
+    """Rewrite every page that holds a generated part."""
+    root = Path(__file__).parents[2]
+    tree = read_tree(root)
+    for path, text in select(tree, ("",), ".md"):
+        page = rewrite(text, tree)
+        if page != text:
+            (root / PurePosixPath(path)).write_text(page)
+
+
+def _marked(path: str, spoil: str = "") -> Tree:
+    marks = "".join(f"<!-- generated: {name} -->\n{spoil}<!-- end -->\n" for name in PLACES[path])
+    return {path: marks}
+
+
+def _filled(*pages: Tree) -> Tree:
+    tree = {path: text for page in pages for path, text in page.items()}
+    return {path: rewrite(text, tree) for path, text in tree.items()}
+
+
+_MAP: Final = _marked("ARCHITECTURE.md")
+_INDEX: Final = {
+    **_marked("docs/index.md"),
+    **_marked("docs/reference/settings.md"),
+    **_marked("docs/reference/metrics.md"),
+    **_marked("docs/reference/events.md"),
+    **_marked("docs/reference/client.md"),
+}
+_DECISION: Final = {f"{DECISIONS}0001-a.md": "# 0001 A\n"}
+_GUIDE: Final = {"docs/guides/a.md": "# A\n"}
+
+RULES: Final = (
+    Rule(
+        "stale_blocks",
+        stale_blocks,
+        bad=(
+            {},
+            {**_MAP, **_INDEX},
+            _filled(_MAP),
+            {**_filled(_MAP, _INDEX), **_DECISION},
+            {**_filled(_MAP, _INDEX), **_GUIDE},
+            {k: text.replace("RUNNING", "BUSY") for k, text in _filled(_MAP, _INDEX).items()},
+        ),
+        good=(
+            _filled(_MAP, _INDEX),
+            _filled(_marked("ARCHITECTURE.md", "old\n"), _INDEX, _DECISION, _GUIDE),
+        ),
+    ),
+    Rule(
+        "unlisted_pages",
+        unlisted_pages,
+        bad=({"docs/a.md": ""}, {"docs/howto/a.md": ""}),
+        good=({"docs/index.md": "", "docs/glossary.md": "", "docs/guides/a.md": ""},),
+    ),
+)
+
+if __name__ == "__main__":
+    main()

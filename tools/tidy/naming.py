@@ -1,0 +1,253 @@
+"""A name means one thing, and says it: no class name twice, no riddles."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple
+
+from tidy.pages import GLOSSARY
+from tidy.rule import Finding, Rule, Tree, nodes, python, select
+from tidy.words import snake
+
+SOURCE: Final = "src/postdate/"
+CLIENT: Final = "packages/client/src/postdate/client/"
+GENERATED: Final = tuple(f"{CLIENT}{name}" for name in ("models/", "calls/", "problems.py"))
+"""Written from the API: a class there has the name of the shape it carries."""
+
+HOMONYMS: Final = {
+    "Delivery": "the SDK's word for a verified webhook; inside, what a handler gets",
+    "Worker": "the worker of the SDK; inside, a destination of jobs",
+}
+"""Class names that mean two things and may, with the reason. The list may only shrink."""
+
+
+class Riddle(NamedTuple):
+    """A word that a stranger guesses wrong, what to say instead, and which names it spoils.
+
+    `kinds` are the kinds of definitions that may not be called so; `catches` proves the pattern.
+    """
+
+    word: str
+    say: str
+    kinds: frozenset[str]
+    catches: str
+
+
+_PUBLIC: Final = frozenset({"module", "class", "function"})
+_SEEN: Final = _PUBLIC | {"argument", "field", "constant"}
+_ALL: Final = _SEEN | {"variable"}
+"""Public names; also those that callers see; also those inside one function."""
+
+RIDDLES: Final = (
+    Riddle("told|tell", "record_event, notify", _ALL, "told tell_created MOST_TOLD"),
+    Riddle("note", "record_event, notify", frozenset({"function"}), "note _note"),
+    Riddle("knocks?", "login_throttle", _ALL, "Knocks knock"),
+    Riddle("trials?", "destination_test", _ALL, "Trials trial"),
+    Riddle("culprits?", "poison_payment", _ALL, "find_culprit culprits"),
+    Riddle("grounds?", "setup, server, or what it is made of", _ALL, "Ground job_ground"),
+    Riddle("wish|wishes", "request", _ALL, "Wish wishes"),
+    Riddle("purses?", "the account, the balance", _ALL, "_Purse purse"),
+    Riddle("(?<!at_)most", "max_…", _SEEN, "BATCH_MOST most MOST_PORT"),
+    Riddle("(?<!at_)least", "min_…", _SEEN, "LEGS_LEAST least"),
+    Riddle("places?", "lane_bucket, path, position", _SEEN, "Places place_of"),
+    Riddle("flights?", "claimed, open", _ALL, "InFlight flight"),
+    Riddle("turns?", "batch_order, round", _SEEN, "turns in_turn"),
+    Riddle("same", "equivalent_…", _PUBLIC, "Same same"),
+    Riddle("given", "what is given", _PUBLIC, "Given encode_given"),
+    Riddle("over", "what is over, exceeded", frozenset({"class", "module"}), "Over"),
+    Riddle(
+        "first|edge|word|asked", "what it is", frozenset({"class", "module"}), "First edge Word"
+    ),
+)
+"""From our own past: each stood in the code, and each was guessed wrong."""
+
+NO_NOUNS: Final = {
+    "document": "the API's own description, OpenAPI's word",
+    "health": "the words of probes: health, ready, metrics",
+    "whoami": "a command's name",
+}
+"""Rooms of intake and of the API that are named after no word of the glossary, and why."""
+
+PUBLIC_NAMES: Final = {
+    "IdempotencyInFlightError": "an error code of the API: `idempotency_in_flight`",
+    "IDEMPOTENCY_IN_FLIGHT": "an error code of the API: `idempotency_in_flight`",
+}
+"""Names that callers already use."""
+
+
+def _classes(module: ast.Module) -> Iterator[ast.ClassDef]:
+    return (node for node in nodes(module) if isinstance(node, ast.ClassDef))
+
+
+def homonyms(tree: Tree) -> Iterator[Finding]:
+    """Find classes that have the name of another class."""
+    found: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for path, module in python(tree, SOURCE, CLIENT):
+        if not path.startswith(GENERATED):
+            for node in _classes(module):
+                found[node.name].append((path, node.lineno))
+    for name, spots in found.items():
+        if len(spots) > 1 and name not in HOMONYMS:
+            for path, line in spots:
+                yield Finding(path, line, f"class {name} exists {len(spots)} times: qualify it")
+
+
+def stale_homonyms(tree: Tree) -> list[str]:
+    """Give the exceptions that are none any more: the list of homonyms only shrinks."""
+    names = [
+        node.name
+        for path, module in python(tree, SOURCE, CLIENT)
+        if not path.startswith(GENERATED)
+        for node in _classes(module)
+    ]
+    return [name for name in HOMONYMS if names.count(name) == 1 or name not in names]
+
+
+def _definitions(path: str, module: ast.Module) -> Iterator[tuple[int, str, str]]:
+    """Give line, kind and name of all that a file defines, itself included."""
+    for part in PurePosixPath(path).with_suffix("").parts[-2:]:
+        yield 1, "module", part
+    fields = {
+        node.target
+        for owner in _classes(module)
+        for node in owner.body
+        if isinstance(node, ast.AnnAssign)
+    }
+    for node in nodes(module):
+        line = getattr(node, "lineno", 1)
+        match node:
+            case ast.ClassDef(name=name):
+                yield line, "class", name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield line, "function", name
+            case ast.arg(arg=name):
+                yield line, "argument", name
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield line, _kind(name, is_field=node in fields), name
+            case _:
+                pass
+
+
+def _kind(name: str, *, is_field: bool) -> str:
+    if name.isupper():
+        return "constant"
+    return "field" if is_field else "variable"
+
+
+def riddle_of(kind: str, name: str) -> Riddle | None:
+    """Say which riddle a name contains, if any."""
+    if name in PUBLIC_NAMES:
+        return None
+    words = snake(name)
+    fits = (each for each in RIDDLES if kind in each.kinds)
+    return next((each for each in fits if re.search(rf"_({each.word})_", words)), None)
+
+
+def riddles(tree: Tree) -> Iterator[Finding]:
+    """Find names that only their author understands; in tests, classes and modules."""
+    for path, module in python(tree, SOURCE, CLIENT, "tests/"):
+        kinds = _ALL if path.startswith((SOURCE, CLIENT)) else frozenset({"class", "module"})
+        for line, kind, name in _definitions(path, module):
+            riddle = riddle_of(kind, name) if kind in kinds else None
+            if riddle and not path.startswith(GENERATED) and not name.startswith("test_"):
+                yield Finding(path, line, f"{kind} {name}: say {riddle.say}")
+
+
+def unused_words(tree: Tree) -> Iterator[Finding]:
+    """Find words of the glossary that are no name in the code."""
+    known = {
+        word
+        for path, module in python(tree, SOURCE, CLIENT)
+        for _, _, name in _definitions(path, module)
+        for word in (snake(name).strip("_"), *snake(name).strip("_").split("_"))
+    }
+    for word in _explained(tree):
+        if word not in known:
+            yield Finding(GLOSSARY, 1, f"nothing in the code is called {word}")
+
+
+def unexplained_nouns(tree: Tree) -> Iterator[Finding]:
+    """Find rooms of intake and of the API whose noun the glossary does not explain.
+
+    `job_change` is a room of the job, `key` is short for `api_key`.
+    """
+    explained = {*_explained(tree), *NO_NOUNS}
+    for path, noun in _rooms(tree):
+        if not {noun, noun.partition("_")[0], f"api_{noun}"} & explained:
+            yield Finding(path, 1, f"{noun} is not in the glossary")
+
+
+def _explained(tree: Tree) -> list[str]:
+    return re.findall(r"^- \*\*(\w+)\*\*: \S", tree.get(GLOSSARY, ""), re.MULTILINE)
+
+
+def _rooms(tree: Tree) -> Iterator[tuple[str, str]]:
+    for path, _ in select(tree, (SOURCE,), ".py"):
+        match path.removeprefix(SOURCE).split("/"):
+            case [noun, "api.py" | "api"] | [noun, "api", _]:
+                yield path, noun
+            case _:
+                pass
+
+
+RULES: Final = (
+    Rule(
+        "homonyms",
+        homonyms,
+        bad=(
+            {f"{SOURCE}a.py": "class Page: ...", f"{SOURCE}b.py": "class Page: ..."},
+            {f"{SOURCE}a.py": "class Page:\n    class Page: ..."},
+        ),
+        good=(
+            {f"{SOURCE}a.py": "class JobPage: ...", f"{SOURCE}b.py": "class Page: ..."},
+            {f"{SOURCE}a.py": "class Page: ...", f"{CLIENT}models/b.py": "class Page: ..."},
+            {f"{SOURCE}a.py": "class Page: ...", "tests/b.py": "class Page: ..."},
+        ),
+    ),
+    Rule(
+        "riddles",
+        riddles,
+        bad=(
+            {f"{SOURCE}knock.py": "x = 1"},
+            {f"{SOURCE}ground/a.py": "x = 1"},
+            {f"{SOURCE}a.py": "BATCH_MOST = 1"},
+            {f"{SOURCE}a.py": "def f(*, wishes): ..."},
+            {f"{SOURCE}a.py": "class A:\n    async def _tell(self): ..."},
+            {f"{SOURCE}a.py": "class A:\n    place: str"},
+            {f"{SOURCE}same.py": "x = 1"},
+            {"tests/support/job_ground.py": "x = 1"},
+            {"tests/a.py": "class Wish: ..."},
+        ),
+        good=(
+            {f"{SOURCE}a.py": "MAX_BATCH = 1\nalmost = same = 1"},
+            {f"{SOURCE}a.py": "def at_most(limit):\n    place = 1"},
+            {f"{CLIENT}models/a.py": "least = 1"},
+            {"tests/a.py": "def test_what_is_told_is_true(): ..."},
+        ),
+    ),
+    Rule(
+        "unused_words",
+        unused_words,
+        bad=({GLOSSARY: "- **alarm**: rings", f"{SOURCE}a.py": "timer = 1"},),
+        good=(
+            {GLOSSARY: "- **timer**: rings", f"{SOURCE}a.py": "class JobTimer: ..."},
+            {GLOSSARY: "- **due_at**: when", f"{SOURCE}a.py": "due_at = 1"},
+            {GLOSSARY: "- **timer**: rings", f"{SOURCE}timer.py": ""},
+        ),
+    ),
+    Rule(
+        "unexplained_nouns",
+        unexplained_nouns,
+        bad=(
+            {GLOSSARY: "- **job**: work", f"{SOURCE}alarm/api.py": ""},
+            {GLOSSARY: "- **job**: work", f"{SOURCE}alarm/api/x.py": ""},
+        ),
+        good=(
+            {GLOSSARY: "- **job**: work", f"{SOURCE}job/api.py": ""},
+            {GLOSSARY: "- **job**: work", f"{SOURCE}job/api/job.py": ""},
+            {GLOSSARY: "- **job**: work", f"{SOURCE}alarm/spec.py": ""},
+        ),
+    ),
+)

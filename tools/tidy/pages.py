@@ -1,0 +1,174 @@
+"""Rules of the pages: what must be written down, and where."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from posixpath import normpath
+from typing import Final
+
+from tidy.rule import Finding, Rule, Tree, python, select
+
+ARCHITECTURE: Final = "ARCHITECTURE.md"
+PACKAGES: Final = "src/postdate/"
+CLIENT: Final = "packages/client/src/postdate/"
+DECISIONS: Final = "docs/decisions/"
+GLOSSARY: Final = "docs/glossary.md"
+HEADINGS: Final = ("Situation", "Decision", "What was given up", "When to look again")
+
+# fmt: off
+WORDS: Final = (
+    "job", "payment", "schedule", "timer", "due_at", "bucket", "lane", "destination", "payload",
+    "attempt", "lease", "token", "outcome", "status", "event", "subscription", "account",
+    "hold", "entry", "transfer", "amount", "tenant", "api_key", "transaction",
+    "accept", "reschedule", "cancel", "claim", "renew", "deliver", "record", "retry", "settle",
+    "release", "redrive", "expand", "publish", "seal", "prove", "prune",
+)
+# fmt: on
+"""One word per concept, then the verbs. Each has one line in the glossary."""
+
+_ROW: Final = re.compile(r"^\| ((?:`\w+`[, ]*)+) \|", re.MULTILINE)
+_LINK: Final = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def silent_modules(tree: Tree) -> Iterator[Finding]:
+    """Find modules and SQL files that do not say what they are for."""
+    for path, module in python(tree, "src/"):
+        if not ast.get_docstring(module):
+            yield Finding(path, 1, "begin with one sentence that says what it is for")
+    for path, text in select(tree, ("src/",), ".sql"):
+        if not text.startswith("-- ") or text.startswith("-- name:"):
+            yield Finding(path, 1, "begin with a comment that says what it is for")
+
+
+def unfinished_decisions(tree: Tree) -> Iterator[Finding]:
+    """Find decisions without their number, title or four headings, and shared numbers."""
+    seen: dict[str, str] = {}
+    for path, text in select(tree, (DECISIONS,), ".md"):
+        name = PurePosixPath(path).name
+        number, _, _ = name.partition("-")
+        if not re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", name):
+            yield Finding(path, 1, "call it NNNN-title.md")
+        if not text.startswith(f"# {number} "):
+            yield Finding(path, 1, f"begin with `# {number} Title`")
+        found = tuple(re.findall(r"^## (.+)$", text, re.MULTILINE))
+        if found != HEADINGS:
+            yield Finding(path, 1, f"the headings are {', '.join(HEADINGS)}; here: {found}")
+        if number in seen:
+            yield Finding(path, 1, f"{seen[number]} has this number too")
+        seen[number] = path
+
+
+def room_table(tree: Tree) -> set[str]:
+    """Read the names in the first column of the table of rooms."""
+    rows = _ROW.finditer(tree.get(ARCHITECTURE, ""))
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row[1])}
+
+
+def packages(tree: Tree) -> dict[str, str]:
+    """Give each top-level module of postdate with the path of its first file."""
+    found: dict[str, str] = {}
+    for path in sorted(tree):
+        inner = path.removeprefix(CLIENT).removeprefix(PACKAGES)
+        if path.endswith(".py") and inner not in {path, "__init__.py", "__main__.py"}:
+            found.setdefault(inner.partition("/")[0].removesuffix(".py"), path)
+    return found
+
+
+def unlisted_packages(tree: Tree) -> Iterator[Finding]:
+    """Find rooms that the table does not list, and names in it without a room."""
+    table, real = room_table(tree), packages(tree)
+    for name in real.keys() - table:
+        yield Finding(real[name], 1, f"{name} is not in the table of {ARCHITECTURE}")
+    for name in table - real.keys():
+        yield Finding(ARCHITECTURE, 1, f"there is no package {name}")
+
+
+def missing_words(tree: Tree) -> Iterator[Finding]:
+    """Find words of the model that the glossary does not explain in exactly one line."""
+    explained = re.findall(r"^- \*\*(\w+)\*\*: \S", tree.get(GLOSSARY, ""), re.MULTILINE)
+    for word in WORDS:
+        if explained.count(word) != 1:
+            yield Finding(GLOSSARY, 1, f"{word} has {explained.count(word)} lines, not one")
+
+
+def dead_links(tree: Tree) -> Iterator[Finding]:
+    """Find links from page to page that lead nowhere."""
+    for path, text in select(tree, ("",), ".md"):
+        for number, line in enumerate(text.splitlines(), 1):
+            for target in _LINK.findall(line):
+                if ":" in target:
+                    continue
+                real = normpath(str(PurePosixPath(path).parent / target))
+                if real not in tree and not any(other.startswith(f"{real}/") for other in tree):
+                    yield Finding(path, number, f"{target} does not exist")
+
+
+def _decision(title: str, headings: tuple[str, ...] = HEADINGS) -> str:
+    return f"# {title}\n\n" + "".join(f"## {heading}\n\nText.\n\n" for heading in headings)
+
+
+def _table(*rows: str) -> Tree:
+    body = "".join(f"| {row} | purpose |\n" for row in rows)
+    return {ARCHITECTURE: body, **{f"{PACKAGES}{name}/__init__.py": "" for name in ("a", "b")}}
+
+
+_GLOSSARY: Final = "".join(f"- **{word}**: text\n" for word in WORDS)
+_TABLE: Final = _table("`a`, `b`")
+
+RULES: Final = (
+    Rule(
+        "unlisted_packages",
+        unlisted_packages,
+        bad=(
+            _table("`a`"),
+            _table("`a`", "`b`, `c`"),
+            {**_TABLE, f"{PACKAGES}c.py": ""},
+            {**_TABLE, f"{PACKAGES}c/d.py": ""},
+        ),
+        good=(_TABLE, _table("`a`", "`b`")),
+    ),
+    Rule(
+        "missing_words",
+        missing_words,
+        bad=({}, {GLOSSARY: _GLOSSARY.replace("timer", "alarm")}, {GLOSSARY: _GLOSSARY * 2}),
+        good=({GLOSSARY: _GLOSSARY},),
+    ),
+    Rule(
+        "dead_links",
+        dead_links,
+        bad=({"docs/a.md": "[b](b.md)"}, {"docs/a.md": "[b](../b.md#c)"}, {"a.md": "[b](docs/)"}),
+        good=(
+            {"docs/a.md": "[b](../b.md#c) [d](e/) [w](https://w)", "b.md": "", "docs/e/f.md": ""},
+        ),
+    ),
+    Rule(
+        "silent_modules",
+        silent_modules,
+        bad=(
+            {"src/a.py": "x = 1"},
+            {"src/a.sql": "SELECT 1;"},
+            {"src/a.sql": "-- name: a_find\nSELECT 1;"},
+        ),
+        good=(
+            {"src/a.py": '"""Say it."""'},
+            {"src/a.sql": "-- Say it.\n"},
+            {"tests/a.py": "x = 1"},
+        ),
+    ),
+    Rule(
+        "unfinished_decisions",
+        unfinished_decisions,
+        bad=(
+            {f"{DECISIONS}0001-a.md": _decision("0001 A", HEADINGS[:3])},
+            {f"{DECISIONS}0001-a.md": _decision("0001 A", HEADINGS[::-1])},
+            {f"{DECISIONS}0001-a.md": _decision("0002 A")},
+            {f"{DECISIONS}a.md": _decision("a A")},
+            {
+                f"{DECISIONS}0001-a.md": _decision("0001 A"),
+                f"{DECISIONS}0001-b.md": _decision("0001 B"),
+            },
+        ),
+        good=({f"{DECISIONS}0001-a.md": _decision("0001 A")},),
+    ),
+)

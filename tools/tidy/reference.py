@@ -1,0 +1,117 @@
+"""The tables of the reference pages, written from what declares each thing."""
+
+from types import SimpleNamespace
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from postdate.api.health import ReadinessMeter
+from postdate.core.setting.setting import Settings
+from postdate.core.setting.table import SETTINGS, TEXT_CHARACTERS
+from postdate.event.spec.event import VISIBLE
+from postdate.event.spec.types import EVENT_TYPES
+from postdate.foresight.view.money_watch import will_fail_gauge
+from postdate.http.meter import HttpMeter
+from postdate.monitor.view.overdue import OverdueMeter
+from postdate.monitor.view.vitals import Vitals
+from postdate.node.event_loop import LoopWatch
+from postdate.node.metric import NodeMeter, tallies
+from postdate.node.settings import FIELDS, PREFIX
+from postdate.payment.accept.meter import PaymentMeter
+from postdate.prover.meter import ProofMeter
+from postdate.publisher.meter import PublisherMeter
+from postdate.scheduler.meter import ScheduleMeter
+from postdate.settlement.meter import SettlementMeter
+from postdate.words.error import EXPLANATIONS
+from postdate.worker.meter import JobMeter
+
+_METERS: Final = (
+    HttpMeter,
+    ReadinessMeter,
+    PaymentMeter,
+    PublisherMeter,
+    ScheduleMeter,
+    SettlementMeter,
+    ProofMeter,
+    OverdueMeter,
+    will_fail_gauge,
+)
+_SUFFIX: Final = {"counter": "_total", "info": "_info"}
+
+
+def errors() -> str:
+    """Explain every error code, in the order of their table."""
+    return "\n\n".join(
+        f"## {code}\n\n`{said.status}` {said.title}. {said.advice}"
+        for code, said in EXPLANATIONS.items()
+    )
+
+
+def event_types() -> str:
+    """Write the table of the event types, those of one noun together."""
+    lines = ["| type | what happened | seen with |", "|---|---|---|"]
+    for name, said in EVENT_TYPES.items():
+        noun = f"{name.partition('.')[0]}.*"
+        scopes = [f"`{scope}`" for scope, seen in VISIBLE.items() if noun in seen or "*" in seen]
+        lines.append(f"| `{name}` | {said} | {', '.join(scopes)} |")
+    return "\n".join(lines)
+
+
+def process_settings() -> str:
+    """Write the table of the settings that are read when a process starts."""
+    lines = ["| environment | default | meaning |", "|---|---|---|"]
+    for name, setting in FIELDS.items():
+        default = f"`{setting.default}`" if str(setting.default) else "empty"
+        lines.append(f"| `{PREFIX}{name.upper()}` | {default} | {setting.metadata['doc']} |")
+    return "\n".join(lines)
+
+
+def runtime_settings() -> str:
+    """Write the table of the settings that are changed without a restart."""
+    lines = ["| name | default | bounds | a tenant may | meaning |", "|---|---|---|---|---|"]
+    for name, setting in SETTINGS.items():
+        bounds = ", ".join(setting.choices) or f"{setting.minimum} to {setting.maximum}"
+        if setting.minimum is None and not setting.choices:
+            bounds = "an instant" if setting.instant else f"{TEXT_CHARACTERS} characters"
+        may = setting.tenant_may.value if setting.per_tenant else "nothing: one for all"
+        lines.append(f"| `{name}` | `{setting.default}` | {bounds} | {may} | {setting.doc} |")
+    return "\n".join(lines)
+
+
+def metrics() -> str:
+    """Write the table of the metrics."""
+    lines = ["| metric | type | meaning |", "|---|---|---|"]
+    lines += [f"| `{name}` | {kind} | {doc} |" for name, (kind, doc) in metric_names().items()]
+    return "\n".join(lines)
+
+
+def metric_names() -> dict[str, tuple[str, str]]:
+    """Return every metric as Prometheus knows it, with its type and what it says."""
+    found = {
+        family.name + _SUFFIX.get(family.type, ""): (family.type, family.documentation)
+        for family in _full_registry().collect()
+    }
+    return dict(sorted(found.items()))
+
+
+def _full_registry() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    for meter in _METERS:
+        meter(registry)
+    JobMeter(registry, tallies())
+    NodeMeter(registry, _idle_node(), "")
+    Vitals(registry, None, None)
+    return registry
+
+
+def _idle_node() -> Any:
+    pool = SimpleNamespace(get_size=int, get_idle_size=int, get_max_size=int)
+    return SimpleNamespace(
+        name="",
+        roles=[],
+        loops=[],
+        breakers=[],
+        database=SimpleNamespace(writer=pool, reader=pool),
+        runtime=Settings(),
+        loop_watch=LoopWatch(),
+    )
