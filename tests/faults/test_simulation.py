@@ -2,22 +2,26 @@
 
 import json
 import os
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import pytest
 
 from postdate.database.connection.clock_belief import ClockBelief
+from postdate.database.connection.error import DatabaseError
 from postdate.delivery.breaker import Breaker, Health
 from postdate.publisher import sealer
+from postdate.runtime.loop import Loop
 from postdate.runtime.low_water import LowWaterMark
 from sim.breaker import BreakerHistory, simulated_calls
 from sim.expand import ExpandHistory, simulated_expansion
 from sim.loop import simulate
 from sim.seal import SealHistory, simulated_sealing
 from sim.settle import SettleHistory, simulated_settlement
+from sim.table import TableDatabase
 from sim.worker import History, simulated_store
 
 MANY = int(os.environ.get("POSTDATE_TEST_HISTORIES", "100000"))
@@ -87,15 +91,34 @@ def _faults(history: Any) -> Iterable[str]:
             return found
 
 
+@contextmanager
+def _surprises() -> Iterator[list[str]]:
+    """Gather what a loop backs off from and no fault of the simulated database explains.
+
+    A loop outlives every error: a stand-in without an attribute looks like a stage that stands.
+    """
+    found: list[str] = []
+    back_off = Loop._back_off
+
+    def gather(loop: Loop, error: Exception) -> float:
+        if not isinstance(error, DatabaseError):
+            found.append(f"{loop.name}: {error!r}")
+        return back_off(loop, error)
+
+    with mock.patch.object(Loop, "_back_off", gather):
+        yield found
+
+
 def broken(stage: Stage, first: int, count: int, met: set[str]) -> list[str]:
     """Play histories; give the seeds of those that went wrong, with why, and the faults met."""
     found = []
     with stage.store():
         for seed in range(first, first + count):
-            history: Any = simulate(seed, stage.play(seed))
+            with _surprises() as surprises:
+                history: Any = simulate(seed, stage.play(seed))
             met.update(_faults(history))
-            if history.problems:
-                found.append(f"seed {seed}: {'; '.join(history.problems)}")
+            if problems := [*sorted(set(surprises)), *history.problems]:
+                found.append(f"seed {seed}: {'; '.join(problems)}")
     return found
 
 
@@ -162,6 +185,12 @@ def test_it_sees_a_probe_that_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(Breaker, "record", keep)
     assert broken(STAGES["breaker"], 0, 40, set())
+
+
+def test_it_names_what_a_loop_did_not_expect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in without an attribute left every timer standing, and nothing said why."""
+    monkeypatch.delattr(TableDatabase, "sharded")
+    assert "AttributeError" in broken(STAGES["expand"], 0, 1, set())[0]
 
 
 @pytest.mark.soak

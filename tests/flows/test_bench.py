@@ -1,13 +1,14 @@
 """`postdate bench` measures what it says: its small forms run to their end, on one server."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from postdate.database.connection.database import Connection, Database
 from postdate.foresight.spec.spike import Fleet, Spike, simulate_spike
 from postdate.words.error import StartError
 from postdate_lab.bench import (
@@ -106,6 +107,25 @@ async def test_schedules_give_their_figures() -> None:
     found = await schedule.SUITE.run(schedule.SUITE.quick, ["expand"])
     assert {each.arm for each in found} == {"expand"}
     assert all(each.value > 0 for each in found)
+
+
+@pytest.mark.usefixtures("small")
+async def test_few_schedules_over_all_buckets_take_few_transactions(
+    shared: testbed.Testbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hourly = await schedule.Hourly.begin(shared)
+    await hourly.copy(128, due=True)
+    database, begun = type(shared.node.database), []
+    write = database.write
+
+    def counted(self: Database, name: str = "write") -> AbstractAsyncContextManager[Connection]:
+        begun.append(name)
+        return write(self, name)
+
+    monkeypatch.setattr(database, "write", counted)
+    await hourly.expand(128)
+    assert 0 < begun.count("expand") <= 4
+    await hourly.check(128)
 
 
 @pytest.mark.usefixtures("small")

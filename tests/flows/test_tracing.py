@@ -232,7 +232,7 @@ def test_what_is_rolled_back_is_an_error_in_its_trace() -> None:
     firing = Firing(1, uuid4(), now, now, 1, template, Policies())
 
     def break_off() -> None:
-        with Tracing(provider).expanding(0) as spans:
+        with Tracing(provider).expanding([0]) as spans:
             assert spans.begin([firing])[0].traceparent is not None
             raise OSError("gone")
 
@@ -314,7 +314,7 @@ async def test_without_tracing_the_handlers_are_what_they_were(database: Databas
     deliver: Callable[..., Any] = node.outgoing.webhook.deliver
     assert node.handler("webhook", deliver) is deliver
     assert node.publishing("webhook", deliver) is deliver
-    with untraced(0) as spans:
+    with untraced([0]) as spans:
         made: list[Any] = []
         assert spans.begin(made) is made
     await node.close()

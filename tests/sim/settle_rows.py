@@ -127,7 +127,7 @@ async def nothing(transaction: Any, *_: Any) -> Any:
     return {}
 
 
-async def nobody(_: Any) -> list[Any]:
+async def nobody(*_: Any) -> list[Any]:
     return []
 
 

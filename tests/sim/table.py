@@ -107,6 +107,8 @@ class TableTransaction:
 class TableDatabase(Database):
     """One node's way to the tables: slow, sometimes broken, and gone when the node is."""
 
+    sharded = False
+
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self.near = self

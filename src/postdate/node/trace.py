@@ -98,10 +98,10 @@ class Tracing:
         return traced
 
     @contextmanager
-    def expanding(self, bucket: int) -> Iterator[Expansion]:
+    def expanding(self, buckets: Sequence[int]) -> Iterator[Expansion]:
         """Start a span for a batch of schedules; each occurrence gets a trace linked to it."""
         with self._tracer.start_as_current_span(
-            "expand schedules", context=Context(), attributes={"postdate.bucket": bucket}
+            "expand schedules", context=Context(), attributes={"postdate.buckets": buckets}
         ) as span:
             spans = Expansion(self._tracer, span.get_span_context())
             try:

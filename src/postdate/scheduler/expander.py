@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from uuid import UUID
 
 from postdate.audit.spec import SYSTEM
 from postdate.core.failpoint import reach
-from postdate.core.ids import BUCKETS
+from postdate.core.ids import BUCKETS, bucket_of
 from postdate.core.log import Log
 from postdate.core.setting.setting import Settings
 from postdate.core.test_clock import own_lane
@@ -53,8 +54,14 @@ MAX_BATCH: Final = 500
 LIMIT: Final = 2000
 """Schedules of one step, over all buckets."""
 
+GROUP: Final = 32
+"""Buckets whose first schedules are expanded in one commit."""
+
+FEW: Final = 8
+"""How many of each bucket of a group; a bucket that has more is expanded by itself."""
+
 AT_ONCE: Final = 2
-"""Buckets expanded at the same time."""
+"""Groups of buckets expanded at the same time."""
 
 HELD_SECONDS: Final = 2.0
 """How long a schedule rests that waited for a lock in vain, or that needs a key of other nodes."""
@@ -122,7 +129,8 @@ class Expander:
         """Expand up to `limit` due schedules and return how many."""
         await self._try_held()
         self._divide_until = time.monotonic() + DIVIDE_SECONDS
-        due = iter(await self._due_buckets())
+        buckets = await self._due_buckets()
+        due = iter([buckets[n : n + GROUP] for n in range(0, len(buckets), GROUP)])
         budget = _Budget(limit)
         # While the database writes one bucket, the next is decided.
         ended = await asyncio.gather(
@@ -140,7 +148,7 @@ class Expander:
         rested = [(key, at[0]) for key, at in self._held.items() if at[1] <= now]
         for key, bucket in rested[:HELD_TRIES]:
             try:
-                await self._once(bucket, 1, only=[key], impatient=True)
+                await self._once([bucket], 1, only=[key], impatient=True)
             except BrokenBatchError as broken:
                 if broken.passing:
                     self._let_rest(bucket, broken)
@@ -148,8 +156,32 @@ class Expander:
             # It is done, or is handled like all others again.
             del self._held[key]
 
-    async def _work(self, due: Iterator[int], budget: _Budget) -> None:
-        for bucket in due:
+    async def _work(self, due: Iterator[Sequence[int]], budget: _Budget) -> None:
+        for group in due:
+            await self._work_on(await self._expand_group(group, budget), budget)
+
+    async def _expand_group(self, group: Sequence[int], budget: _Budget) -> Sequence[int]:
+        """Expand a few schedules of each bucket in one commit; return the buckets with more.
+
+        Where one schedule breaks the commit, each bucket is expanded by itself.
+        """
+        few = min(FEW, budget.left // len(group))
+        # A commit over several shards costs more than several of one shard.
+        if self._database.sharded or len(group) == 1 or not few:
+            return group
+        wanted = budget.take(few * len(group))
+        try:
+            # Impatient: all these buckets would wait for a lock that concerns one schedule.
+            found = await self._once(group, few, impatient=True)
+        except BrokenBatchError:
+            budget.left += wanted
+            return group
+        budget.left += wanted - len(found)
+        counts = Counter(bucket_of(timer.schedule_id) for timer in found)
+        return [bucket for bucket in group if counts[bucket] == few]
+
+    async def _work_on(self, buckets: Sequence[int], budget: _Budget) -> None:
+        for bucket in buckets:
             more = True
             while more and budget.left > 0:
                 wanted = budget.take(MAX_BATCH)
@@ -203,7 +235,7 @@ class Expander:
     async def _attempt(self, bucket: int, limit: int, only: Sequence[UUID] | None = None) -> int:
         """Expand once; let schedules rest if a lock made the step slow."""
         try:
-            return await self._once(bucket, limit, only=only, impatient=only is not None)
+            return len(await self._once([bucket], limit, only=only, impatient=only is not None))
         except BrokenBatchError as broken:
             if broken.passing and time.monotonic() > self._divide_until:
                 return self._let_rest(bucket, broken)
@@ -226,7 +258,7 @@ class Expander:
         # The book has one of its occurrences already, after a clock was set back for example. The
         # quick way does not look; this one does.
         try:
-            return await self._once(bucket, 1, only=[key], look=True)
+            return len(await self._once([bucket], 1, only=[key], look=True))
         except BrokenBatchError as again:
             return await self._expand_alone(bucket, timer, again, looked=True)
 
@@ -255,25 +287,27 @@ class Expander:
 
     async def _once(
         self,
-        bucket: int,
+        buckets: Sequence[int],
         limit: int,
         *,
         look: bool = False,
         impatient: bool = False,
         only: Sequence[UUID] | None = None,
-    ) -> int:
-        """Expand the first due schedules, or only these, in one commit; return how many."""
-        held = [] if only else [key for key, (at, _) in self._held.items() if at == bucket]
-        wanted = DueFilter(bucket, self._low(bucket), limit, held, only)
-        with self._follow(bucket) as spans:
+    ) -> list[DueTimer]:
+        """Expand the first due schedules of each bucket, or only these, in one commit."""
+        held = [] if only else [key for key, (at, _) in self._held.items() if at in buckets]
+        with self._follow(buckets) as spans:
             async with self._database.write("expand") as connection:
                 if impatient:
                     await connection.execute(IMPATIENT)
-                timers = await schedule_due.take(connection, wanted)
+                timers: list[DueTimer] = []
+                for bucket in sorted(buckets):
+                    wanted = DueFilter(bucket, self._low(bucket), limit, held, only)
+                    timers += await schedule_due.take(connection, wanted)
                 if not timers:
-                    return 0
+                    return []
                 try:
-                    batch = await self._decide(connection, bucket, timers)
+                    batch = await self._decide(connection, timers)
                     if look:
                         batch.drop(await occurrence_store.find(connection, batch.keys()))
                     firings = spans.begin(batch.firings())
@@ -291,12 +325,10 @@ class Expander:
         self._meter.expanded(statuses, [(t.at - t.due_at).total_seconds() for t in timers])
         for _ in batch.aside:
             self._meter.count_set_aside()
-        return len(timers)
+        return timers
 
-    async def _decide(
-        self, connection: Connection, bucket: int, timers: Sequence[DueTimer]
-    ) -> ExpansionBatch:
-        keys = [ScheduleKey(bucket, timer.tenant_id, timer.schedule_id) for timer in timers]
+    async def _decide(self, connection: Connection, timers: Sequence[DueTimer]) -> ExpansionBatch:
+        keys = [store.key_of(timer.tenant_id, timer.schedule_id) for timer in timers]
         rows = await store.load(connection, keys)
         await self._forget_orphans(connection, keys, {row.schedule_id for row in rows})
         held = await timeline.load(
@@ -305,7 +337,7 @@ class Expander:
         asked = [r.last_id for r in rows if r.last_id and watched(r, held[r.schedule_id])]
         running = await store.running(connection, asked)
         # All of them in one thread: rules are remembered there, and the event loop stays free.
-        decide = ExpansionBatch(timers[0].at).decide
+        decide = ExpansionBatch(max(timer.at for timer in timers)).decide
         return await asyncio.get_running_loop().run_in_executor(
             _DECIDING, decide, rows, held, running
         )

@@ -41,8 +41,8 @@ class Spans(Protocol):
         ...
 
 
-Follow = Callable[[int], AbstractContextManager[Spans]]
-"""Follows a batch of one bucket; whatever leaves the context with an error has failed."""
+Follow = Callable[[Sequence[int]], AbstractContextManager[Spans]]
+"""Follows a batch of some buckets; whatever leaves the context with an error has failed."""
 
 
 class _NoSpans:
@@ -64,6 +64,6 @@ class _NoSpans:
 _NOBODY: Final = _NoSpans()
 
 
-def untraced(_: int) -> AbstractContextManager[Spans]:
+def untraced(_: Sequence[int]) -> AbstractContextManager[Spans]:
     """Trace nothing."""
     return _NOBODY
