@@ -42,7 +42,10 @@ async def test_a_worker_claims_and_completes_a_job(api: Api) -> None:
     assert (await api.call("GET", f"/jobs/{job_id}")).body["status"] == "RUNNING"
     done = await say(api, "complete", lease, result={"sent": True})
     assert (done.status, done.body) == (200, {"job_id": job_id, "status": "COMPLETED"})
-    assert (await api.call("GET", f"/jobs/{job_id}")).body["status"] == "COMPLETED"
+    ended = (await api.call("GET", f"/jobs/{job_id}")).body
+    assert (ended["status"], ended["result"]) == ("COMPLETED", {"sent": True})
+    listed = (await api.call("GET", "/jobs?status=COMPLETED")).body["jobs"]
+    assert "result" not in listed[0]
 
 
 async def test_a_repeated_report_gets_the_same_answer_and_a_stale_one_409(api: Api) -> None:

@@ -66,6 +66,21 @@ async def test_it_is_encrypted_at_rest_and_read_as_it_came(sealing: Api) -> None
     assert lease["payload"] == PAYLOAD
 
 
+async def test_a_result_is_encrypted_at_rest_and_read_as_it_was_reported(sealing: Api) -> None:
+    made = (await make(sealing)).body["job_id"]
+    (lease,) = await claim(sealing)
+    report = {"token": lease["token"], "result": {"greeted": "Ada Lovelace"}}
+    assert (await sealing.call("POST", f"/leases/{made}/complete", report)).status == 200
+    at_rest = await sealing.node.database.writer.fetchval(
+        "SELECT response FROM outcome WHERE subject = $1", UUID(made)
+    )
+    assert at_rest.startswith(MARK)
+    assert b"Ada Lovelace" not in at_rest
+    assert (await sealing.call("GET", f"/jobs/{made}")).body["result"] == report["result"]
+    [attempt] = (await sealing.call("GET", f"/jobs/{made}/attempts")).body["attempts"]
+    assert msgspec.json.decode(attempt["response"]) == report["result"]
+
+
 async def test_the_key_names_the_same_request_without_telling_it(sealing: Api) -> None:
     first, again = await make(sealing, "k"), await make(sealing, "k")
     assert (again.status, again.body["job_id"]) == (201, first.body["job_id"])

@@ -7,7 +7,7 @@ from typing import Literal
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from postdate.core.log import Log
 from postdate.core.shape import shaped
@@ -17,7 +17,12 @@ from postdate.database.connection.query import Reader
 from postdate.destination.spec.trouble import Troubles
 from postdate.intake import store as idempotency_store
 from postdate.intake.store import KeyScope, key_of
-from postdate.job.spec.job import decode_destination, decode_policy
+from postdate.job.spec.job import (
+    Destination,
+    Worker,
+    decode_destination,
+    decode_policy,
+)
 from postdate.job.spec.view import JSON, HeldBack, JobView, PayloadError
 from postdate.job.store import job_list, job_view
 from postdate.job.store.job_list import Filter, Position
@@ -102,19 +107,21 @@ class JobViews:
     async def _opened(
         self, reader: Reader, tenant_id: int, row: JobRow
     ) -> tuple[JobRow, PayloadError | None]:
-        """Open the payload; where that fails the rest of the job is shown all the same."""
+        """Open payload and result; where that fails the rest of the job is shown all the same."""
         if self._cipher is None:
             return row, None
         payload_error: PayloadError | None = None
         payload: bytes | None = None
+        result: bytes | None = None
         try:
             payload = await self._cipher.decrypt(reader, tenant_id, row.job_id, row.payload)
+            result = await self._cipher.decrypt(reader, tenant_id, row.job_id, row.result)
         except SecretKeyMissingError:
             payload_error = "secret_key_missing"
         except SecretError as error:
             log.warning("job.sealed", job_id=str(row.job_id), error=str(error))
             payload_error = "payload_unreadable"
-        return msgspec.structs.replace(row, payload=payload), payload_error
+        return msgspec.structs.replace(row, payload=payload, result=result), payload_error
 
     async def find_many(self, tenant_id: int, job_ids: Sequence[UUID]) -> list[JobView]:
         """Show those of these jobs that exist, without their payloads, in the order given."""
@@ -164,7 +171,19 @@ class JobViews:
         if not await job_view.find(reader, tenant_id, [job_id]):
             return None
         rows = await job_view.attempts(reader, tenant_id, job_id, after, limit)
-        return [_attempt(row) for row in rows]
+        return [_attempt(row, await self._response(reader, tenant_id, job_id, row)) for row in rows]
+
+    async def _response(
+        self, reader: Reader, tenant_id: int, job_id: UUID, row: AttemptRow
+    ) -> str | None:
+        """Open what was answered; None if it cannot be opened here."""
+        response = row.response
+        if self._cipher is not None:
+            try:
+                response = await self._cipher.decrypt(reader, tenant_id, job_id, response)
+            except SecretError:
+                return None
+        return None if response is None else response.decode(errors="replace")
 
 
 async def _redriven(
@@ -177,13 +196,13 @@ async def _redriven(
     return {keys[key]: one.subject for key, one in kept.items()}
 
 
-def _attempt(row: AttemptRow) -> AttemptView:
+def _attempt(row: AttemptRow, response: str | None) -> AttemptView:
     return shaped(
         AttemptView,
         row,
         duration_ms=_milliseconds(row.started_at, row.finished_at),
         lateness_ms=_milliseconds(row.due_at, row.started_at),
-        response=None if row.response is None else row.response.decode(errors="replace"),
+        response=response,
     )
 
 
@@ -194,6 +213,7 @@ def _milliseconds(since: datetime, until: datetime) -> int:
 def show(row: JobRow) -> JobView:
     """Show a stored job as a client sees it."""
     given = decode_policy(row.policy)
+    destination = decode_destination(row.destination)
     status = JobStatus(row.status)
     waiting = status in {JobStatus.PENDING, JobStatus.READY}
     as_json = row.payload is not None and row.content_type == JSON
@@ -201,7 +221,7 @@ def show(row: JobRow) -> JobView:
         JobView,
         row,
         status=status,
-        destination=decode_destination(row.destination),
+        destination=destination,
         next_attempt_at=row.timer_due_at if waiting else None,
         waiting_for=_waiting_for(row),
         held_back=None,
@@ -210,11 +230,19 @@ def show(row: JobRow) -> JobView:
         lateness_ms=_lateness(row),
         retry=given.retry,
         timeout_seconds=given.timeout_seconds,
+        result=_result(row, destination),
         payload=Raw(row.payload) if as_json and row.payload is not None else UNSET,
         payload_base64=None if as_json else _base64(row.payload),
         payload_error=None,
         redriven_as=None,
     )
+
+
+def _result(row: JobRow, destination: Destination) -> Raw | UnsetType:
+    """Return what the worker reported, as it stands; a webhook's answer is its attempt's."""
+    if row.result is None or not isinstance(destination, Worker):
+        return UNSET
+    return Raw(row.result)
 
 
 def _waiting_for(row: JobRow) -> Literal["retry", "person"] | None:

@@ -149,7 +149,9 @@ def services(node: Node, identities: Identities) -> Services:
         lane=NounServices(lanes, LaneViews(database)),
         lease=LeaseServices(
             claim=job.leases(node),
-            report=LeaseReports(database, node.lanes, runtime, node.tallies["pull"]),
+            report=LeaseReports(
+                database, node.lanes, runtime, node.tallies["pull"], outgoing.cipher
+            ),
         ),
         node=NodeViews(database),
         once=CreateOnce(database, outgoing.cipher),

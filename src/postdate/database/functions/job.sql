@@ -189,7 +189,7 @@ CREATE OR REPLACE FUNCTION job_read(
     metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer,
     attempt integer, timer_due_at timestamptz, claimed_at timestamptz, outcome_due_at timestamptz,
     started_at timestamptz, finished_at timestamptz, code text, error text, http_status smallint,
-    worker_id uuid, in_doubt boolean
+    worker_id uuid, in_doubt boolean, result bytea
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE
@@ -207,7 +207,7 @@ BEGIN
            j.payload_ref, j.spread_seconds, j.metadata, j.description, j.schedule_id, j.origin_id,
            0, (t.claimed_at IS NOT NULL)::integer, nullif(t.due_at, 'infinity'), t.claimed_at,
            NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::text, NULL::text,
-           NULL::smallint, t.claimed_by, false
+           NULL::smallint, t.claimed_by, false, NULL::bytea
       FROM unnest(buckets, ids) AS wanted (bucket, job_id)
       JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.job_id
            AND t.attempt = 0 AND t.revision = 0
@@ -239,7 +239,8 @@ BEGIN
            nullif(t.due_at, 'infinity'), t.claimed_at, o.due_at, o.started_at, o.finished_at,
            coalesce(o.code, a.code), coalesce(o.error, a.error),
            coalesce(o.http_status, a.http_status), coalesce(t.claimed_by, o.node_id, a.node_id),
-           o.doubt IS NOT NULL
+           o.doubt IS NOT NULL,
+           CASE WHEN with_payload AND o.status = 'COMPLETED' THEN o.response END
       FROM unnest(buckets, ids) AS wanted (bucket, job_id)
       JOIN job j ON j.bucket = wanted.bucket AND j.tenant_id = of_tenant
            AND j.job_id = wanted.job_id AND j.job_id BETWEEN first_id AND last_id

@@ -31,9 +31,9 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     the last attempt that has ended, also while the job waits for the next one or for a person;
     `worker_id` is the node that made it, or stands for the key of the worker that did. `in_doubt`
     is true for a job that failed or was cancelled after an attempt without a clear answer: the work
-    may have been done. A list leaves the payload out. `payload_error` says why an encrypted one is
-    not shown: the node that answered lacks the key, which another may have, or what is stored
-    cannot be opened.
+    may have been done. `result` is what the worker of a completed job returned. A list leaves
+    payload and result out. `payload_error` says why encrypted ones are not shown: the node that
+    answered lacks the key, which another may have, or what is stored cannot be opened.
     """
 
     job_id: UUID
@@ -61,6 +61,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry: Retry | None = None
     timeout_seconds: float | None = None
     spread_seconds: int | None = None
+    result: Raw | UnsetType = UNSET
     payload: Raw | UnsetType = UNSET
     payload_base64: str | None = None
     payload_error: PayloadError | None = None

@@ -45,6 +45,7 @@ class JobRow(msgspec.Struct, frozen=True):
     http_status: int | None
     worker_id: UUID | None
     in_doubt: bool
+    result: bytes | None
 
     @property
     def is_lost(self) -> bool:

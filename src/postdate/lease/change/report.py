@@ -6,11 +6,14 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
+import msgspec
+
 from postdate.core.ids import bucket_of
 from postdate.core.setting.setting import Settings
 from postdate.database.connection import clock
 from postdate.database.connection.database import Database
 from postdate.database.connection.query import Reader
+from postdate.job.accept.payload_encryption import PayloadEncryption
 from postdate.job.spec.outcome import Completed, Failed, Throttled, Unknown
 from postdate.job.spec.retry import RetryPolicies
 from postdate.job.spec.tally import Tally
@@ -26,6 +29,7 @@ from postdate.lease.change.release import LeaseReturns
 from postdate.lease.store import FoundLease
 from postdate.monitor.store.item_log import write_endings
 from postdate.runtime.coalescer import Coalescer
+from postdate.secret.payload_encryption import PayloadCipher
 from postdate.words.error import Code, Refusal, RefusedError, accepted
 
 
@@ -65,13 +69,19 @@ class LeaseReports:
     """Records reports in groups; a stale token changes nothing."""
 
     def __init__(
-        self, database: Database, lanes: LaneDirectory, settings: Settings, tally: Tally
+        self,
+        database: Database,
+        lanes: LaneDirectory,
+        settings: Settings,
+        tally: Tally,
+        cipher: PayloadCipher | None = None,
     ) -> None:
         self._database = database
         self._lanes = lanes
         self._settings = settings
         self._tally = tally
         self._policies = RetryPolicies(settings)
+        self._encryption = PayloadEncryption(settings, cipher)
         self._returns = LeaseReturns(database)
         self._group: Coalescer[Report, Reported | Refusal] = Coalescer(self._commit)
 
@@ -99,6 +109,7 @@ class LeaseReports:
 
     async def _commit(self, reports: Sequence[Report]) -> list[Reported | Refusal]:
         known = await self._read({report.job_id for report in reports})
+        await self._encryption.prepare_keys(self._database, {each.tenant_id for each in reports})
         verdicts: dict[Report, End | Move] = {}
         for report in reports:
             verdict = self._verdict(report, known)
@@ -161,8 +172,17 @@ class LeaseReports:
             expires_at=loaded.expires_at,
             policy=self._policies.policy_of(loaded.policy_json, report.tenant_id),
         )
-        verdict = decide(facts, report.outcome, known.now)
+        verdict = decide(facts, self._sealed(report), known.now)
         return None if isinstance(verdict, Keep) else verdict
+
+    def _sealed(self, report: Report) -> Completed | Failed | Throttled | Unknown:
+        """Encrypt the result, if the tenant has turned encryption on: it may quote the payload."""
+        match report.outcome:
+            case Completed(response=bytes() as result) as completed:
+                kept = self._encryption.payload(report.tenant_id, report.job_id, result)
+                return msgspec.structs.replace(completed, response=kept)
+            case other:
+                return other
 
     async def _release(self, ended: Sequence[FoundLease]) -> None:
         """Release the slots that leases of limited lanes held."""

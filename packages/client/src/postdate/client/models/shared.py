@@ -272,6 +272,7 @@ class Job(Struct, frozen=True, kw_only=True):
     retry: Retry | None = None
     timeout_seconds: float | None = None
     spread_seconds: int | None = None
+    result: Any = None
     payload: Any = None
     payload_base64: str | None = None
     payload_error: JobPayloadError | None = None
