@@ -54,6 +54,7 @@ COMMANDS: Final = {
     "demo": "demo:demo",
     "simulate": "simulate:simulate",
     "relay": "relay:relay",
+    "worker": "worker:worker",
     "open": "desktop:open_page",
     "completion": "desktop:completion",
 }

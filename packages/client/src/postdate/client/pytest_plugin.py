@@ -17,6 +17,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -108,6 +109,13 @@ def postdate(postdate_server: PostdateServer) -> "Iterator[TestTenant]":
 @pytest.fixture(scope="session")
 def postdate_server() -> Iterator[PostdateServer]:
     """Start a whole server with its own PostgreSQL; webhooks may reach this machine."""
+    with started_server() as running:
+        yield running
+
+
+@contextmanager
+def started_server() -> Iterator[PostdateServer]:
+    """Run a server in a directory of its own until the block ends."""
     # A short path, which others may pass: the database's socket lies in it, and may have a user
     # of its own.
     directory = Path(tempfile.mkdtemp(prefix="pd"))

@@ -13,7 +13,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -110,20 +110,42 @@ class Worker:
 
     async def run(self) -> None:
         """Work until `stop`; raise when the server refuses the key."""
+        async with self._open() as lanes:
+            log.info(
+                "working for %s with up to %d at once each", ", ".join(lanes), self._concurrency
+            )
+            await self._served([asyncio.ensure_future(self._serve(lane)) for lane in lanes])
+        log.info("stopped")
+
+    async def drain(self) -> int:
+        """Run what is due until nothing is, and return how many jobs ran; for tests."""
+        ran = 0
+        async with self._open() as lanes:
+            while leases := [(lane, each) for lane in lanes for each in await self._due(lane)]:
+                await asyncio.gather(*(self._work(lane, lease) for lane, lease in leases))
+                ran += len(leases)
+        return ran
+
+    async def _due(self, lane: str) -> list[Lease]:
+        claimed = await self._client.leases.claim(
+            lane, max=MAX_CLAIM, lease_seconds=self._lease_seconds
+        )
+        return claimed.leases
+
+    @contextlib.asynccontextmanager
+    async def _open(self) -> AsyncIterator[list[str]]:
+        """Connect, keep threads for plain functions, and return the lanes to work for."""
         lanes = self._handlers.lanes
         if not lanes:
             raise ValueError("there is nothing to work for: register a handler first")
-        log.info("working for %s with up to %d at once each", ", ".join(lanes), self._concurrency)
         self._threads = ThreadPoolExecutor(
             self._concurrency * len(lanes), thread_name_prefix="postdate-worker"
         )
-        serving = [asyncio.ensure_future(self._serve(lane)) for lane in lanes]
         try:
             async with self._client:
-                await self._served(serving)
+                yield lanes
         finally:
             self._threads.shutdown(wait=False, cancel_futures=True)
-        log.info("stopped")
 
     async def _served(self, serving: Sequence["asyncio.Future[None]"]) -> None:
         try:

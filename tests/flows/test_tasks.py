@@ -1,0 +1,196 @@
+"""Tasks are functions: checked when they are called, run by a worker, their result awaited."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from conftest import Api
+from postdate import Postdate
+from postdate.client import GiveUpError, Lease
+from postdate.task import TaskFailedError
+from postdate.task.duration import seconds_of
+from postdate.task.handle import MapRefusedError
+
+
+@dataclass
+class Address:
+    """Where an invoice goes."""
+
+    street: str
+    number: int = 1
+
+
+@asynccontextmanager
+async def working(app: Postdate) -> AsyncIterator[None]:
+    worker = app.worker()
+    running = asyncio.create_task(worker.run())
+    try:
+        yield
+    finally:
+        worker.stop()
+        await running
+        await app.asynchronous.close()
+
+
+async def in_thread(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call what a program without an event loop calls."""
+    return await asyncio.to_thread(function, *args, **kwargs)
+
+
+async def test_a_task_runs_and_its_result_is_awaited(api: Api) -> None:
+    app = Postdate(api.url, api.key)
+
+    @app.task(lane="mail", retry=3)
+    async def send_invoice(invoice_id: int, to: Address, *, copies: int = 1) -> Address:
+        return Address(to.street, to.number + invoice_id * copies)
+
+    @app.task(lane="mail")
+    def add(left: int, right: int) -> int:
+        return left + right
+
+    async with working(app):
+        sent = await send_invoice.anow(7, Address("Main"), copies=2)
+        added = await in_thread(add.later, "0.1s", 1, right=2)
+        assert await sent.result() == Address("Main", 15)
+        assert await in_thread(added.wait) == 3
+        policy = (await sent.ajob()).retry
+        assert policy is not None
+        assert policy.max_attempts == 4
+    assert await send_invoice(1, Address("Here")) == Address("Here", 2), "called, it runs here"
+
+
+async def test_arguments_that_do_not_fit_are_refused_before_anything_is_scheduled(
+    api: Api,
+) -> None:
+    app = Postdate(api.url, api.key)
+
+    @app.task()
+    def add(left: int, right: int) -> int:
+        return left + right
+
+    for args, kwargs in (
+        ((1,), {}),
+        ((1, "2"), {}),
+        ((1, 2, 3), {}),
+        ((1,), {"rihgt": 2}),
+        ((1, object()), {}),
+    ):
+        with pytest.raises(TypeError):
+            add.now(*args, **kwargs)
+    with pytest.raises(ValueError, match="time zone"):
+        add.at(datetime(2030, 1, 1), 1, 2)  # noqa: DTZ001 - that is the point
+    with pytest.raises(ValueError, match="no duration"):
+        add.later("soon", 1, 2)
+    assert (await api.call("GET", "/jobs")).body["jobs"] == []
+
+
+async def test_a_call_that_the_function_no_longer_takes_is_given_up(api: Api) -> None:
+    old, new = Postdate(api.url, api.key), Postdate(api.url, api.key)
+
+    @old.task(name="greet")
+    def greet(name: str) -> None: ...
+
+    @new.task(name="greet")
+    def greet_twice(first: str, second: str) -> None: ...
+
+    async with working(new):
+        handle = await greet.anow("Ada")
+        with pytest.raises(TaskFailedError, match="unknown field `name`") as failed:
+            await handle.result()
+        assert (failed.value.job.code, failed.value.job.attempt) == ("bad_arguments", 1)
+    await old.asynchronous.close()
+
+
+async def test_a_task_may_ask_for_its_job_and_may_give_up(api: Api) -> None:
+    app = Postdate(api.url, api.key)
+
+    @app.task()
+    def which(job: Lease, wanted: str) -> str:
+        if wanted != "id":
+            raise GiveUpError(f"there is no {wanted}", code="no_such_thing")
+        return str(job.job_id)
+
+    async with working(app):
+        first, second = await which.amap(["id", ("name",)])
+        assert await first.result() == first.job_id
+        with pytest.raises(TaskFailedError, match="there is no name"):
+            await second.result()
+
+
+async def test_many_calls_are_scheduled_in_batches_and_refusals_are_told(api: Api) -> None:
+    app = Postdate(api.url, api.key)
+
+    @app.task(lane="many")
+    def double(number: int) -> int:
+        return number * 2
+
+    handles = await double.amap({"number": each} for each in range(1001))
+    assert len({each.job_id for each in handles}) == 1001
+    await app.asynchronous.close()
+
+    refused = Postdate(api.url, api.key)
+
+    @refused.task(lane="no such lane!")
+    def never() -> None: ...
+
+    with pytest.raises(MapRefusedError) as error:
+        await never.amap([{}, {}])
+    assert sorted(error.value.problems) == [0, 1]
+    assert error.value.handles == []
+    await refused.asynchronous.close()
+
+
+async def test_one_key_schedules_one_call_and_a_handle_cancels_it(api: Api) -> None:
+    app = Postdate(api.url, api.key)
+
+    @app.task()
+    def once() -> None: ...
+
+    at = datetime.now(UTC) + timedelta(days=1)
+    first = await once.aat(at, idempotency_key="once")
+    again = await once.aat(at, idempotency_key="once")
+    assert first.job_id == again.job_id
+    assert (await first.acancel()).status == "CANCELLED"
+    with pytest.raises(TaskFailedError, match="CANCELLED"):
+        await first.result()
+    await app.asynchronous.close()
+
+
+def test_what_cannot_be_a_task_is_refused_where_it_is_declared() -> None:
+    app = Postdate()
+
+    with pytest.raises(TypeError, match="names its parameters"):
+
+        @app.task()
+        def anything(*args: int) -> None: ...
+
+    with pytest.raises(TypeError, match="using"):
+
+        @app.task()
+        def uses(using: str) -> None: ...
+
+    @app.task()
+    def same() -> None: ...
+
+    with pytest.raises(ValueError, match="already"):
+        app.task(name="same")(lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("5m", 300), ("1h30m", 5400), ("2d", 172_800), ("0.5s", 0.5), (7, 7), ("1w", 604_800)],
+)
+def test_durations_are_written_as_people_write_them(written: str | int, seconds: float) -> None:
+    assert seconds_of(written) == seconds
+    assert seconds_of(timedelta(seconds=seconds)) == seconds
+
+
+@pytest.mark.parametrize("written", ["", "5", "m", "5 minutes", "-5m", "1h 30", "٣m"])
+def test_what_is_no_duration_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match="duration"):
+        seconds_of(written)
