@@ -20,6 +20,7 @@ from support.walk import Walk
 PAGE = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text()
 STATION = re.compile(r"^\d+\. `([\w/.]+)`: \S", re.MULTILINE)
 MAX_STATIONS = 15
+WALKED = 3
 # Maximum number of our functions that a walk passes. A figure may only fall.
 MAX_FUNCTIONS = {
     "payment": 366,
@@ -89,7 +90,7 @@ async def office(api: Api, clock: Clock, receiver: Receiver) -> AsyncIterator[Of
     await made.post("/accounts/alice/adjustments", {"amount": 1000, "reason": "opening"})
     hook = {"type": "webhook", "url": receiver.url("/events")}
     await made.post("/subscriptions", {"types": ["*"], "destination": hook})
-    made.open_payment, *made.to_cancel = [await made.pay(3600) for _ in range(3)]
+    made.open_payment, *made.to_cancel = [await made.pay(3600) for _ in range(2 + WALKED)]
     await create(api, cron="* * * * *")
     async with made.browser:
         await made.browser.sign_in()
@@ -160,11 +161,16 @@ def stations(name: str) -> list[str]:
 
 
 async def recorded(office: Office, name: str, walk: Callable[[Office], Awaitable[None]]) -> Walk:
-    """Record a walk, once it was walked before: what is made on first use is no part of it."""
+    """Record a walk, once it was walked before: what is made on first use is no part of it.
+
+    The shortest of a few counts: a timer may have fired beside the others.
+    """
     await walk(office)
-    passed = Walk()
-    with passed.recording():
-        await walk(office)
+    walks = [Walk() for _ in range(WALKED)]
+    for each in walks:
+        with each.recording():
+            await walk(office)
+    passed = min(walks, key=lambda each: len(each.stations))
     if folder := os.environ.get("POSTDATE_TEST_WALKS"):
         passed.write(Path(folder) / f"{name}.txt")
     return passed
