@@ -4,6 +4,39 @@
 
 CREATE SCHEMA postdate;
 
+CREATE TYPE idempotency_columns AS (
+	bucket smallint[],
+	scope smallint[],
+	tenant_id integer[],
+	hash uuid[],
+	fingerprint uuid[],
+	subject uuid[],
+	created_at timestamp with time zone[],
+	kept bytea[]
+);
+
+CREATE TYPE job_columns AS (
+	job_id uuid[],
+	tenant_id integer[],
+	lane_id integer[],
+	due_at timestamp with time zone[],
+	effective_at timestamp with time zone[],
+	expires_at timestamp with time zone[],
+	destination text[],
+	policy text[],
+	payload bytea[],
+	content_type text[],
+	payload_ref text[],
+	spread_seconds integer[],
+	metadata text[],
+	description text[],
+	schedule_id uuid[],
+	origin_id uuid[],
+	traceparent text[],
+	actor text[],
+	idempotency_key uuid[]
+);
+
 CREATE FUNCTION account_add(buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[], versions bigint[]) RETURNS TABLE(bucket smallint, tenant_id integer, account_id text, balance bigint, held bigint, version bigint, floor bigint, max_amount bigint, frozen_at timestamp with time zone, closed_at timestamp with time zone)
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp'
@@ -383,7 +416,7 @@ CREATE FUNCTION idempotency_find(buckets smallint[], scopes smallint[], tenants 
 CREATE FUNCTION idempotency_fits(key uuid, fingerprint uuid, subject uuid) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
-CREATE FUNCTION idempotency_insert(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[], fingerprints uuid[], subjects uuid[], instants timestamp with time zone[], kepts bytea[]) RETURNS void
+CREATE FUNCTION idempotency_insert(new idempotency_columns) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -394,6 +427,10 @@ CREATE FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scop
 
 CREATE FUNCTION instant_text(at timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE;
+
+CREATE FUNCTION job_accept(new job_columns, at timestamp with time zone, keys idempotency_columns DEFAULT NULL::idempotency_columns) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE TABLE job (
     bucket smallint NOT NULL,
@@ -490,7 +527,7 @@ CREATE FUNCTION job_ended_data(o outcome) RETURNS jsonb
 CREATE FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text) RETURNS TABLE(found boolean)
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) RETURNS void
+CREATE FUNCTION job_insert(new job_columns, at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -517,7 +554,7 @@ CREATE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) RE
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) RETURNS SETOF job
+CREATE FUNCTION job_rows(new job_columns, at timestamp with time zone) RETURNS SETOF job
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION job_status(timer_due_at timestamp with time zone, claimed_at timestamp with time zone, now timestamp with time zone, ended text DEFAULT NULL::text) RETURNS text
@@ -2293,13 +2330,15 @@ GRANT ALL ON FUNCTION idempotency_find(buckets smallint[], scopes smallint[], te
 GRANT ALL ON FUNCTION idempotency_find(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[]) TO postdate_reader;
 REVOKE ALL ON FUNCTION idempotency_fits(key uuid, fingerprint uuid, subject uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION idempotency_fits(key uuid, fingerprint uuid, subject uuid) TO postdate_writer;
-REVOKE ALL ON FUNCTION idempotency_insert(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[], fingerprints uuid[], subjects uuid[], instants timestamp with time zone[], kepts bytea[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION idempotency_insert(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[], fingerprints uuid[], subjects uuid[], instants timestamp with time zone[], kepts bytea[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION idempotency_insert(new idempotency_columns) FROM PUBLIC;
+GRANT ALL ON FUNCTION idempotency_insert(new idempotency_columns) TO postdate_writer;
 REVOKE ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) TO postdate_writer;
 REVOKE ALL ON FUNCTION instant_text(at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION instant_text(at timestamp with time zone) TO postdate_writer;
 GRANT ALL ON FUNCTION instant_text(at timestamp with time zone) TO postdate_reader;
+REVOKE ALL ON FUNCTION job_accept(new job_columns, at timestamp with time zone, keys idempotency_columns) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_accept(new job_columns, at timestamp with time zone, keys idempotency_columns) TO postdate_writer;
 GRANT SELECT ON TABLE job TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE job TO postdate_writer;
 REVOKE ALL ON FUNCTION job_accepted_data(j job) FROM PUBLIC;
@@ -2321,8 +2360,8 @@ GRANT ALL ON FUNCTION job_ended_data(o outcome) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text) TO postdate_writer;
 GRANT ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text) TO postdate_reader;
-REVOKE ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) TO postdate_writer;
+REVOKE ALL ON FUNCTION job_insert(new job_columns, at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_insert(new job_columns, at timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
@@ -2336,9 +2375,9 @@ REVOKE ALL ON FUNCTION job_record(j job) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_record(j job) TO postdate_writer;
 GRANT ALL ON FUNCTION job_record(j job) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) TO postdate_writer;
-GRANT ALL ON FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) TO postdate_reader;
+REVOKE ALL ON FUNCTION job_rows(new job_columns, at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_rows(new job_columns, at timestamp with time zone) TO postdate_writer;
+GRANT ALL ON FUNCTION job_rows(new job_columns, at timestamp with time zone) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_status(timer_due_at timestamp with time zone, claimed_at timestamp with time zone, now timestamp with time zone, ended text) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_status(timer_due_at timestamp with time zone, claimed_at timestamp with time zone, now timestamp with time zone, ended text) TO postdate_writer;
 GRANT ALL ON FUNCTION job_status(timer_due_at timestamp with time zone, claimed_at timestamp with time zone, now timestamp with time zone, ended text) TO postdate_reader;

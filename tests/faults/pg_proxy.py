@@ -7,6 +7,7 @@ what the driver asks about types, because both depend on how old a connection is
 """
 
 import asyncio
+import re
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -37,6 +38,8 @@ _DRIVERS_OWN: Final = (
     "FROM pg_dist_partition",
     "SET plan_cache_mode",
 )
+_CALL: Final = re.compile(r"SELECT (\w+)\(ROW\(")
+"""A statement that is made from a list of columns has the name of its function."""
 
 
 class Fault(StrEnum):
@@ -318,6 +321,8 @@ class _Link:
                     found = parts[0].decode()
         if found is None or any(each in found for each in _DRIVERS_OWN):
             return None
+        if made := _CALL.match(found):
+            return made[1]
         return _names().get(found) or " ".join(found.rstrip(";").split())[:40]
 
 

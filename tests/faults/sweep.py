@@ -91,8 +91,8 @@ class Row(NamedTuple):
     violations: list[str]
 
 
-OWN_COMMITS = frozenset({"job_accept", "job_accept_keyed", "payment_accept"})
-"""Statements that are a transaction of their own, by the names of their queries."""
+OWN_COMMITS = frozenset({"job_accept", "payment_accept"})
+"""Statements that are a transaction of their own, by the names of their queries or functions."""
 
 
 class Sweep:

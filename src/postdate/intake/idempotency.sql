@@ -3,6 +3,3 @@
 -- name: idempotency_find
 SELECT bucket, scope, tenant_id, key, fingerprint, subject, created_at, kept
   FROM idempotency_find($1, $2, $3, $4)
-
--- name: idempotency_insert
-SELECT idempotency_insert($1, $2, $3, $4, $5, $6, $7, $8)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from enum import IntEnum
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -17,7 +18,7 @@ import msgspec
 from asyncpg.pgproto import pgproto
 
 from postdate.core.ids import BUCKETS
-from postdate.database.connection.column import compact, filled
+from postdate.database.connection.column import Columns, call, compact
 from postdate.database.connection.error import KeyTakenError, UniqueViolationError
 from postdate.database.connection.query import Connection, Reader, query
 
@@ -59,6 +60,17 @@ class IdempotencyRow(msgspec.Struct, frozen=True, gc=False):
 
     kept: bytes | None = None
     """The request and its answer, where the answer does not follow from `subject`."""
+
+
+_REST: Final = IdempotencyRow.__struct_fields__[1:]
+COLUMNS: Final = Columns(
+    "idempotency_columns",
+    (*IdempotencyKey._fields, *_REST),
+    repeated={"scope", "tenant_id", "created_at"},
+    row=attrgetter(*(f"key.{field}" for field in IdempotencyKey._fields), *_REST),
+    order=attrgetter("key"),
+)
+_INSERT: Final = call("idempotency_insert", COLUMNS)
 
 
 def key_of(tenant_id: int, scope: KeyScope, key: str, operation: str = "") -> IdempotencyKey:
@@ -120,24 +132,6 @@ async def insert(connection: Connection, rows: Sequence[IdempotencyRow]) -> None
     if not rows:
         return
     try:
-        await connection.execute(query("idempotency_insert"), *columns(rows))
+        await connection.execute(_INSERT, *COLUMNS.arrays(rows))
     except UniqueViolationError as error:
         raise KeyTakenError(str(error)) from error
-
-
-def columns(rows: Sequence[IdempotencyRow]) -> list[Sequence[object]]:
-    """Return the columns that `idempotency_insert` takes, in the order of inserting."""
-    if not rows:
-        return [()] * 8
-    ordered = sorted(rows, key=lambda row: row.key)
-    buckets, scopes, tenants, hashes = zip(*[row.key for row in ordered], strict=True)
-    return [
-        buckets,
-        compact(scopes),
-        compact(tenants),
-        hashes,
-        [row.fingerprint for row in ordered],
-        filled([row.subject for row in ordered]),
-        compact([row.created_at for row in ordered]),
-        filled([row.kept for row in ordered]),
-    ]

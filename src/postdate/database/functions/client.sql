@@ -159,9 +159,7 @@ DECLARE
     most bigint := client_setting(of_tenant, 'quota.pending_' || of_kind)::bigint;
     now_pending bigint;
 BEGIN
-    IF most = 0 OR more = 0 THEN
-        RETURN;
-    END IF;
+    IF most = 0 OR more = 0 THEN RETURN; END IF;
     INSERT INTO tenant_pending AS p VALUES (of_tenant, of_kind, more)
     ON CONFLICT (tenant_id, kind) DO UPDATE SET pending = p.pending + excluded.pending
     RETURNING pending INTO now_pending;
@@ -200,12 +198,11 @@ DECLARE
     mine xid8 := pg_current_xact_id();
     of_tenant integer;
     new_work boolean;
+    keys idempotency_columns;
 BEGIN
     SELECT min(r.tenant_id), bool_or(r.kind <> 'cancel') INTO of_tenant, new_work
       FROM client_request r WHERE r.transaction = mine;
-    IF of_tenant IS NULL THEN
-        RETURN;
-    END IF;
+    IF of_tenant IS NULL THEN RETURN; END IF;
     PERFORM client_clock();
     -- What is confirmed must be kept, whatever the session has chosen for itself.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
@@ -217,13 +214,15 @@ BEGIN
     PERFORM client_accept_cancels(mine, of_tenant);
     PERFORM client_accept_payments(mine, of_tenant);
     -- The keys last: whoever waits for a key waits for nothing else.
-    PERFORM idempotency_insert(array_agg((get_byte(uuid_send(key), 0) & 63)::smallint ORDER BY key),
-            array_agg(CASE kind WHEN 'job' THEN 1 ELSE 3 END::smallint ORDER BY key),
-            array_agg(tenant_id ORDER BY key), array_agg(key ORDER BY key),
-            array_agg(fingerprint ORDER BY key), array_agg(subject ORDER BY key),
-            array_agg(clock() ORDER BY key), '{}')
-       FROM client_request r WHERE r.transaction = mine AND r.key IS NOT NULL
-     HAVING count(*) > 0;
+    SELECT array_agg((get_byte(uuid_send(key), 0) & 63)::smallint ORDER BY key),
+           array_agg(CASE kind WHEN 'job' THEN 1 ELSE 3 END::smallint ORDER BY key),
+           array_agg(key ORDER BY key), array_agg(fingerprint ORDER BY key),
+           array_agg(subject ORDER BY key)
+      INTO keys.bucket, keys.scope, keys.hash, keys.fingerprint, keys.subject
+      FROM client_request r WHERE r.transaction = mine AND r.key IS NOT NULL;
+    keys.tenant_id := ARRAY[of_tenant];
+    keys.created_at := ARRAY[clock()];
+    PERFORM idempotency_insert(keys) WHERE keys.hash IS NOT NULL;
     DELETE FROM client_request r WHERE r.transaction = mine;
 EXCEPTION
     WHEN lock_not_available THEN

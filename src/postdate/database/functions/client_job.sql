@@ -283,6 +283,7 @@ DECLARE
     past float8 := client_setting(of_tenant, 'job.past_tolerance_seconds')::float8;
     ahead float8 := client_setting(of_tenant, 'job.horizon_seconds')::float8;
     many bigint;
+    jobs job_columns;
 BEGIN
     SELECT count(*) INTO many FROM client_request r WHERE r.transaction = mine AND r.kind = 'job';
     IF many = 0 THEN
@@ -300,15 +301,20 @@ BEGIN
        AND twin.kind <> r.body ->> 'lane_kind'
      WHERE r.transaction = mine AND r.kind = 'job'
        AND NOT EXISTS (SELECT FROM lane l WHERE l.lane_id = (r.body ->> 'lane_id')::integer);
-    PERFORM job_insert(array_agg(subject), array_agg(of_tenant),
-        array_agg((body ->> 'lane_id')::integer), array_agg(due), array_agg(greatest(due, at)),
-        array_agg((body ->> 'expires_at')::timestamptz), array_agg(body ->> 'destination'),
-        array_agg(body ->> 'policy'), array_agg(payload), array_agg(body ->> 'content_type'),
-        array_agg(body ->> 'payload_ref'), '{}', array_agg(body ->> 'metadata'),
-        array_agg(body ->> 'description'), '{}', '{}', array_agg(body ->> 'traceparent'),
-        array_agg(actor), array_agg(key), at)
-       FROM (SELECT r.*, client_job_due(r.body, at, past, ahead) AS due FROM client_request r
-              WHERE r.transaction = mine AND r.kind = 'job' ORDER BY r.number) AS asked;
+    SELECT array_agg(subject), array_agg(of_tenant), array_agg((body ->> 'lane_id')::integer),
+           array_agg(due), array_agg(greatest(due, at)),
+           array_agg((body ->> 'expires_at')::timestamptz), array_agg(body ->> 'destination'),
+           array_agg(body ->> 'policy'), array_agg(payload), array_agg(body ->> 'content_type'),
+           array_agg(body ->> 'payload_ref'), array_agg(body ->> 'metadata'),
+           array_agg(body ->> 'description'), array_agg(body ->> 'traceparent'),
+           array_agg(actor), array_agg(key)
+      INTO jobs.job_id, jobs.tenant_id, jobs.lane_id, jobs.due_at, jobs.effective_at,
+           jobs.expires_at, jobs.destination, jobs.policy, jobs.payload, jobs.content_type,
+           jobs.payload_ref, jobs.metadata, jobs.description, jobs.traceparent, jobs.actor,
+           jobs.idempotency_key
+      FROM (SELECT r.*, client_job_due(r.body, at, past, ahead) AS due FROM client_request r
+             WHERE r.transaction = mine AND r.kind = 'job' ORDER BY r.number) AS asked;
+    PERFORM job_insert(jobs, at);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION client_check_destination, client_lanes, client_lane, client_job_due,

@@ -18,22 +18,20 @@ $$;
 
 -- Insert keys. Where another transaction has used one of them meanwhile, the primary key refuses
 -- it: ON CONFLICT would write 48 bytes more to the log for every row, to confirm it.
-CREATE OR REPLACE FUNCTION idempotency_insert(
-    buckets smallint[], scopes smallint[], tenants integer[], keys uuid[], fingerprints uuid[],
-    subjects uuid[], instants timestamptz[], kepts bytea[])
+CREATE OR REPLACE FUNCTION idempotency_insert(new idempotency_columns)
     RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
-    first_scope smallint := scopes[1];
-    first_tenant integer := tenants[1];
-    first_instant timestamptz := instants[1];
+    first_scope smallint := new.scope[1];
+    first_tenant integer := new.tenant_id[1];
+    first_instant timestamptz := new.created_at[1];
 BEGIN
     INSERT INTO idempotency (bucket, scope, tenant_id, key, fingerprint, subject, created_at, kept)
     SELECT bucket, coalesce(scope, first_scope), coalesce(tenant, first_tenant), key, fingerprint,
            subject, coalesce(instant, first_instant), kept
-      FROM (SELECT unnest(buckets) AS bucket, unnest(scopes) AS scope, unnest(tenants) AS tenant,
-                   unnest(keys) AS key, unnest(fingerprints) AS fingerprint,
-                   unnest(subjects) AS subject, unnest(instants) AS instant,
-                   unnest(kepts) AS kept) AS new;
+      FROM (SELECT unnest(new.bucket) AS bucket, unnest(new.scope) AS scope,
+                   unnest(new.tenant_id) AS tenant, unnest(new.hash) AS key,
+                   unnest(new.fingerprint) AS fingerprint, unnest(new.subject) AS subject,
+                   unnest(new.created_at) AS instant, unnest(new.kept) AS kept) AS given;
 END $$;
 
 -- Whether a key led to this job or payment: the id ends in the hash of the key and the request,

@@ -10,55 +10,47 @@
 -- repeats; and the bucket is read from the id. Arrays side by side in FROM are laid down one by one
 -- before they are read, in the select list they are walked; what all rows share is a subselect,
 -- which is asked once. The planner inlines this function.
-CREATE OR REPLACE FUNCTION job_rows(
-    ids uuid[], tenants integer[], lanes integer[], dues timestamptz[], effectives timestamptz[],
-    expiries timestamptz[], destinations text[], policies text[], payloads bytea[], types text[],
-    refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[],
-    origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamptz)
+CREATE OR REPLACE FUNCTION job_rows(new job_columns, at timestamptz)
     RETURNS SETOF job LANGUAGE sql STABLE AS $$
-    SELECT bucket_of(id), coalesce(tenant, (SELECT tenants[1])), id,
-           coalesce(lane, (SELECT lanes[1])), coalesce(due, (SELECT dues[1])),
-           coalesce(effective, (SELECT effectives[1])), expiry, at,
-           coalesce((SELECT destinations[1]::jsonb WHERE cardinality(destinations) = 1),
+    SELECT bucket_of(job_id), coalesce(tenant_id, (SELECT new.tenant_id[1])), job_id,
+           coalesce(lane_id, (SELECT new.lane_id[1])), coalesce(due_at, (SELECT new.due_at[1])),
+           coalesce(effective_at, (SELECT new.effective_at[1])), expires_at, at,
+           coalesce((SELECT new.destination[1]::jsonb WHERE cardinality(new.destination) = 1),
                     destination::jsonb),
            policy::jsonb, payload,
-           CASE WHEN payload IS NOT NULL THEN coalesce(type, (SELECT types[1])) END, ref, spread,
-           metadata::jsonb, description, schedule, origin, traceparent,
-           coalesce(actor, (SELECT actors[1])), key
-      FROM (SELECT unnest(ids) AS id, unnest(tenants) AS tenant, unnest(lanes) AS lane,
-                   unnest(dues) AS due, unnest(effectives) AS effective,
-                   unnest(expiries) AS expiry, unnest(destinations) AS destination,
-                   unnest(policies) AS policy, unnest(payloads) AS payload, unnest(types) AS type,
-                   unnest(refs) AS ref, unnest(spreads) AS spread,
-                   unnest(metadatas) AS metadata, unnest(descriptions) AS description,
-                   unnest(schedules) AS schedule, unnest(origins) AS origin,
-                   unnest(traceparents) AS traceparent, unnest(actors) AS actor,
-                   unnest(keys) AS key) AS new
+           CASE WHEN payload IS NOT NULL
+                THEN coalesce(content_type, (SELECT new.content_type[1])) END,
+           payload_ref, spread_seconds, metadata::jsonb, description, schedule_id, origin_id,
+           traceparent, coalesce(actor, (SELECT new.actor[1])), idempotency_key
+      FROM (SELECT unnest(new.job_id) AS job_id, unnest(new.tenant_id) AS tenant_id,
+                   unnest(new.lane_id) AS lane_id, unnest(new.due_at) AS due_at,
+                   unnest(new.effective_at) AS effective_at, unnest(new.expires_at) AS expires_at,
+                   unnest(new.destination) AS destination, unnest(new.policy) AS policy,
+                   unnest(new.payload) AS payload, unnest(new.content_type) AS content_type,
+                   unnest(new.payload_ref) AS payload_ref,
+                   unnest(new.spread_seconds) AS spread_seconds,
+                   unnest(new.metadata) AS metadata, unnest(new.description) AS description,
+                   unnest(new.schedule_id) AS schedule_id, unnest(new.origin_id) AS origin_id,
+                   unnest(new.traceparent) AS traceparent, unnest(new.actor) AS actor,
+                   unnest(new.idempotency_key) AS idempotency_key) AS given
 $$;
 
--- Insert jobs with their timers, and put them into the outbox, in one round trip. Plain statements
--- of one table each, for a sharded PostgreSQL: reading the arguments once more for the digest costs
--- less than to carry whole rows from one statement to the next.
-CREATE OR REPLACE FUNCTION job_insert(
-    ids uuid[], tenants integer[], lanes integer[], dues timestamptz[], effectives timestamptz[],
-    expiries timestamptz[], destinations text[], policies text[], payloads bytea[], types text[],
-    refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[],
-    origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamptz)
+-- Insert jobs with their timers, and put them into the outbox. Plain statements of one table each,
+-- for a sharded PostgreSQL: reading the arrays once more for the digest costs less than to carry
+-- whole rows from one statement to the next.
+CREATE OR REPLACE FUNCTION job_insert(new job_columns, at timestamptz)
     RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
-    first_tenant integer := tenants[1];
-    first_lane integer := lanes[1];
-    first_effective timestamptz := effectives[1];
+    first_tenant integer := new.tenant_id[1];
+    first_lane integer := new.lane_id[1];
+    first_effective timestamptz := new.effective_at[1];
 BEGIN
-    INSERT INTO job
-    SELECT * FROM job_rows(ids, tenants, lanes, dues, effectives, expiries, destinations, policies,
-                          payloads, types, refs, spreads, metadatas, descriptions, schedules,
-                          origins, traceparents, actors, keys, at);
+    INSERT INTO job SELECT * FROM job_rows(new, at);
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
     SELECT bucket_of(id), coalesce(tenant, first_tenant), coalesce(lane, first_lane), id,
            coalesce(effective, first_effective)
-      FROM (SELECT unnest(ids) AS id, unnest(tenants) AS tenant, unnest(lanes) AS lane,
-                   unnest(effectives) AS effective) AS new;
+      FROM (SELECT unnest(new.job_id) AS id, unnest(new.tenant_id) AS tenant,
+                   unnest(new.lane_id) AS lane, unnest(new.effective_at) AS effective) AS given;
     -- The inner OFFSET 0 makes plain columns of what is computed, for else the planner does not
     -- inline the digest; the outer has digests taken before the rows are sorted, which are then
     -- narrow.
@@ -66,12 +58,22 @@ BEGIN
     SELECT bucket, tenant_id, '{job.accepted}', array_agg(job_id ORDER BY job_id),
            string_agg(digest, '' ORDER BY job_id)
       FROM (SELECT j.bucket, j.tenant_id, j.job_id, job_digest(ROW(j.*)::job) AS digest
-              FROM (SELECT * FROM job_rows(
-                        ids, tenants, lanes, dues, effectives, expiries, destinations, policies,
-                        payloads, types, refs, spreads, metadatas, descriptions, schedules,
-                        origins, traceparents, actors, keys, at) OFFSET 0) AS j
+              FROM (SELECT * FROM job_rows(new, at) OFFSET 0) AS j
             OFFSET 0) AS accepted
      GROUP BY bucket, tenant_id;
+END $$;
+
+-- Accept jobs in one round trip, unless their tenant is halted. JSON comes as text, encoded once by
+-- whoever decided. The keys last: whoever waits for a key waits for nothing else.
+CREATE OR REPLACE FUNCTION job_accept(
+    new job_columns, at timestamptz, keys idempotency_columns DEFAULT NULL)
+    RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM halt_refuse_new(new.tenant_id, new.schedule_id);
+    PERFORM job_insert(new, at);
+    IF keys.hash IS NOT NULL THEN
+        PERFORM idempotency_insert(keys);
+    END IF;
 END $$;
 
 -- Which of these jobs of a bucket, in order, had an attempt without a clear answer.
@@ -160,9 +162,9 @@ BEGIN
     END IF;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION job_doubted, job_cancel_result, job_insert, job_remove, job_purge,
-    job_purge_tell, job_prune FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION job_doubted, job_insert, job_purge, job_purge_tell, job_prune
+REVOKE EXECUTE ON FUNCTION job_doubted, job_cancel_result, job_insert, job_accept, job_remove,
+    job_purge, job_purge_tell, job_prune FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION job_doubted, job_insert, job_accept, job_purge, job_purge_tell, job_prune
     TO postdate_writer;
 
 -- The status of a job: how it ended, or what its timer says. No row stores it; this is the one

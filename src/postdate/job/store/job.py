@@ -9,7 +9,7 @@ import msgspec
 
 from postdate.core.ids import bucket_of
 from postdate.database.connection import clock
-from postdate.database.connection.column import compact, filled
+from postdate.database.connection.column import Columns, call, compact
 from postdate.database.connection.error import KeyTakenError, UniqueViolationError
 from postdate.database.connection.query import Connection, fetch_one, query
 from postdate.intake import store as idempotency
@@ -39,6 +39,18 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     actor: str | None = None
     idempotency_key: UUID | None = None
     """The hash of the key that it was asked for under: the row of that key is proved by it."""
+
+
+JOB_COLUMNS: Final = Columns(
+    "job_columns",
+    NewJob.__struct_fields__,
+    repeated={
+        *("tenant_id", "lane_id", "due_at", "effective_at"),
+        *("destination", "content_type", "actor"),
+    },
+)
+_ACCEPT: Final = call("job_accept", JOB_COLUMNS, "created_at")
+_ACCEPT_KEYED: Final = call("job_accept", JOB_COLUMNS, "created_at", idempotency.COLUMNS)
 
 
 class JobAsAccepted(msgspec.Struct, frozen=True):
@@ -95,18 +107,12 @@ async def accept(
     keys: Sequence[IdempotencyRow] = (),
 ) -> None:
     """Insert jobs with their timers and keys; each job is its own first event."""
-    ids, *columns = zip(*map(msgspec.structs.astuple, jobs), strict=True)
-    lean = [
-        compact(column) if name in _REPEATED else filled(column)
-        for name, column in zip(NewJob.__struct_fields__[1:], columns, strict=True)
-    ]
+    new = JOB_COLUMNS.arrays(jobs)
     if not keys:
-        await connection.execute(query("job_accept"), ids, *lean, created_at)
+        await connection.execute(_ACCEPT, *new, created_at)
         return
     try:
-        await connection.execute(
-            query("job_accept_keyed"), ids, *lean, created_at, *idempotency.columns(keys)
-        )
+        await connection.execute(_ACCEPT_KEYED, *new, created_at, *idempotency.COLUMNS.arrays(keys))
     except UniqueViolationError as error:
         # Another transaction was quicker with a key, or made the same id of it.
         raise KeyTakenError(str(error)) from error
@@ -117,11 +123,6 @@ async def as_accepted(connection: Connection, tenant_id: int, job_id: UUID) -> J
     return await fetch_one(
         connection, JobAsAccepted, "job_as_accepted", bucket_of(job_id), tenant_id, job_id
     )
-
-
-_REPEATED: Final = frozenset(
-    {"tenant_id", "lane_id", "due_at", "effective_at", "destination", "content_type", "actor"}
-)
 
 
 async def load(connection: Connection, keys: Sequence[JobKey]) -> dict[UUID, LoadedJob]:

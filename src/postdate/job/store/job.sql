@@ -9,19 +9,6 @@ SELECT NULL::smallint AS bucket, NULL::smallint AS scope, NULL::integer AS tenan
 SELECT bucket, scope, tenant_id, key, fingerprint, subject, created_at, kept
   FROM idempotency_find($1, $2, $3, $4)
 
--- name: job_accept
--- JSON comes as text, encoded once by whoever decided.
-SELECT halt_refuse_new($2, $15),
-       job_insert($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                  $19, $20)
-
--- name: job_accept_keyed
--- The keys last: whoever waits for a key waits for nothing else.
-SELECT halt_refuse_new($2, $15),
-       job_insert($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                  $19, $20),
-       idempotency_insert($21, $22, $23, $24, $25, $26, $27, $28)
-
 -- name: job_as_accepted
 SELECT lane_id, due_at, expires_at, destination::text, policy::text, payload, content_type,
        payload_ref, spread_seconds, metadata, description

@@ -186,7 +186,7 @@ async def accept(
             *_columns(payments),
             own_lane(LANE_PAYMENT),
             *(zip(*holds, strict=True) if holds else ((),) * len(Hold._fields)),
-            *idempotency.columns(keys),
+            *idempotency.COLUMNS.arrays(keys),
         )
     except CheckViolationError as error:
         raise StaleAccountError(str(error)) from error

@@ -28,6 +28,29 @@ CREATE TABLE job (
     PRIMARY KEY (bucket, tenant_id, job_id),
     CHECK (payload IS NULL OR payload_ref IS NULL)
 ) PARTITION BY RANGE (job_id);
+-- New jobs, as an array for each column: the one list of what a call gives. The fields of NewJob in
+-- job/store/job.py are the same, in the same order, and a test compares them.
+CREATE TYPE job_columns AS (
+    job_id          uuid[],
+    tenant_id       integer[],
+    lane_id         integer[],
+    due_at          timestamptz[],
+    effective_at    timestamptz[],
+    expires_at      timestamptz[],
+    destination     text[],
+    policy          text[],
+    payload         bytea[],
+    content_type    text[],
+    payload_ref     text[],
+    spread_seconds  integer[],
+    metadata        text[],
+    description     text[],
+    schedule_id     uuid[],
+    origin_id       uuid[],
+    traceparent     text[],
+    actor           text[],
+    idempotency_key uuid[]
+);
 CREATE INDEX job_schedule ON job (bucket, schedule_id, job_id) WHERE schedule_id IS NOT NULL;
 
 -- A change of time, payload or policy before execution; timer.revision says which one counts. Every
@@ -58,7 +81,7 @@ CREATE TABLE job_revision (
 -- operations. The columns stand so that none is padded.
 CREATE TABLE idempotency (
     bucket      smallint NOT NULL,
-    -- As KeyScope in store/idempotency.py: 1 job, 2 redrive, 3 payment, 4 adjustment, 5 schedule,
+    -- As KeyScope in intake/store.py: 1 job, 2 redrive, 3 payment, 4 adjustment, 5 schedule,
     -- 0 any other operation.
     scope       smallint NOT NULL,
     tenant_id   integer NOT NULL,
@@ -70,6 +93,17 @@ CREATE TABLE idempotency (
     kept        bytea,
     PRIMARY KEY (bucket, scope, tenant_id, key),
     CHECK (subject IS NOT NULL OR kept IS NOT NULL)
+);
+-- New keys, as an array for each column; the fields of IdempotencyRow in intake/store.py.
+CREATE TYPE idempotency_columns AS (
+    bucket      smallint[],
+    scope       smallint[],
+    tenant_id   integer[],
+    hash        uuid[],
+    fingerprint uuid[],
+    subject     uuid[],
+    created_at  timestamptz[],
+    kept        bytea[]
 );
 
 -- Up to which instant a tenant's ended jobs were pruned. What was told of them before stays sealed;
