@@ -1787,6 +1787,8 @@ CREATE INDEX schedule_silent ON schedule USING btree (silent_since) WHERE ((sile
 
 CREATE INDEX schedule_tenant ON schedule USING btree (tenant_id, schedule_id) WHERE (deleted_at IS NULL);
 
+CREATE INDEX schedule_version_name ON schedule_version USING btree (tenant_id, name);
+
 CREATE INDEX seal_decision ON ONLY seal USING btree (bucket, tenant_id, "position") WHERE decision;
 
 CREATE INDEX seal_time ON ONLY seal USING btree (bucket, tenant_id, sealed_at);

@@ -161,6 +161,29 @@ async def test_one_key_schedules_one_call_and_a_handle_cancels_it(api: Api) -> N
     await app.asynchronous.close()
 
 
+async def test_a_task_recurs_and_a_restart_changes_its_rule_instead_of_adding_one(
+    api: Api,
+) -> None:
+    app = Postdate(api.url, api.key)
+
+    @app.task(lane="reports")
+    def report(kind: str) -> None: ...
+
+    made = await asyncio.gather(*(report.aevery("0 9 * * 1-5", "daily") for _ in range(5)))
+    assert len({each.schedule_id for each in made}) == 1
+    again = await in_thread(report.every, "0 9 * * 1-5", kind="daily")
+    assert (again.schedule_id, again.version) == (made[0].schedule_id, 1)
+    moved = await in_thread(report.every, "30 9 * * *", "daily", timezone="Europe/Berlin")
+    assert (moved.schedule_id, moved.cron, moved.version) == (again.schedule_id, "30 9 * * *", 2)
+    other = await report.aevery("15m", "weekly")
+    assert (other.every_seconds, other.schedule_id == moved.schedule_id) == (900, False)
+    await app.asynchronous.schedules.delete(moved.schedule_id)
+    anew = await report.aevery("0 9 * * 1-5", "daily")
+    assert anew.schedule_id != moved.schedule_id
+    await app.asynchronous.close()
+    app.client.close()
+
+
 def test_what_cannot_be_a_task_is_refused_where_it_is_declared() -> None:
     app = Postdate()
 

@@ -13,7 +13,10 @@ from tidy.words import snake
 
 SOURCE: Final = "src/postdate/"
 CLIENT: Final = "packages/client/src/postdate/client/"
-GENERATED: Final = tuple(f"{CLIENT}{name}" for name in ("models/", "calls/", "problems.py"))
+GENERATED: Final = tuple(
+    f"{CLIENT}{name}" for name in ("models/", "calls/", "problems.py", "extended.py")
+)
+"""Named after the operations of the API; `extended.py` adds to generated classes."""
 """Written from the API: a class there has the name of the shape it carries."""
 
 HOMONYMS: Final = {

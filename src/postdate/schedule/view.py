@@ -74,17 +74,28 @@ class ScheduleViews:
         *,
         missed: bool = False,
         set_aside: bool = False,
+        name: str | None = None,
     ) -> tuple[list[ScheduleView], UUID | None]:
-        """List schedules: all, those that missed an occurrence, those set aside.
+        """List schedules: all, those that missed an occurrence, those set aside, those of a name.
 
         A key that is limited to accounts gets short pages: what is not its own is left out.
         """
         tenant_id = actor.tenant_id
         reader = self._database.tenant_reader(tenant_id)
-        found = await schedule_view.page(
-            reader, tenant_id, after or MIN_ID, limit + 1, missed=missed, set_aside=set_aside
-        )
-        own = [each for each in found[:limit] if each.row.visible(actor.accounts)]
+        start = after or MIN_ID
+        if name is None:
+            found = await schedule_view.page(
+                reader, tenant_id, start, limit + 1, missed=missed, set_aside=set_aside
+            )
+        else:
+            found = await schedule_view.called(reader, tenant_id, name, start, limit + 1)
+        own = [
+            each
+            for each in found[:limit]
+            if each.row.visible(actor.accounts)
+            and not (missed and each.row.missed_at is None)
+            and not (set_aside and each.row.set_aside_at is None)
+        ]
         shown = [await self._show(reader, each) for each in own]
         return shown, found[limit - 1].row.schedule_id if len(found) > limit else None
 

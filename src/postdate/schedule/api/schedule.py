@@ -15,6 +15,7 @@ from postdate.intake.answer_once import reply
 from postdate.schedule.spec.preview import Preview
 from postdate.schedule.spec.spec import (
     AcceptedSchedule,
+    Name,
     PreviewSpec,
     SchedulePatch,
     ScheduleSpec,
@@ -45,6 +46,7 @@ class ScheduleQuery(PageQuery, kw_only=True):
     set_aside: Annotated[
         bool, Meta(description="Only schedules that cannot be expanded (`set_aside_error`).")
     ] = False
+    name: Annotated[Name | None, Meta(description="Only schedules of exactly this name.")] = None
 
 
 class ScheduleList(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +91,7 @@ async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleL
         call.query.limit,
         missed=call.query.missed,
         set_aside=call.query.set_aside,
+        name=call.query.name,
     )
     return ScheduleList(schedules=shown, next_cursor=next_cursor(more))
 

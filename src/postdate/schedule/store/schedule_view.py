@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from postdate.database.connection.query import Reader, query
-from postdate.schedule.store.schedule import ScheduleKey, ScheduleRow
+from postdate.schedule.store.schedule import ScheduleKey, ScheduleRow, key_of
 
 
 class TimedSchedule(NamedTuple):
@@ -28,6 +28,15 @@ async def named(
     """Find schedules whose names hold a text, among the newest `scan`."""
     rows = await connection.fetch(query("schedule_view_named"), tenant_id, text, scan, limit)
     return [(row[0], row[1]) for row in rows]
+
+
+async def called(
+    connection: Reader, tenant_id: int, name: str, after: UUID, limit: int
+) -> list[TimedSchedule]:
+    """List a tenant's schedules of exactly this name."""
+    rows = await connection.fetch(query("schedule_view_called"), tenant_id, name, after, limit)
+    found = [await find(connection, key_of(tenant_id, row[0])) for row in rows]
+    return [each for each in found if each is not None]
 
 
 async def page(

@@ -21,6 +21,14 @@ SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buf
    AND ($5::boolean IS NOT TRUE OR s.set_aside_at IS NOT NULL)
  ORDER BY s.schedule_id LIMIT $3
 
+-- name: schedule_view_called
+-- Which schedules have exactly this name now; an older version may have had it.
+SELECT s.schedule_id
+  FROM schedule_version v JOIN schedule s USING (bucket, tenant_id, schedule_id, version)
+ WHERE v.tenant_id = $1 AND v.name = $2 AND s.tenant_id = $1 AND s.schedule_id > $3
+   AND s.deleted_at IS NULL
+ ORDER BY s.schedule_id LIMIT $4
+
 -- name: schedule_view_named
 -- Whose names hold a text, among the newest so many.
 SELECT s.schedule_id, v.name

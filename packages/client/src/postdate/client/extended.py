@@ -4,15 +4,32 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import timedelta
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from postdate.client import encoding
 from postdate.client.call import Async, K, Sync, both
-from postdate.client.calls import events, jobs, payments
+from postdate.client.calls import accounts, destinations, events, jobs, payments, schedules
+from postdate.client.ensure import Ensured, compared
 from postdate.client.errors import UnreachableError, WaitTimeoutError
-from postdate.client.models import Event, Job, Payment
-from postdate.client.problems import OverloadedError, RateLimitedError, UnavailableError
+from postdate.client.models import (
+    Account,
+    CreatedDestination,
+    Destination,
+    Event,
+    Job,
+    Payment,
+    Schedule,
+)
+from postdate.client.problems import (
+    AccountExistsError,
+    ConflictError,
+    IdempotencyKeyReusedError,
+    NotFoundError,
+    OverloadedError,
+    RateLimitedError,
+    UnavailableError,
+)
 
 TIMEOUT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.05
@@ -63,6 +80,69 @@ class Payments(payments.Payments[K]):
         """Wait until a payment has ended and return it."""
         name = f"payment {payment_id}"
         return await _ended(lambda: self.get(payment_id), name, encoding.seconds(timeout))
+
+
+class Accounts(accounts.Accounts[K]):
+    """What the API offers about accounts, and to make sure that one exists."""
+
+    @both
+    async def ensure(self: "Accounts[Async]", /, account_id: str, **terms: Any) -> Ensured[Account]:
+        """Create an account unless it exists; say which of the given terms differ."""
+        try:
+            return compared(await self.get(account_id), terms)
+        except NotFoundError:
+            pass
+        try:
+            made = await self.create(account_id=account_id, **terms)
+        except AccountExistsError:
+            # Another program was quicker.
+            return compared(await self.get(account_id), terms)
+        return Ensured(item=made, created=True)
+
+
+class Destinations(destinations.Destinations[K]):
+    """What the API offers about destinations, and to make sure that one exists."""
+
+    @both
+    async def ensure(
+        self: "Destinations[Async]", /, name: str, **given: Any
+    ) -> Ensured[Destination | CreatedDestination]:
+        """Create a destination unless it exists; say which of the given fields differ.
+
+        Secrets and queue settings are not shown, so they are not compared.
+        """
+        try:
+            return compared(await self.get(name), given)
+        except NotFoundError:
+            pass
+        try:
+            made = await self.create(name=name, **given)
+        except ConflictError:
+            return compared(await self.get(name), given)
+        return Ensured(item=made, created=True)
+
+
+class Schedules(schedules.Schedules[K]):
+    """What the API offers about schedules, and to make sure that one of a name exists."""
+
+    @both
+    async def ensure(self: "Schedules[Async]", /, name: str, **given: Any) -> Ensured[Schedule]:
+        """Create a schedule unless one of this name exists; say which of the fields differ."""
+        found = (await self.list_page(name=name, limit=1)).schedules
+        if found:
+            return compared(found[0], given)
+        # Programs that start together ask with one key, and one schedule is made.
+        key = f"ensure/{name}"
+        try:
+            made: Schedule = await self.create(name=name, **given, idempotency_key=key)
+            made = await self.get(made.schedule_id)
+        except (NotFoundError, IdempotencyKeyReusedError):
+            # The key is that of a schedule that was deleted since, or of another rule.
+            again = (await self.list_page(name=name, limit=1)).schedules
+            if again:
+                return compared(again[0], given)
+            made = await self.create(name=name, **given)
+        return Ensured(item=made, created=True)
 
 
 class Events(events.Events[K]):

@@ -8,8 +8,8 @@ import msgspec
 
 from postdate.client.models.leases import Lease
 
-RESERVED: Final = frozenset({"using", "idempotency_key"})
-"""Options of every scheduling call, so no task has parameters of these names."""
+RESERVED: Final = frozenset({"using", "idempotency_key", "timezone", "schedule"})
+"""Options of the scheduling calls, so no task has parameters of these names."""
 
 
 class Arguments:
@@ -44,7 +44,7 @@ class Arguments:
         if parameter.name in RESERVED:
             raise TypeError(
                 f"{self._name}(): no parameter of a task is called {parameter.name!r}, "
-                f"which is an option of later(), at() and now()"
+                f"which is an option of the calls that schedule it"
             )
         kind = hints.get(parameter.name, Any)
         if parameter.default is parameter.empty:

@@ -2,8 +2,10 @@
 
 import functools
 import inspect
+import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -11,6 +13,7 @@ from postdate.client.handler_report import GiveUpError
 from postdate.client.handlers import KIND
 from postdate.client.models.jobs import JobOutcome
 from postdate.client.models.leases import Lease
+from postdate.client.models.schedules import Schedule
 from postdate.client.own_transaction import AsyncOwnTransaction, OwnTransaction
 from postdate.task.arguments import Arguments
 from postdate.task.duration import seconds_of
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+MAX_NAME: Final = 190
+"""How long the name of a schedule may be before its arguments are shortened."""
 
 BATCH: Final = 1000
 """How many calls one request of `map` schedules."""
@@ -78,6 +84,57 @@ class Task(Generic[P, R]):
     async def aat(self, instant: datetime, *args: Any, **kwargs: Any) -> TaskHandle[R]:
         """Run it at an instant; for asynchronous programs."""
         return await self._aschedule(_when(instant), args, kwargs)
+
+    def every(
+        self,
+        rule: str | float | timedelta,
+        *args: Any,
+        timezone: str = "UTC",
+        schedule: str | None = None,
+        **kwargs: Any,
+    ) -> Schedule:
+        """Run it again and again: by cron (`"0 9 * * 1-5"`), RRULE or interval (`"15m"`).
+
+        One schedule is kept for each name, which is made of the task and its arguments unless
+        `schedule` gives it: calling again at the next start changes it if the rule differs.
+        """
+        name, wanted = self._recurring(rule, args, kwargs, timezone, schedule)
+        schedules = self._app.client.schedules
+        ensured = schedules.ensure(name, **wanted)
+        if not ensured.differs:
+            return ensured.item
+        return schedules.change(ensured.item.schedule_id, **wanted)
+
+    async def aevery(
+        self,
+        rule: str | float | timedelta,
+        *args: Any,
+        timezone: str = "UTC",
+        schedule: str | None = None,
+        **kwargs: Any,
+    ) -> Schedule:
+        """Run it again and again; for asynchronous programs."""
+        name, wanted = self._recurring(rule, args, kwargs, timezone, schedule)
+        schedules = self._app.asynchronous.schedules
+        ensured = await schedules.ensure(name, **wanted)
+        if not ensured.differs:
+            return ensured.item
+        return await schedules.change(ensured.item.schedule_id, **wanted)
+
+    def _recurring(
+        self,
+        rule: str | float | timedelta,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        timezone: str,
+        name: str | None,
+    ) -> tuple[str, dict[str, Any]]:
+        job = self.body({}, args, kwargs)
+        return name or _name(self.name, job["payload"]), {
+            **_rule(rule),
+            "timezone": timezone,
+            "template": {"job": job},
+        }
 
     def map(self, calls: Iterable[Any]) -> list[TaskHandle[R]]:
         """Run it once for each item: a mapping of arguments, a tuple of them, or one value."""
@@ -179,6 +236,24 @@ def _when(instant: datetime) -> dict[str, Any]:
     if instant.tzinfo is None:
         raise ValueError(f"{instant} has no time zone: it may be any of two dozen instants")
     return {"run_at": instant}
+
+
+def _rule(rule: str | float | timedelta) -> dict[str, Any]:
+    if isinstance(rule, str) and "FREQ=" in rule.upper():
+        return {"rrule": rule}
+    if isinstance(rule, str) and " " in rule.strip():
+        return {"cron": rule}
+    return {"every_seconds": int(seconds_of(rule))}
+
+
+def _name(task: str, arguments: Mapping[str, Any]) -> str:
+    """Return the name of a schedule; long arguments are named by a hash."""
+    if not arguments:
+        return task
+    written = json.dumps(arguments, sort_keys=True, ensure_ascii=False)
+    if len(task) + len(written) > MAX_NAME:
+        written = sha256(written.encode()).hexdigest()[:16]
+    return f"{task} {written}"
 
 
 def _call(item: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:

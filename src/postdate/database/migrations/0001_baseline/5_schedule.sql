@@ -25,6 +25,7 @@ CREATE TABLE schedule_version (
     traceparent text,
     PRIMARY KEY (bucket, tenant_id, schedule_id, version)
 );
+CREATE INDEX schedule_version_name ON schedule_version (tenant_id, name);
 
 -- Where a schedule stands: narrow, and no column that every occurrence changes is indexed, so that
 -- the update stays on its page (HOT). Its next occurrence is a timer in lane 1.

@@ -6,26 +6,23 @@ from typing import TYPE_CHECKING, Final, Generic
 from postdate.client.call import Caller, K
 
 if TYPE_CHECKING:
-    from postdate.client.calls.accounts import Accounts
     from postdate.client.calls.audit import Audit
     from postdate.client.calls.calendars import Calendars
     from postdate.client.calls.change_sets import ChangeSets
     from postdate.client.calls.dead_letters import DeadLetters
-    from postdate.client.calls.destinations import Destinations
     from postdate.client.calls.foresight import Foresight
     from postdate.client.calls.halts import Halts
     from postdate.client.calls.keys import Keys
     from postdate.client.calls.lanes import Lanes
     from postdate.client.calls.leases import Leases
     from postdate.client.calls.receipts import Receipts
-    from postdate.client.calls.schedules import Schedules
     from postdate.client.calls.settings import Settings
     from postdate.client.calls.subscriptions import Subscriptions
     from postdate.client.calls.tenants import Tenants
     from postdate.client.calls.test_clock import TestClock
-    from postdate.client.extended import Events, Jobs, Payments
+    from postdate.client.extended import Accounts, Destinations, Events, Jobs, Payments, Schedules
 
-EXTENDED: Final = frozenset({"events", "jobs", "payments"})
+EXTENDED: Final = frozenset({"accounts", "destinations", "events", "jobs", "payments", "schedules"})
 """Groups to which `extended.py` adds calls that are more than one request."""
 
 

@@ -68,6 +68,7 @@ class Schedules(Group[K]):
         cursor: str | None = None,
         missed: bool | UnsetType = UNSET,
         set_aside: bool | UnsetType = UNSET,
+        name: str | None = None,
     ) -> ScheduleList:
         """List schedules.
 
@@ -76,6 +77,7 @@ class Schedules(Group[K]):
         `cursor`: `next_cursor` of the previous page.
         `missed`: Only schedules that have missed an occurrence (`last_missed_at`).
         `set_aside`: Only schedules that cannot be expanded (`set_aside_error`).
+        `name`: Only schedules of exactly this name.
         """
 
     @pages(list_page, "schedules")
@@ -84,6 +86,7 @@ class Schedules(Group[K]):
         *,
         missed: bool | UnsetType = UNSET,
         set_aside: bool | UnsetType = UNSET,
+        name: str | None = None,
         page_size: int = 100,
     ) -> Iterator[Schedule]:
         """List schedules, page by page until the end.
@@ -91,6 +94,7 @@ class Schedules(Group[K]):
         `missed` and `set_aside` find those that need attention.
         `missed`: Only schedules that have missed an occurrence (`last_missed_at`).
         `set_aside`: Only schedules that cannot be expanded (`set_aside_error`).
+        `name`: Only schedules of exactly this name.
         """
 
     @call("show_schedule", "GET", "/schedules/{schedule_id}")
