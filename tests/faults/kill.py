@@ -22,10 +22,12 @@ from typing import Any, Final
 from unittest import mock
 
 from faults.sweep import Nodes, Operation
+from postdate.api.endpoints import ENDPOINTS
 from postdate.core import failpoint
 from postdate.database.connection import opening
 from postdate.database.connection.database import Database
 from postdate.database.connection.writer import AFTER, BEFORE
+from postdate.resource.resource import declared_by
 
 SOURCE: Final = Path(failpoint.__file__).parents[1]
 CHILD_SECONDS: Final = 30
@@ -60,12 +62,13 @@ class KillOperation(Operation):
 
 
 def named() -> set[str]:
-    """Find every failpoint that the source names, with the moments of those of commits."""
+    """Find every failpoint that the source names or declares, with the moments of commits."""
     found: list[str] = []
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call):
                 found += _names(node)
+    found += [f"{name}.{moment}" for name in _declared() for moment in (BEFORE, AFTER)]
     assert len(found) == len(set(found)), "one name stands for one place"
     return set(found)
 
@@ -79,6 +82,14 @@ def nameless() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and _commits(node) and not _texts(node)
     }
+
+
+def _declared() -> Iterator[str]:
+    """Name the commits of declared changes."""
+    for endpoint in ENDPOINTS:
+        declared = declared_by(endpoint.handler)
+        if declared is not None and declared.event:
+            yield declared.failpoint
 
 
 def _names(call: ast.Call) -> Iterator[str]:

@@ -13,8 +13,7 @@ from postdate.account.change.repair import Repairs
 from postdate.api.services import Services
 from postdate.core.ids import new_id
 from postdate.database.connection.database import Database
-from postdate.destination.change.destination import DestinationChange, DestinationSpec
-from postdate.destination.spec.destination import Destination
+from postdate.destination.spec.destination import Destination, DestinationSpec, RotateBody
 from postdate.destination.store.directory import DestinationDirectory
 from postdate.foresight.spec.money import FailingPayment
 from postdate.intake.create_once import CreateRequest, Remember, Shown
@@ -27,6 +26,7 @@ from postdate.secret.receipt_key import ReceiptKeys
 from postdate.secret.secret import Keyring
 from postdate.subscription.change import SubscriptionSpec
 from postdate.tenant.change.tenant import LIVE, KeyLimits, TenantMode, Tenants
+from support.declared import remembering
 
 OLD: Final = bytes.fromhex(SECRET_KEY)
 NEW: Final = b"n" * 32
@@ -194,12 +194,16 @@ class DestinationLife(Office):
 
     async def steps(self, made: Services) -> None:
         change, who, name = made.destination.change, self.who, HOOK.name
-        await self.once(made, "destination", lambda r: change.create(who, HOOK, r))
+        await self.once(made, "destination", lambda r: remembering(change.create, r)(who, HOOK))
         if await self.told("destination.deleted"):
             return
-        limit = DestinationChange(max_running=3)
+        limit, minute = {"max_running": 3}, RotateBody(overlap_seconds=60.0)
         await self.unless_told("destination.changed", lambda: change.change(who, name, limit))
-        await self.once(made, "destination.rotate", lambda r: change.rotate(who, name, 60.0, r))
+        await self.once(
+            made,
+            "destination.rotate",
+            lambda r: remembering(change.rotate, r)(who, name, minute),
+        )
         await self.once(
             made, "signing-secret.rotate", lambda r: change.rotate_signing_secret(who, 60.0, r)
         )

@@ -11,13 +11,13 @@ from faults.kill import KillOperation
 from faults.kill_office import Office
 from faults.sweep_stages import PERIOD_SECONDS
 from postdate.api.services import Services
+from postdate.calendar.spec.calendar import CalendarSpec
 from postdate.core.setting.setting import Settings
 from postdate.core.test_clock import following_tenant
 from postdate.database.connection.database import Connection, Database
 from postdate.node import schedule as wiring
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
-from postdate.recurrence.calendar import Calendar
 from postdate.schedule.change.occurrence import OccurrenceIntake
 from postdate.schedule.spec.firing import Fired, Firing
 from postdate.schedule.spec.spec import SchedulePatch, ScheduleSpec
@@ -232,10 +232,10 @@ class CalendarLife(Planned):
     name = "calendar"
 
     async def steps(self, made: Services) -> None:
-        calendars, change, who = made.schedule.calendar, made.schedule.change, self.who
+        calendars, change, who = made.calendar.change, made.schedule.change, self.who
         patch = SchedulePatch(calendar="held")
         for number, name in enumerate(("held", "held", "free"), 1):
-            wanted = Calendar(name, frozenset({date(2000, 1, number)}))
+            wanted = CalendarSpec(name=name, holidays=[date(2000, 1, number)])
             if await self.told("calendar.changed") < number:
                 await calendars.put(who, wanted)
             if not await self.told("schedule.changed"):

@@ -49,6 +49,7 @@ NAMELESS = {
     "cli/commands/history.py": "the operator's, one transaction each, asked for again",
     "cli/commands/prove.py": "notes when everything was looked at last",
     "account/change/repair.py": "only looks",
+    "resource/resource.py": "the name follows from the noun and its event",
     "intake/create_once.py": "makes a key when it is first needed, as whoever comes next",
     "change_set/change/schedule_operation.py": "only looks",
     "destination/change/destination.py": "makes a secret when it is first asked for",

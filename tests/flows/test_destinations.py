@@ -20,6 +20,7 @@ from support.receiver import Arrival, Receiver
 from support.webhook import delivery
 
 URL = "https://example.com/hook"
+OWN = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 async def create(api: Api, **parts: Any) -> Any:
@@ -51,8 +52,7 @@ async def test_a_secret_is_shown_once_and_never_again(api: Api) -> None:
 
 
 async def test_a_secret_of_ones_own_may_be_brought(api: Api) -> None:
-    own = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-    assert (await create(api, secret=own))["secret"] == own
+    assert (await create(api, secret=OWN))["secret"] == OWN
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,9 @@ async def test_a_secret_of_ones_own_may_be_brought(api: Api) -> None:
         ({"name": "x", "url": URL, "rate_per_second": 0}, "invalid_field", "rate_per_second"),
         ({"name": "x", "url": URL, "config": {}}, "invalid_field", "config"),
         ({"name": "x", "url": URL, "disabled_at": None}, "unknown_field", "disabled_at"),
-        ({"name": "x", "type": "queue", "url": URL}, "invalid_field", "config"),
+        ({"name": "x", "url": URL, "kind": "nats"}, "invalid_field", "kind"),
+        ({"name": "x", "type": "queue", "url": URL}, "invalid_field", "url"),
+        ({"name": "x", "type": "queue", "kind": "nats", "secret": OWN}, "invalid_field", "secret"),
         ({"name": "x", "type": "queue", "kind": "telegraph"}, "invalid_field", "kind"),
     ],
 )

@@ -28,7 +28,7 @@ async def test_a_broker_that_cannot_be_reached_is_refused_unless_forced(api: Api
         ({"kind": None}, "kind"),
         ({"config": {"servers": "x"}}, "config"),
         ({"config": {"servers": ["nats://x"], "colour": 1}}, "config"),
-        ({"url": "https://example.com"}, "config"),
+        ({"url": "https://example.com"}, "url"),
     ],
 )
 async def test_a_wrong_queue_is_refused_by_its_part(

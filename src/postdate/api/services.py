@@ -9,6 +9,7 @@ from postdate.account.change.adjustment import Adjustments
 from postdate.account.view import AccountViews
 from postdate.audit.view import AuditViews
 from postdate.calendar.change import Calendars
+from postdate.calendar.view import CalendarViews
 from postdate.change_set.change.change_set import ChangeSets
 from postdate.core.setting.setting import Settings
 from postdate.destination.change.destination import Destinations
@@ -134,11 +135,10 @@ class PaymentServices:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ScheduleServices:
-    """Schedules, their runs by hand, and the calendars they follow."""
+    """Schedules, and their runs by hand."""
 
     change: Schedules
     run: ScheduleRuns
-    calendar: Calendars
     read: ScheduleViews
 
 
@@ -148,6 +148,7 @@ class Services:
 
     account: AccountServices
     audit: AuditViews
+    calendar: NounServices[Calendars, CalendarViews]
     change_set: ChangeSets
     dead_letter: DeadLetters
     destination: DestinationServices

@@ -1,22 +1,20 @@
 """Business calendars: upload and delete them; schedules that use one are recomputed."""
 
-import re
 from datetime import datetime
 from typing import Final
 
 from postdate.calendar import store
-from postdate.calendar.store import CalendarRow
+from postdate.calendar.spec.calendar import CalendarSpec, CalendarView
+from postdate.calendar.view import CALENDAR
 from postdate.core.identity import Identity
 from postdate.core.log import Log
 from postdate.database.connection import clock
-from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.database import Connection
 from postdate.database.connection.off_loop import computed
-from postdate.event.store.event import named, record_event
-from postdate.intake.create_once import Remember, forget
 from postdate.recurrence.calendar import Calendar
+from postdate.resource.change import Change, Changes
 from postdate.schedule.change.schedule import locked
 from postdate.schedule.spec.expansion import ExpansionProgress, next_up
-from postdate.schedule.spec.spec import MAX_HOLIDAYS
 from postdate.schedule.store import schedule as schedule_store
 from postdate.schedule.store import timeline
 from postdate.schedule.store.schedule import ScheduleRow
@@ -30,71 +28,54 @@ MAX_FOLLOWERS: Final = 1000
 COMPUTED_AT_ONCE: Final = 10
 """So many of them are moved in the transaction of the change; it holds all of them meanwhile."""
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
 _ALL_DAYS: Final = 7
 
 
-class Calendars:
+class Calendars(Changes):
     """Write calendars."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    @CALENDAR.create("put_calendar", event="changed")
+    async def put(self, change: Change[Identity], spec: CalendarSpec) -> CalendarView:
+        """Upload a business calendar; schedules that use it are recomputed.
 
-    async def put(
-        self, actor: Identity, calendar: Calendar, remember: Remember[CalendarRow] = forget
-    ) -> CalendarRow:
-        """Upload a calendar; it applies to occurrences after now, never to the past."""
-        _check(calendar)
-        async with self._database.write("calendar.put") as connection:
-            before = await store.lock(connection, actor.tenant_id, calendar.name)
-            if before is not None and before.calendar == calendar:
-                row = store.row_of(before)
-            else:
-                row = await self._replace(connection, actor, calendar)
-            await remember(connection, row)
-        return row
+        The next occurrences move immediately if a day has opened or closed.
+        """
+        if len(spec.weekend) >= _ALL_DAYS:
+            raise refuse(Code.INVALID_FIELD, "One day of the week must be open.", "weekend")
+        calendar = Calendar(spec.name, frozenset(spec.holidays), frozenset(spec.weekend))
+        before = await store.lock(change.connection, change.tenant_id, calendar.name)
+        if before is not None and before.calendar == calendar:
+            return store.view_of(before)
+        made = await _replace(change.connection, change.tenant_id, calendar)
+        await change.record(calendar.name, {"calendar": calendar.name})
+        return made
 
-    async def _replace(
-        self, connection: Connection, actor: Identity, calendar: Calendar
-    ) -> CalendarRow:
-        followers = await _locked_followers(connection, actor.tenant_id, calendar.name)
-        # With every schedule of the calendar locked, none is being expanded by the old version.
-        since = await clock.now(connection)
-        row = await store.put(connection, actor.tenant_id, calendar, since)
-        for follower in followers[:COMPUTED_AT_ONCE]:
-            await _set_timer(connection, follower, since)
-        for follower in followers[COMPUTED_AT_ONCE:]:
-            # It is due now: the expander finds its next occurrence, in transactions of its own.
-            if follower.set_aside_at is None and follower.buffered_for is None:
-                await schedule_store.put_timer(connection, follower.key, since)
-        await self._record(connection, actor, calendar.name, "calendar.changed")
-        return row
+    @CALENDAR.delete()
+    async def delete(self, change: Change[Identity], name: str) -> None:
+        """Delete a business calendar that no schedule uses.
 
-    async def delete(self, actor: Identity, name: str) -> None:
-        """Delete a calendar that no schedule uses."""
-        async with self._database.write("calendar.delete") as connection:
-            used = await store.used(connection, actor.tenant_id, name, 1)
-            if used:
-                detail = f"The schedule {used[0]} uses this calendar."
-                raise refuse(Code.CONFLICT, detail, status="in_use")
-            if not await store.delete(connection, actor.tenant_id, name):
-                raise not_found("calendar", name[:64])
-            await self._record(connection, actor, name, "calendar.deleted")
-
-    async def _record(self, connection: Connection, actor: Identity, name: str, kind: str) -> None:
-        about = named(actor.tenant_id, "calendar", name)
-        await record_event(connection, about, kind, actor.key_id, {"calendar": name})
+        While a schedule uses it, the answer is 409.
+        """
+        if used := await store.used(change.connection, change.tenant_id, name, 1):
+            detail = f"The schedule {used[0]} uses this calendar."
+            raise refuse(Code.CONFLICT, detail, status="in_use")
+        if not await store.delete(change.connection, change.tenant_id, name):
+            raise not_found("calendar", name[:64])
+        await change.record(name, {"calendar": name})
 
 
-def _check(calendar: Calendar) -> None:
-    if not _NAME.fullmatch(calendar.name):
-        detail = "A calendar's name has 1 to 63 of A-Z a-z 0-9 _ . : - and begins with A-Z 0-9."
-        raise refuse(Code.INVALID_FIELD, detail, "name")
-    if len(calendar.holidays) > MAX_HOLIDAYS:
-        detail = f"A calendar has at most {MAX_HOLIDAYS} holidays."
-        raise refuse(Code.INVALID_FIELD, detail, "holidays")
-    if len(calendar.weekend) >= _ALL_DAYS:
-        raise refuse(Code.INVALID_FIELD, "One day of the week must be open.", "weekend")
+async def _replace(connection: Connection, tenant_id: int, calendar: Calendar) -> CalendarView:
+    followers = await _locked_followers(connection, tenant_id, calendar.name)
+    # With every schedule of the calendar locked, none is being expanded by the old version.
+    since = await clock.now(connection)
+    made = await store.put(connection, tenant_id, calendar, since)
+    for follower in followers[:COMPUTED_AT_ONCE]:
+        await _set_timer(connection, follower, since)
+    for follower in followers[COMPUTED_AT_ONCE:]:
+        # It is due now: the expander finds its next occurrence, in transactions of its own.
+        if follower.set_aside_at is None and follower.buffered_for is None:
+            await schedule_store.put_timer(connection, follower.key, since)
+    return made
 
 
 async def _locked_followers(connection: Connection, tenant_id: int, name: str) -> list[ScheduleRow]:

@@ -1,13 +1,13 @@
 """Business calendars."""
 
 from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 import asyncpg
-import msgspec
 
+from postdate.calendar.spec.calendar import CalendarView
 from postdate.database.connection.query import Connection, Reader, fetch_all, fetch_one, query
 from postdate.recurrence.calendar import Calendar
 from postdate.schedule.spec.timeline import CalendarVersion
@@ -19,31 +19,22 @@ CalendarKey = tuple[int, str]
 """The tenant and the name."""
 
 
-class CalendarRow(msgspec.Struct, frozen=True):
-    """A calendar as stored."""
-
-    name: str
-    weekend: list[int]
-    holidays: list[date]
-    changed_at: datetime
-
-
 async def lock(connection: Connection, tenant_id: int, name: str) -> CalendarVersion | None:
     """Lock a calendar before the schedules that use it, and return its current version."""
     row = await connection.fetchrow(query("calendar_lock"), tenant_id, name)
     return None if row is None else _version(row)
 
 
-def row_of(version: CalendarVersion) -> CalendarRow:
-    """Show a version as it is stored."""
+def view_of(version: CalendarVersion) -> CalendarView:
+    """Show a version as a read shows it."""
     calendar = version.calendar
     days = sorted(calendar.weekend), sorted(calendar.holidays)
-    return CalendarRow(calendar.name, *days, version.since)
+    return CalendarView(calendar.name, *days, version.since)
 
 
 async def put(
     connection: Connection, tenant_id: int, calendar: Calendar, since: datetime
-) -> CalendarRow:
+) -> CalendarView:
     """Write a new version of a calendar, valid from an instant."""
     days = sorted(calendar.weekend), sorted(calendar.holidays)
     values = (tenant_id, calendar.name, *days, since)
@@ -54,7 +45,7 @@ async def put(
     await connection.execute(
         query("calendar_prune_versions"), tenant_id, calendar.name, MAX_VERSIONS
     )
-    return CalendarRow(*row)
+    return CalendarView(*row)
 
 
 async def current(
@@ -88,14 +79,14 @@ def _version(row: asyncpg.Record) -> CalendarVersion:
     return CalendarVersion(since, Calendar(name, frozenset(holidays), frozenset(weekend)))
 
 
-async def find(connection: Reader, tenant_id: int, name: str) -> CalendarRow | None:
+async def find(connection: Reader, tenant_id: int, name: str) -> CalendarView | None:
     """Read one calendar."""
-    return await fetch_one(connection, CalendarRow, "calendar_find", tenant_id, name)
+    return await fetch_one(connection, CalendarView, "calendar_find", tenant_id, name)
 
 
-async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[CalendarRow]:
+async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[CalendarView]:
     """List a tenant's calendars by name."""
-    return await fetch_all(connection, CalendarRow, "calendar_page", tenant_id, after, limit)
+    return await fetch_all(connection, CalendarView, "calendar_page", tenant_id, after, limit)
 
 
 async def delete(connection: Connection, tenant_id: int, name: str) -> bool:

@@ -120,7 +120,8 @@ class _Search:
                 self._add_not_allowed(value, allowed, path)
             else:
                 reason = str(error).partition(" - at `")[0]
-                self._add(path, Code.INVALID_FIELD, f"{_at(path)}{reason}.")
+                detail = _rule(shape) if "regex" in reason else None
+                self._add(path, Code.INVALID_FIELD, detail or f"{_at(path)}{reason}.")
 
     def _add_not_allowed(self, value: str, allowed: list[str], path: str) -> None:
         nearest = self._nearest(value, allowed)
@@ -169,6 +170,12 @@ def _bare(shape: Any) -> Any:
     while get_origin(shape) is Annotated:
         shape = get_args(shape)[0]
     return shape
+
+
+def _rule(shape: Any) -> str | None:
+    """Return the sentence that a type has for what its pattern refuses."""
+    found = (each.extra or {} for each in get_args(shape)[1:] if isinstance(each, msgspec.Meta))
+    return next((extra["rule"] for extra in found if "rule" in extra), None)
 
 
 def _is_struct(shape: Any) -> bool:

@@ -41,7 +41,7 @@ class Routes:
         """
 
         def declare(handler: H) -> H:
-            summary, _, description = inspect.cleandoc(handler.__doc__ or "").partition("\n\n")
+            summary, description = documented(handler)
             body, query = _asked(handler)
             answer = returns or _struct(handler.__annotations__["return"])
             self.endpoints.append(
@@ -51,9 +51,9 @@ class Routes:
                     handler=handler,
                     scope=scope,
                     returns=answer,
-                    summary=" ".join(summary.split()).removesuffix("."),
+                    summary=summary,
                     tag=self._tag,
-                    description=" ".join(description.split()),
+                    description=description,
                     body=body,
                     query=query,
                     status=status or (204 if answer is None else 200),
@@ -68,6 +68,12 @@ class Routes:
             return handler
 
         return declare
+
+
+def documented(function: Callable[..., object]) -> tuple[str, str]:
+    """Return the text of the reference: the first sentence of a docstring, and what follows it."""
+    summary, _, description = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
+    return " ".join(summary.split()).removesuffix("."), " ".join(description.split())
 
 
 def _asked(handler: Callable[..., object]) -> list[Any]:

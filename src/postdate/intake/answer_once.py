@@ -1,14 +1,13 @@
 """Answer requests with an Idempotency-Key: the first time, and every repetition."""
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from postdate.api.services import Services
 from postdate.http import problem
 from postdate.http.endpoint import Call, Reply
-from postdate.intake.create_once import CreateRequest, Remember, Shown, forget
+from postdate.intake.create_once import CreateOnce, CreateRequest, Remember, Shown, forget
 from postdate.intake.idempotency import CREATED, Granted, Refused
 from postdate.intake.pipeline import Accepted
 from postdate.words.error import RefusedError
@@ -17,7 +16,18 @@ REPLAYED: Final = {"Idempotency-Replayed": "true"}
 OPERATOR_TENANT: Final = 0
 """Keys of internal routes belong to no tenant."""
 
+
+class AnswersOnce(Protocol):
+    """The services of an endpoint whose answers are stored under keys."""
+
+    @property
+    def once(self) -> CreateOnce:
+        """Return what stores and repeats answers."""
+        ...
+
+
 T = TypeVar("T")
+S = TypeVar("S", bound=AnswersOnce)
 
 
 def reply(outcome: Accepted | Granted | Refused, request_id: str) -> Reply:
@@ -34,7 +44,7 @@ def reply(outcome: Accepted | Granted | Refused, request_id: str) -> Reply:
 
 
 async def run_once_per_key(
-    call: Call[Services, Any, Any],
+    call: Call[S, Any, Any],
     operation: str,
     create: Callable[[Remember[T]], Awaitable[T]],
     show: Callable[[T], msgspec.Struct],
@@ -67,7 +77,7 @@ async def run_once_per_key(
     return reply(answer, call.request_id)
 
 
-def _members(call: Call[Services, Any, Any]) -> dict[str, Any]:
+def _members(call: Call[Any, Any, Any]) -> dict[str, Any]:
     """Return everything that the request asks for: path parameters and body."""
     body = {} if call.body is None else msgspec.to_builtins(call.body)
     return {name: str(part) for name, part in call.path.items()} | body

@@ -17,6 +17,8 @@ from postdate.api.services import (
     Services,
 )
 from postdate.audit.view import AuditViews
+from postdate.calendar.change import Calendars
+from postdate.calendar.view import CalendarViews
 from postdate.change_set.change.change_set import ChangeSets
 from postdate.change_set.change.job_operation import JobOperation
 from postdate.change_set.change.lane_operation import LaneOperation
@@ -102,8 +104,7 @@ def _warming(node: Node, books: RuleBooks, money: MoneyViews) -> list[Loop]:
 def services(node: Node, identities: Identities) -> Services:
     """Build the services that the endpoints and the pages call."""
     database, runtime, outgoing = node.database, node.runtime, node.outgoing
-    accepting = job.intake(node)
-    books = RuleBooks()
+    accepting, books = job.intake(node), RuleBooks()
     load = LoadViews(database, node.lanes, runtime, books)
     money = MoneyViews(database, books)
     node.loops += _warming(node, books, money)
@@ -126,6 +127,7 @@ def services(node: Node, identities: Identities) -> Services:
             read=AccountViews(database),
         ),
         audit=AuditViews(database),
+        calendar=NounServices(Calendars(database), CalendarViews(database)),
         change_set=ChangeSets(database, operations),
         dead_letter=dead_letters,
         destination=DestinationServices(

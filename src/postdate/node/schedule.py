@@ -1,7 +1,6 @@
 """Wire the intake of schedules, and the loops that expand them."""
 
 from postdate.api.services import ScheduleServices
-from postdate.calendar.change import Calendars
 from postdate.job.accept.intake import JobIntake
 from postdate.node import job
 from postdate.node.node import Node
@@ -36,7 +35,6 @@ def services(node: Node, accepting: JobIntake) -> ScheduleServices:
     return ScheduleServices(
         change=schedules,
         run=runs,
-        calendar=Calendars(node.database),
         read=ScheduleViews(node.database, node.outgoing.cipher),
     )
 

@@ -7,8 +7,6 @@ from uuid import UUID
 import msgspec
 
 from postdate.audit.spec import SYSTEM
-from postdate.calendar import store as calendar_store
-from postdate.calendar.store import CalendarRow
 from postdate.core.identity import Identity
 from postdate.core.ids import MAX_ID, MIN_ID
 from postdate.core.log import Log
@@ -169,18 +167,6 @@ class ScheduleViews:
         reader = self._database.tenant_reader(tenant_id)
         found = await event_store.last_actors(reader, tenant_id, paused, "schedule.paused")
         return {schedule_id: actor or SYSTEM for schedule_id, actor in found.items()}
-
-    async def calendar(self, tenant_id: int, name: str) -> CalendarRow | None:
-        """Show one calendar."""
-        return await calendar_store.find(self._database.tenant_reader(tenant_id), tenant_id, name)
-
-    async def calendars(
-        self, tenant_id: int, after: str, limit: int
-    ) -> tuple[list[CalendarRow], str | None]:
-        """List calendars by name."""
-        reader = self._database.tenant_reader(tenant_id)
-        rows = await calendar_store.page(reader, tenant_id, after, limit + 1)
-        return rows[:limit], rows[limit - 1].name if len(rows) > limit else None
 
 
 async def _find(reader: Reader, actor: Identity, schedule_id: UUID) -> TimedSchedule | None:

@@ -5,8 +5,14 @@ import pytest
 from postdate.core.identity import Identity, Scope
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Database
-from postdate.destination.change.destination import Destinations, DestinationSpec
-from postdate.destination.spec.destination import Destination, DestinationType, Unavailable
+from postdate.destination.change.destination import Destinations
+from postdate.destination.spec.destination import (
+    Destination,
+    DestinationSpec,
+    DestinationType,
+    RotateBody,
+    Unavailable,
+)
 from postdate.destination.store.directory import DestinationDirectory
 from postdate.secret import secret_rotation
 from postdate.secret.secret import Keyring
@@ -38,7 +44,7 @@ async def test_a_rotation_needs_no_old_key_afterwards(database: Database, tenant
     before = intake(database, OLD)
     hook = DestinationSpec(name="hook", url="https://example.com/")
     await before.create(who(tenant_id), hook)
-    await before.rotate(who(tenant_id), "hook", 600)
+    await before.rotate(who(tenant_id), "hook", RotateBody(overlap_seconds=600))
     queue = DestinationSpec(
         name="queue", type=DestinationType.QUEUE, kind="test", config={"password": "canary"}
     )

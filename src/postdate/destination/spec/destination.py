@@ -1,15 +1,25 @@
 """Destinations: named places that jobs go to, as their handlers see them."""
 
-import re
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
+from postdate.core.field import (
+    DAY_SECONDS,
+    Changed,
+    Created,
+    MaxRunning,
+    Name,
+    OverlapSeconds,
+    RatePerSecond,
+)
 from postdate.core.limit import Limit
-
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
+from postdate.core.shape import Spec, View
+from postdate.destination.spec.target import URL_CHARACTERS
 
 
 class DestinationType(StrEnum):
@@ -17,6 +27,142 @@ class DestinationType(StrEnum):
 
     WEBHOOK = "webhook"
     QUEUE = "queue"
+
+
+class DestinationStatus(StrEnum):
+    """Whether a destination is delivered to."""
+
+    ACTIVE = "ACTIVE"
+    FAILING = "FAILING"
+    DISABLED = "DISABLED"
+
+
+Type = Annotated[DestinationType, Meta(description="How it is reached.")]
+Url = Annotated[
+    Annotated[str, Meta(min_length=1, max_length=URL_CHARACTERS)] | None,
+    Meta(description="The address of a webhook.", examples=["https://shop.example/hooks/postdate"]),
+]
+Kind = Annotated[
+    Annotated[str, Meta(max_length=63)] | None,
+    Meta(description="The kind of queue.", examples=["nats"]),
+]
+Secret = Annotated[
+    str | None,
+    Meta(
+        description="The signing secret: shown this once.",
+        examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="],
+    ),
+]
+Until = Annotated[
+    datetime | None,
+    Meta(description="Until when the secret before signs too.", examples=["2031-01-02T09:00:00Z"]),
+]
+
+
+class DestinationSpec(Spec, kw_only=True):
+    """A new destination."""
+
+    name: Name
+    type: Type = DestinationType.WEBHOOK
+    url: Url = None
+    kind: Kind = None
+    config: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="The settings of a queue; stored encrypted.",
+            examples=[{"url": "nats://broker.example:4222"}],
+            extra={"secret": True},
+        ),
+    ] = None
+    secret: Annotated[
+        Annotated[str, Meta(max_length=128)] | None,
+        Meta(
+            description="Your own `whsec_…` secret; generated if absent.",
+            examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="],
+            extra={"secret": True},
+        ),
+    ] = None
+    max_running: MaxRunning = None
+    rate_per_second: RatePerSecond = None
+    force: Annotated[
+        bool,
+        Meta(
+            description="Register a queue even if its broker cannot be reached.",
+            examples=[False],
+        ),
+    ] = False
+
+
+class RotateBody(Spec, kw_only=True):
+    """How long both secrets are used."""
+
+    overlap_seconds: OverlapSeconds = DAY_SECONDS
+
+
+class DestinationDisableBody(Spec, kw_only=True):
+    """Why."""
+
+    reason: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=500,
+            description="Why; it stands in the event and the audit.",
+            examples=["ticket 812"],
+        ),
+    ] = "by hand"
+
+
+class TroubleView(msgspec.Struct, frozen=True, kw_only=True):
+    """A failing destination: its latest calls since the failures began, across all nodes.
+
+    Only an occasional probe is sent; `last_answers` has the newest last.
+    """
+
+    since: datetime
+    held_until: datetime
+    calls: int
+    success_rate: float
+    p99_ms: int
+    last_answers: list[str]
+
+
+class DestinationView(View, frozen=True):
+    """A destination as its tenant sees it. FAILING: no call has succeeded since `failing_since`.
+
+    With a `trouble` its jobs are held back, too; the first failures only make it FAILING.
+    """
+
+    name: Name
+    type: Type
+    status: DestinationStatus
+    failing_since: datetime | None
+    trouble: TroubleView | None
+    url: Url
+    kind: Kind
+    max_running: MaxRunning
+    rate_per_second: RatePerSecond
+    disabled_at: datetime | None
+    disabled_reason: str | None
+    previous_secret_until: Until
+    created_at: Created
+    changed_at: Changed
+
+
+class CreatedDestination(DestinationView, frozen=True):
+    """A new destination; a webhook's secret is shown only now: a repeated answer has null."""
+
+    secret: Secret
+
+
+class SigningSecret(View, frozen=True):
+    """A secret for verifying signatures; until an instant the one before it signs too.
+
+    The repeated answer of a rotation has null for the secret.
+    """
+
+    secret: Secret
+    previous_secret_until: Until
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,12 +1,18 @@
 """Destinations by name, and the secrets that sign for a whole tenant."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from postdate.database.connection.query import Connection, Reader, fetch_all, fetch_one, query
+from postdate.destination.spec.destination import (
+    DestinationSpec,
+    DestinationStatus,
+    DestinationType,
+    DestinationView,
+)
 from postdate.secret import secret
 from postdate.secret.secret import Keyring
 from postdate.words.signature import new_secret
@@ -15,22 +21,11 @@ SIGNING: Final = "signing_secret"
 """The place of a tenant's own secret, as bound into its envelope."""
 
 
-class NewDestination(msgspec.Struct, frozen=True):
-    """A destination about to be inserted; `config` and `secret` are envelopes."""
+class StoredDestination(msgspec.Struct, frozen=True):
+    """What a delivery needs of a destination; `config` and the secrets are envelopes.
 
-    tenant_id: int
-    name: str
-    type: str
-    url: str | None
-    kind: str | None
-    config: bytes | None
-    secret: bytes | None
-    max_running: int | None = None
-    rate_per_second: float | None = None
-
-
-class DestinationRow(msgspec.Struct, frozen=True):
-    """A destination as stored; the previous secret is there only while it still signs."""
+    The previous secret is there only while it still signs.
+    """
 
     destination_id: int
     tenant_id: int
@@ -41,13 +36,9 @@ class DestinationRow(msgspec.Struct, frozen=True):
     config: bytes | None
     secret: bytes | None
     previous_secret: bytes | None
-    previous_until: datetime | None
     max_running: int | None
     rate_per_second: float | None
-    disabled_at: datetime | None
     disabled_reason: str | None
-    created_at: datetime
-    changed_at: datetime
 
 
 class Signing(msgspec.Struct, frozen=True):
@@ -68,21 +59,38 @@ def config_label(name: str) -> str:
     return f"destination/{name}/config"
 
 
-async def create(connection: Connection, new: NewDestination) -> DestinationRow | None:
-    """Insert a destination; None when the name is taken."""
-    return await fetch_one(
-        connection, DestinationRow, "destination_create", *msgspec.structs.astuple(new)
-    )
+async def create(
+    connection: Connection,
+    tenant_id: int,
+    spec: DestinationSpec,
+    config: bytes | None,
+    secret: bytes | None,
+) -> bool:
+    """Insert a destination with its envelopes; return False when the name is taken."""
+    values = spec.name, spec.type.value, spec.url, spec.kind, spec.max_running, spec.rate_per_second
+    done = await connection.execute(query("destination_create"), tenant_id, *values, config, secret)
+    return bool(done == "INSERT 0 1")
 
 
-async def find(connection: Reader, tenant_id: int, name: str) -> DestinationRow | None:
+async def find_stored(connection: Reader, tenant_id: int, name: str) -> StoredDestination | None:
+    """Read a destination for a delivery."""
+    return await fetch_one(connection, StoredDestination, "destination_open", tenant_id, name)
+
+
+async def page(
+    connection: Reader, tenant_id: int, after: str, limit: int, only: str | None = None
+) -> list[DestinationView]:
+    """List destinations by name, or only one of them."""
+    return await fetch_all(connection, _view, "destination_page", tenant_id, after, limit, only)
+
+
+async def find(connection: Reader, tenant_id: int, name: str) -> DestinationView | None:
     """Find a destination by name."""
-    return await fetch_one(connection, DestinationRow, "destination_find", tenant_id, name)
+    return next(iter(await page(connection, tenant_id, "", 1, name)), None)
 
 
-async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[DestinationRow]:
-    """List destinations by name."""
-    return await fetch_all(connection, DestinationRow, "destination_page", tenant_id, after, limit)
+def _view(name: str, kind: str, status: str, *others: Any) -> DestinationView:
+    return DestinationView(name, DestinationType(kind), DestinationStatus(status), *others)
 
 
 async def count(connection: Connection, tenant_id: int) -> int:
@@ -91,32 +99,20 @@ async def count(connection: Connection, tenant_id: int) -> int:
 
 
 async def change(
-    connection: Connection,
-    tenant_id: int,
-    name: str,
-    *,
-    url: str | UnsetType = UNSET,
-    max_running: int | UnsetType | None = UNSET,
-    rate_per_second: float | UnsetType | None = UNSET,
-) -> DestinationRow | None:
-    """Change address and limits; unset fields stay as they are."""
-    given = [
-        part
-        for value in (url, max_running, rate_per_second)
-        for part in (value is not UNSET, None if value is UNSET else value)
-    ]
-    return await fetch_one(
-        connection, DestinationRow, "destination_change", tenant_id, name, *given
-    )
+    connection: Connection, tenant_id: int, name: str, given: Mapping[str, Any]
+) -> None:
+    """Change address and limits; fields that are not given stay as they are."""
+    await connection.execute(query("destination_change"), tenant_id, name, given)
 
 
 async def rotate(
     connection: Connection, tenant_id: int, name: str, envelope: bytes, overlap_seconds: float
-) -> DestinationRow | None:
+) -> bool:
     """Sign with a new secret, and with the current one until the overlap ends."""
-    return await fetch_one(
-        connection, DestinationRow, "destination_rotate", tenant_id, name, envelope, overlap_seconds
+    done = await connection.execute(
+        query("destination_rotate"), tenant_id, name, envelope, overlap_seconds
     )
+    return bool(done == "UPDATE 1")
 
 
 async def disable(connection: Connection, tenant_id: int, name: str, reason: str) -> bool:

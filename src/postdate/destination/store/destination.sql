@@ -1,50 +1,45 @@
 -- Destinations by name, and the secrets that sign for a whole tenant. Secrets are envelopes.
 
 -- name: destination_create
-INSERT INTO destination (tenant_id, name, type, url, kind, config, secret, max_running,
-                         rate_per_second)
+INSERT INTO destination (tenant_id, name, type, url, kind, max_running, rate_per_second, config,
+                         secret)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (tenant_id, name) DO NOTHING
-RETURNING destination_id, tenant_id, name, type, url, kind, config, secret, previous_secret,
-          previous_until, max_running, rate_per_second, disabled_at, disabled_reason, created_at,
-          changed_at
 
--- name: destination_find
+-- name: destination_open
 SELECT destination_id, tenant_id, name, type, url, kind, config, secret,
        CASE WHEN previous_until > clock() THEN previous_secret END,
-       CASE WHEN previous_until > clock() THEN previous_until END,
-       max_running, rate_per_second, disabled_at, disabled_reason, created_at, changed_at
+       max_running, rate_per_second, disabled_reason
   FROM destination WHERE tenant_id = $1 AND name = $2
 
 -- name: destination_page
-SELECT destination_id, tenant_id, name, type, url, kind, config, secret,
-       CASE WHEN previous_until > clock() THEN previous_secret END,
-       CASE WHEN previous_until > clock() THEN previous_until END,
-       max_running, rate_per_second, disabled_at, disabled_reason, created_at, changed_at
-  FROM destination WHERE tenant_id = $1 AND name > $2 ORDER BY name LIMIT $3
+-- Its latest calls, which are another table, say later whether it fails.
+SELECT name, type, CASE WHEN disabled_at IS NULL THEN 'ACTIVE' ELSE 'DISABLED' END AS status,
+       NULL AS failing_since, NULL AS trouble, url, kind, max_running, rate_per_second,
+       disabled_at, disabled_reason,
+       CASE WHEN previous_until > clock() THEN previous_until END AS previous_secret_until,
+       created_at, changed_at
+  FROM destination
+ WHERE tenant_id = $1 AND name > $2 AND ($4::text IS NULL OR name = $4) ORDER BY name LIMIT $3
 
 -- name: destination_count
 SELECT count(*)::integer FROM destination WHERE tenant_id = $1
 
 -- name: destination_change
--- Each value comes with a flag that says whether it is meant: null is a value too.
+-- Only what is given changes: null is a value too.
 UPDATE destination SET
-       url = CASE WHEN $3 THEN $4 ELSE url END,
-       max_running = CASE WHEN $5 THEN $6 ELSE max_running END,
-       rate_per_second = CASE WHEN $7 THEN $8 ELSE rate_per_second END,
+       url = CASE WHEN $3::jsonb ? 'url' THEN $3 ->> 'url' ELSE url END,
+       max_running = CASE WHEN $3 ? 'max_running' THEN ($3 ->> 'max_running')::integer
+                          ELSE max_running END,
+       rate_per_second = CASE WHEN $3 ? 'rate_per_second' THEN ($3 ->> 'rate_per_second')::float8
+                              ELSE rate_per_second END,
        changed_at = clock()
  WHERE tenant_id = $1 AND name = $2
-RETURNING destination_id, tenant_id, name, type, url, kind, config, secret, previous_secret,
-          previous_until, max_running, rate_per_second, disabled_at, disabled_reason, created_at,
-          changed_at
 
 -- name: destination_rotate
 UPDATE destination SET secret = $3, previous_secret = secret,
        previous_until = clock() + make_interval(secs => $4), changed_at = clock()
  WHERE tenant_id = $1 AND name = $2 AND type = 'webhook'
-RETURNING destination_id, tenant_id, name, type, url, kind, config, secret, previous_secret,
-          previous_until, max_running, rate_per_second, disabled_at, disabled_reason, created_at,
-          changed_at
 
 -- name: destination_disable
 -- The first reason stays: what comes later follows from it.

@@ -21,7 +21,7 @@ from postdate.destination.spec.destination import (
 from postdate.destination.store import destination
 from postdate.destination.store.destination import (
     SIGNING,
-    DestinationRow,
+    StoredDestination,
     config_label,
     secret_label,
 )
@@ -102,7 +102,7 @@ class DestinationDirectory:
 
     async def _named(self, tenant_id: int, name: str | None) -> Resolved:
         async with self._database.connection() as connection:
-            row = await destination.find(connection, tenant_id, name or "")
+            row = await destination.find_stored(connection, tenant_id, name or "")
         return Missing() if row is None else self._open(row)
 
     async def _default(self, tenant_id: int) -> Resolved:
@@ -119,7 +119,7 @@ class DestinationDirectory:
             secrets=self._secrets(tenant_id, SIGNING, found.secret, found.previous_secret),
         )
 
-    def _open(self, row: DestinationRow) -> Destination:
+    def _open(self, row: StoredDestination) -> Destination:
         config = None
         if row.config is not None:
             opened = self._keyring.decrypt(row.tenant_id, config_label(row.name), row.config)

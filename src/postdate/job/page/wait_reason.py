@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from postdate.console.render import duration
-from postdate.destination.view.destination import DestinationView
+from postdate.destination.spec.destination import DestinationView
 from postdate.halt.view import HaltView
 from postdate.job.spec.job import Queue, Webhook
 from postdate.job.spec.view import JobView

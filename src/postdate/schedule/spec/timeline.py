@@ -14,7 +14,13 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from postdate.calendar.spec import REACH, CalendarChange, left_behind, rolls, without_those_that_ran
+from postdate.calendar.spec.version import (
+    REACH,
+    CalendarChange,
+    left_behind,
+    rolls,
+    without_those_that_ran,
+)
 from postdate.recurrence.calendar import Calendar
 from postdate.recurrence.plan import RecurrencePlan
 from postdate.recurrence.plan import occurrences as computed

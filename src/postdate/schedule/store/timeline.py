@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.calendar import store as calendar_store
-from postdate.calendar.spec import REACH
+from postdate.calendar.spec.version import REACH
 from postdate.calendar.store import CalendarKey
 from postdate.database.connection.query import Reader
 from postdate.schedule.spec.timeline import CalendarVersion, Segment, Version, segments

@@ -10,8 +10,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from postdate.core.ids import BUCKETS, new_ids
-from postdate.destination.change.destination import DestinationSpec
-from postdate.destination.spec.destination import DestinationType
+from postdate.destination.spec.destination import DestinationSpec, DestinationType
 from postdate.event.store import event as event_store
 from postdate.event.store.event import NewEvent
 from postdate.job.spec.job import Queue

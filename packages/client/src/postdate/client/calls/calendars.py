@@ -14,28 +14,6 @@ from postdate.client.models.calendars import Calendar, CalendarList
 class Calendars(Group[K]):
     """What the API offers about calendars."""
 
-    @call("put_calendar", "POST", "/calendars")
-    def put(
-        self,
-        *,
-        name: str,
-        holidays: Sequence[date],
-        weekend: Sequence[int] | UnsetType = UNSET,
-        idempotency_key: str | None = None,
-    ) -> Calendar:
-        """Upload a business calendar; schedules that use it are recomputed.
-
-        The next occurrences move immediately if a day has opened or closed.
-        `weekend`: Closed days of the week; 1 is Monday.
-        """
-
-    @call("show_calendar", "GET", "/calendars/{name}")
-    def get(self, name: str) -> Calendar:
-        """Show a business calendar.
-
-        Its holidays and its weekend.
-        """
-
     @call("list_calendars", "GET", "/calendars")
     def list_page(
         self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
@@ -52,6 +30,30 @@ class Calendars(Group[K]):
         """List business calendars, page by page until the end.
 
         By name.
+        """
+
+    @call("show_calendar", "GET", "/calendars/{name}")
+    def get(self, name: str) -> Calendar:
+        """Show a business calendar.
+
+        Its holidays and its weekend.
+        """
+
+    @call("put_calendar", "POST", "/calendars")
+    def put(
+        self,
+        *,
+        name: str,
+        holidays: Sequence[date],
+        weekend: Sequence[int] | UnsetType = UNSET,
+        idempotency_key: str | None = None,
+    ) -> Calendar:
+        """Upload a business calendar; schedules that use it are recomputed.
+
+        The next occurrences move immediately if a day has opened or closed.
+        `name`: The calendar's name.
+        `holidays`: Local dates that are closed.
+        `weekend`: Closed days of the week; 1 is Monday.
         """
 
     @call("delete_calendar", "DELETE", "/calendars/{name}")

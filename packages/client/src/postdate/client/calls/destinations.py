@@ -22,33 +22,6 @@ from postdate.client.models.destinations import (
 class Destinations(Group[K]):
     """What the API offers about destinations."""
 
-    @call("create_destination", "POST", "/destinations")
-    def create(
-        self,
-        *,
-        name: str,
-        type: DestinationTypeName | UnsetType = UNSET,
-        url: str | None = None,
-        kind: str | None = None,
-        config: Mapping[str, Any] | None = None,
-        secret: str | None = None,
-        max_running: int | None = None,
-        rate_per_second: float | None = None,
-        force: bool | UnsetType = UNSET,
-        idempotency_key: str | None = None,
-    ) -> CreatedDestination:
-        """Create a destination; a webhook's secret is shown only now.
-
-        A job or a subscription then names it instead of an address, and shares its limits.
-        `url`: The webhook's URL.
-        `kind`: The kind of queue.
-        `config`: The settings of a queue; stored encrypted.
-        `secret`: Your own `whsec_…` secret; generated if absent.
-        `max_running`: Maximum concurrent calls, across all nodes.
-        `rate_per_second`: Maximum calls per second, across all nodes.
-        `force`: Register a queue even if its broker cannot be reached.
-        """
-
     @call("list_destinations", "GET", "/destinations")
     def list_page(
         self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
@@ -74,20 +47,50 @@ class Destinations(Group[K]):
         `trouble` shows its state while calls to it are held back.
         """
 
+    @call("create_destination", "POST", "/destinations")
+    def create(
+        self,
+        *,
+        name: str,
+        type: DestinationTypeName | UnsetType = UNSET,
+        url: str | None = None,
+        kind: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        secret: str | None = None,
+        max_running: int | None = None,
+        rate_per_second: float | None = None,
+        force: bool | UnsetType = UNSET,
+        idempotency_key: str | None = None,
+    ) -> CreatedDestination:
+        """Create a destination; a webhook's secret is shown only now.
+
+        A job or a subscription then names it instead of an address, and shares its limits.
+        `name`: The name by which it is known.
+        `type`: How it is reached.
+        `url`: The address of a webhook.
+        `kind`: The kind of queue.
+        `config`: The settings of a queue; stored encrypted.
+        `secret`: Your own `whsec_…` secret; generated if absent.
+        `max_running`: Maximum at a time, across all nodes; null is no limit.
+        `rate_per_second`: Maximum starts per second, across all nodes; null is no limit.
+        `force`: Register a queue even if its broker cannot be reached.
+        """
+
     @call("change_destination", "PATCH", "/destinations/{name}")
     def change(
         self,
         name: str,
         *,
-        url: str | UnsetType = UNSET,
+        url: str | UnsetType | None = UNSET,
         max_running: int | UnsetType | None = UNSET,
         rate_per_second: float | UnsetType | None = UNSET,
     ) -> Destination:
         """Change the address and limits of a destination.
 
         Absent fields stay as they are; running calls are not affected.
-        `max_running`: Maximum concurrent calls, across all nodes.
-        `rate_per_second`: Maximum calls per second, across all nodes.
+        `url`: The address of a webhook.
+        `max_running`: Maximum at a time, across all nodes; null is no limit.
+        `rate_per_second`: Maximum starts per second, across all nodes; null is no limit.
         """
 
     @call("delete_destination", "DELETE", "/destinations/{name}")
@@ -108,7 +111,7 @@ class Destinations(Group[K]):
         """Rotate a destination's secret; both sign until the overlap ends.
 
         Receivers can change over while calls carry both signatures.
-        `overlap_seconds`: How long the previous secret signs as well.
+        `overlap_seconds`: How long the previous one stays valid.
         """
 
     @call("disable_destination", "POST", "/destinations/{name}/disable")
@@ -116,6 +119,7 @@ class Destinations(Group[K]):
         """Disable a destination: its jobs fail until it is enabled again.
 
         A receiver that answers 410 disables its destination in the same way.
+        `reason`: Why; it stands in the event and the audit.
         """
 
     @call("enable_destination", "POST", "/destinations/{name}/enable")
@@ -149,5 +153,5 @@ class Destinations(Group[K]):
         """Rotate the tenant's signing secret; both sign until the overlap ends.
 
         Receivers can change over while calls carry both signatures.
-        `overlap_seconds`: How long the previous secret signs as well.
+        `overlap_seconds`: How long the previous one stays valid.
         """

@@ -9,13 +9,17 @@ class Calendar(Struct, frozen=True, kw_only=True):
     """A calendar."""
 
     name: str
+    """The calendar's name."""
     weekend: list[int]
+    """Closed days of the week; 1 is Monday."""
     holidays: list[date]
+    """Local dates that are closed."""
     changed_at: datetime
+    """When it last changed."""
 
 
 class CalendarList(Struct, frozen=True, kw_only=True):
-    """A page of calendars, by name."""
+    """A page of calendars."""
 
     calendars: list[Calendar]
     next_cursor: str | None

@@ -8,6 +8,14 @@ from msgspec import Struct
 from postdate.words.open_enum import OpenEnum
 
 
+class DestinationStatus(OpenEnum):
+    """Whether a destination is delivered to."""
+
+    ACTIVE = "ACTIVE"
+    FAILING = "FAILING"
+    DISABLED = "DISABLED"
+
+
 class DestinationType(OpenEnum):
     """How a destination is reached; pull workers need no destination, only their lane."""
 
@@ -16,14 +24,6 @@ class DestinationType(OpenEnum):
 
 
 DestinationTypeName: TypeAlias = DestinationType | Literal["webhook", "queue"]
-
-
-class DestinationStatus(OpenEnum):
-    """Whether a destination is delivered to."""
-
-    ACTIVE = "ACTIVE"
-    FAILING = "FAILING"
-    DISABLED = "DISABLED"
 
 
 class Trouble(Struct, frozen=True, kw_only=True):
@@ -44,39 +44,51 @@ class Destination(Struct, frozen=True, kw_only=True):
     """
 
     name: str
+    """The name by which it is known."""
     type: DestinationType
+    """How it is reached."""
     status: DestinationStatus
     failing_since: datetime | None
     trouble: Trouble | None
     url: str | None
+    """The address of a webhook."""
     kind: str | None
+    """The kind of queue."""
     max_running: int | None
+    """Maximum at a time, across all nodes; null is no limit."""
     rate_per_second: float | None
+    """Maximum starts per second, across all nodes; null is no limit."""
     disabled_at: datetime | None
     disabled_reason: str | None
     previous_secret_until: datetime | None
+    """Until when the secret before signs too."""
     created_at: datetime
+    """When it was created."""
     changed_at: datetime
+    """When it last changed."""
+
+
+class DestinationList(Struct, frozen=True, kw_only=True):
+    """A page of destinations."""
+
+    destinations: list[Destination]
+    next_cursor: str | None
 
 
 class CreatedDestination(Destination, frozen=True, kw_only=True):
     """A new destination; a webhook's secret is shown only now: a repeated answer has null."""
 
     secret: str | None
-
-
-class DestinationList(Struct, frozen=True, kw_only=True):
-    """A page of destinations, by name."""
-
-    destinations: list[Destination]
-    next_cursor: str | None
+    """The signing secret: shown this once."""
 
 
 class SigningSecret(Struct, frozen=True, kw_only=True):
     """A secret for verifying signatures; until an instant the one before it signs too."""
 
     secret: str | None
+    """The signing secret: shown this once."""
     previous_secret_until: datetime | None
+    """Until when the secret before signs too."""
 
 
 class DestinationTrialOutcome(OpenEnum):

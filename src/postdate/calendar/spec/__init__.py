@@ -1,0 +1,1 @@
+"""What a calendar is, and what its versions mean for occurrences."""

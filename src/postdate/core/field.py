@@ -1,0 +1,57 @@
+"""Fields that several nouns share: their types, rules, texts and examples, each said once.
+
+`extra` has what a form, a command or a refusal needs besides: `secret` hides a value, `rule` is the
+sentence that refuses a wrong one.
+"""
+
+import re
+from datetime import datetime
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
+NAME_RULE: Final = "A name has 1 to 63 of A-Z a-z 0-9 _ . : - and begins with a letter or digit."
+
+Name = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=63,
+        pattern=rf"^{NAME.pattern}$(?!\n)",
+        description="The name by which it is known.",
+        examples=["orders"],
+        extra={"rule": NAME_RULE},
+    ),
+]
+MaxRunning = Annotated[
+    Annotated[int, Meta(ge=1, le=1_000_000)] | None,
+    Meta(
+        description="Maximum at a time, across all nodes; null is no limit.",
+        examples=[10],
+    ),
+]
+RatePerSecond = Annotated[
+    Annotated[float, Meta(ge=0.001, le=1_000_000)] | None,
+    Meta(
+        description="Maximum starts per second, across all nodes; null is no limit.",
+        examples=[50],
+    ),
+]
+OverlapSeconds = Annotated[
+    float,
+    Meta(
+        ge=0,
+        le=30 * 24 * 3600,
+        description="How long the previous one stays valid.",
+        examples=[3600],
+    ),
+]
+DAY_SECONDS: Final = 24 * 3600
+
+Created = Annotated[
+    datetime, Meta(description="When it was created.", examples=["2031-01-01T09:00:00Z"])
+]
+Changed = Annotated[
+    datetime, Meta(description="When it last changed.", examples=["2031-01-02T09:00:00Z"])
+]

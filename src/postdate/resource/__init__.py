@@ -1,0 +1,1 @@
+"""The kernel of configuration nouns: what a noun is, is declared once."""

@@ -1,0 +1,172 @@
+"""The endpoints that follow from the declared methods of a noun's services."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, NamedTuple, TypeVar, get_type_hints
+
+import msgspec
+
+from postdate.http.endpoint import AnyEndpoint, Call, Endpoint, Reply, existing
+from postdate.http.page import PageQuery, next_cursor
+from postdate.http.routes import Routes, documented
+from postdate.intake.answer_once import run_once_per_key
+from postdate.intake.create_once import forget
+from postdate.resource.change import Given
+from postdate.resource.resource import Declared, declared_by, mark
+
+S = TypeVar("S")
+AnyCall = Call[Any, Any, Any]
+Handler = Callable[[AnyCall], Awaitable[Reply | msgspec.Struct]]
+
+
+class Served(NamedTuple):
+    """A class with declared methods, and where the services hold one of its objects."""
+
+    kind: type
+    find: Callable[[Any], Any]
+
+
+def serve(tag: str, *served: Served) -> Routes:
+    """Return the routes of everything that these classes declare, in the order of their methods."""
+    routes = Routes(tag)
+    found = [(each, one) for each in served for one in _declared(each.kind)]
+    get = next(((each, one) for each, one in found if one.kind == "get"), None)
+    for each, declared in found:
+        match declared.kind:
+            case "list":
+                handler = _list(declared, each)
+            case "get":
+                handler = _get(declared, each)
+            case _:
+                answer = _get(get[1], get[0]) if get is not None else _nothing
+                handler = _change(declared, each, answer)
+        routes.endpoints.append(_endpoint(tag, declared, handler, fresh=get is not None))
+    return routes
+
+
+def _declared(kind: type) -> Iterator[Declared]:
+    for method in vars(kind).values():
+        if (found := declared_by(method)) is not None:
+            yield found
+
+
+def _endpoint(tag: str, declared: Declared, handler: Handler, *, fresh: bool) -> AnyEndpoint:
+    handler.__name__ = declared.name
+    mark(handler, declared)
+    summary, description = documented(declared.function)
+    returns = _returns(declared, fresh=fresh)
+    status = 201 if declared.kind == "create" else 200
+    return Endpoint(
+        method=declared.method,
+        path=declared.path,
+        handler=handler,
+        scope=declared.scope,
+        returns=returns,
+        summary=summary,
+        tag=tag,
+        description=description,
+        body=body_of(declared),
+        query=PageQuery if declared.kind == "list" and declared.resource.paged else None,
+        status=204 if returns is None else status,
+        errors=declared.errors,
+        idempotency=None if declared.once is None else "optional",
+        halted=declared.halted,
+        limited=declared.limited,
+    )
+
+
+def body_of(declared: Declared) -> type[msgspec.Struct] | None:
+    """Return the type of the body: the method's last parameter, if it is a struct or a patch."""
+    *_, last = inspect.signature(declared.function).parameters.values()
+    if last.annotation is Given:
+        return declared.resource.patch
+    is_struct = isinstance(last.annotation, type) and issubclass(last.annotation, msgspec.Struct)
+    return last.annotation if is_struct else None
+
+
+def _returns(declared: Declared, *, fresh: bool) -> type[msgspec.Struct] | None:
+    if declared.kind == "list":
+        return declared.resource.page
+    if declared.kind == "get":
+        return declared.resource.shows
+    answer = get_type_hints(declared.function)["return"]
+    if answer is not type(None):
+        return answer  # type: ignore[no-any-return]
+    return declared.resource.shows if fresh and declared.kind != "delete" else None
+
+
+def _whose(declared: Declared, call: AnyCall) -> tuple[Any, ...]:
+    """Return on whose behalf to read: a key's own reach only where lists are filtered by it."""
+    if declared.scope == "internal":
+        return ()
+    return (call.actor if declared.limited == "filtered" else call.actor.tenant_id,)
+
+
+def _list(declared: Declared, served: Served) -> Handler:
+    resource = declared.resource
+
+    async def handler(call: AnyCall) -> msgspec.Struct:
+        service, whose = served.find(call.services), _whose(declared, call)
+        if not resource.paged:
+            return resource.page(await declared.function(service, *whose))
+        after = call.query.start(resource.key_type, resource.first)
+        found, end = await declared.function(service, *whose, after, call.query.limit)
+        return resource.page(found, next_cursor(end))
+
+    return handler
+
+
+def _get(declared: Declared, served: Served) -> Handler:
+    async def handler(call: AnyCall) -> msgspec.Struct:
+        key = call.path[declared.resource.key]
+        found = await declared.function(served.find(call.services), *_whose(declared, call), key)
+        return existing(found, declared.resource.noun, key)  # type: ignore[no-any-return]
+
+    return handler
+
+
+async def _nothing(_: AnyCall) -> Reply:
+    return Reply()
+
+
+def _change(declared: Declared, served: Served, fresh: Handler) -> Handler:
+    """Run a change; one that returns nothing answers with what a read shows then."""
+    answer = _nothing if declared.kind == "delete" else fresh
+
+    async def handler(call: AnyCall) -> Reply | msgspec.Struct:
+        made = await _run(declared, served.find(call.services), call)
+        return await answer(call) if made is None else made
+
+    return handler
+
+
+async def _run(declared: Declared, service: Any, call: AnyCall) -> Any:
+    actor, arguments = call.actor, list(_arguments(declared, call))
+    if declared.once is None:
+        return await declared.run(service, actor, forget, *arguments)
+
+    def hide(shown: msgspec.Struct) -> msgspec.Struct:
+        return msgspec.structs.replace(shown, **dict.fromkeys(declared.shown_once))
+
+    return await run_once_per_key(
+        call,
+        declared.once,
+        lambda remember: declared.run(service, actor, remember, *arguments),
+        lambda made: made,
+        status=201 if declared.kind == "create" else 200,
+        hide=hide,
+        secret=declared.hashed,
+    )
+
+
+def _arguments(declared: Declared, call: AnyCall) -> Iterator[Any]:
+    if declared.resource.key in call.path:
+        yield call.path[declared.resource.key]
+    if declared.kind == "change":
+        yield {
+            name: value
+            for name, value in msgspec.structs.asdict(call.body).items()
+            if value is not msgspec.UNSET
+        }
+    elif call.body is not None:
+        yield call.body
