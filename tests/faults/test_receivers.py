@@ -8,7 +8,7 @@ from itertools import repeat
 
 import pytest
 
-from postdate.delivery.http_exchange import ANSWER_BYTES
+from postdate.delivery.answer_parser import ANSWER_BYTES
 from postdate.job.spec.outcome import Completed, Failed, Running, Unknown
 from support.hostile_receiver import Act, Hostile, Peer, answering, hostile, status
 from support.receiver import Receiver

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from postdate.delivery import http_connection
+from postdate.delivery import connection_pool
 from postdate.job.spec.outcome import Completed, Failed
 from support.hostile_receiver import Hostile, hostile, status
 from support.webhook import delivery, setup
@@ -73,9 +73,8 @@ async def test_a_trusted_certificate_is_accepted(
 ) -> None:
     file = certificate(tmp_path)
     async with secure(file) as server, setup() as calls:
-        trusting = http_connection.connector(calls.webhook._exchange._guard)
-        trusting._ssl = ssl.create_default_context(cafile=str(file))
-        monkeypatch.setattr(http_connection, "connector", lambda _: trusting)
+        trusting = ssl.create_default_context(cafile=str(file))
+        monkeypatch.setattr(connection_pool, "receiver_context", lambda: trusting)
         outcome = await calls.deliver(delivery(f"https://127.0.0.1:{server.port}/"))
         assert isinstance(outcome, Completed)
         assert len(server.requests) == 1

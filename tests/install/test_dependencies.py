@@ -17,7 +17,7 @@ MENTIONED = re.compile(
     r"""(?m)(?:^\s*(?:from|import)\s+|(?:find_spec|import_module|with_name)\(["']|"-m", ")"""
     r"([\w-]+)"
 )
-PART_OF = {"aiormq": "aio-pika", "markupsafe": "jinja2", "yarl": "aiohttp"}
+PART_OF = {"aiormq": "aio-pika", "markupsafe": "jinja2", "yarl": "aio-pika"}
 """What stands in the interface of a package that is asked for, and comes with it."""
 CALLERS_OWN = {"sqlalchemy"}
 """What a caller brings along with a connection of its own: imported only beside one."""

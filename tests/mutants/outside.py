@@ -121,6 +121,26 @@ MUTANTS = (
         "faults/test_receivers.py",
     ),
     mutant(
+        "rest_of_an_answer_not_waited_for", "delivery/answer_parser.py",
+        'return b"content-length" not in self.headers', "return True",
+        "faults/test_receiver_answers.py",
+    ),
+    mutant(
+        "late_answer_taken_for_the_next", "delivery/connection_pool.py",
+        "if fresh and connection.is_quiet():", "if fresh:",
+        "faults/test_receiver_answers.py",
+    ),
+    mutant(
+        "other_bytes_follow_an_answer", "delivery/answer_parser.py",
+        "        if self.complete:\n            self.reusable = False\n", "        pass\n",
+        "faults/test_receiver_answers.py",
+    ),
+    mutant(
+        "peer_not_judged", "delivery/guard.py",
+        "            self.judge_peer(opened)\n", "            pass\n",
+        "stations/test_guard.py",
+    ),
+    mutant(
         "private_address_called", "destination/spec/target.py",
         "    if any(address in network for network in SPECIAL):\n        return False\n", "",
         "model/test_target.py",

@@ -9,10 +9,11 @@ import asyncio
 import re
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import ip_address
 from typing import Any, Final
+
+from aiohappyeyeballs import AddrInfoType, start_connection
 
 from postdate.core.log import Log
 from postdate.delivery.threads import TenantThreads, ThreadsBusyError
@@ -28,6 +29,9 @@ LOOKUPS_TENANT: Final = 8
 
 STREAM_BYTES: Final = 64 * 1024
 """How much of a broker's connection is buffered before reading pauses."""
+
+NEXT_ADDRESS_SECONDS: Final = 0.25
+"""How long one address may take to answer before the next one is tried beside it."""
 
 NOT_PUBLIC: Final = "its address is not public, and no allowed network contains it"
 """Why an address is refused, in words that do not name it."""
@@ -55,19 +59,6 @@ class LookupBusyError(Exception):
 def without_peers(text: str) -> str:
     """Return the text of an error without the addresses that a name resolved to."""
     return _PEER.sub("(its address)", text)
-
-
-class Passage:
-    """One outgoing call: its tenant, and whether any of it can have arrived."""
-
-    __slots__ = ("sent", "tenant_id")
-
-    def __init__(self, tenant_id: int) -> None:
-        self.tenant_id = tenant_id
-        self.sent = False
-
-
-PASSAGE: Final[ContextVar[Passage]] = ContextVar("passage")
 
 
 class Judge:
@@ -146,39 +137,42 @@ class Guard:
         """
         if port in FOREIGN_PORTS:
             raise TargetRefusedError(f"no broker listens on port {port}")
-        addresses = await self.resolve(tenant_id, host, port)
-        problem: OSError = socket.gaierror(socket.EAI_NONAME, f"{host} has no address")
-        for address in addresses:
-            try:
-                return await self._connect(address, port, tls, host, buffer_bytes)
-            except OSError as error:
-                problem = error
-        raise problem
-
-    async def _connect(
-        self, address: str, port: int, tls: ssl.SSLContext | None, host: str, buffer_bytes: int
-    ) -> Streams:
-        """Connect to a checked address; the certificate must match the host's name."""
-        reader, writer = await asyncio.open_connection(
-            address,
-            port,
-            limit=buffer_bytes,
-            ssl=tls,
-            server_hostname=host if tls is not None else None,
-        )
+        opened = await self.open(await self.resolve(tenant_id, host, port), port)
         try:
-            self.judge_peer(writer.transport)
+            return await asyncio.open_connection(
+                sock=opened,
+                limit=buffer_bytes,
+                ssl=tls,
+                server_hostname=host if tls is not None else None,
+            )
         except BaseException:
-            writer.transport.abort()
+            opened.close()
             raise
-        return reader, writer
 
-    def judge_peer(self, transport: asyncio.BaseTransport | None) -> None:
+    async def open(self, addresses: Sequence[str], port: int) -> socket.socket:
+        """Connect to the first of the addresses that answers; the caller owns the socket.
+
+        Raise TargetRefusedError or OSError. Not a byte is sent here.
+        """
+        if not addresses:
+            raise socket.gaierror(socket.EAI_NONAME, "the name has no address")
+        infos = [_address_info(address, port) for address in addresses]
+        try:
+            opened = await start_connection(
+                infos, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, socket_factory=self.open_socket
+            )
+        except RuntimeError as error:  # uvloop raises it where others raise OSError
+            raise OSError(str(error)) from error
+        try:
+            self.judge_peer(opened)
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+    def judge_peer(self, opened: socket.socket) -> None:
         """Raise unless the other end of a connection is one that calls may reach."""
-        peer = transport and transport.get_extra_info("peername")
-        if not peer:
-            raise ConnectionResetError("the connection was lost before sending")
-        self.judge(peer[0])
+        self.judge(str(opened.getpeername()[0]))
 
     def close(self) -> None:
         """Shut the threads down without waiting for running lookups."""
@@ -191,3 +185,9 @@ class Guard:
         made = socket.socket(family=family, type=kind, proto=proto)
         made.setblocking(False)
         return made
+
+
+def _address_info(address: str, port: int) -> AddrInfoType:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    place = (address, port, 0, 0) if family == socket.AF_INET6 else (address, port)
+    return family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", place

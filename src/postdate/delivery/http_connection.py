@@ -1,162 +1,96 @@
-"""HTTP/1.1 on aiohttp's connections, without its session.
-
-A session spends more on building request and response objects than a small POST costs otherwise.
-The pool, the connecting, the TLS and the parser are aiohttp's own; the head is written here.
-"""
+"""One connection to a receiver: a request goes out, and its answer is read as it arrives."""
 
 import asyncio
+import select
 import socket
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any, Final
+from typing import Final, cast
 
-import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.client_reqrep import ClientRequest
-from aiohttp.connector import Connection
-from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.http_parser import RawResponseMessage
-from aiohttp.streams import StreamReader
-from yarl import URL
+from postdate.delivery.answer_parser import HEAD_BYTES, AnswerParser
 
-from postdate.delivery.guard import PASSAGE, Guard
-from postdate.destination.spec.target import Target
-
-CACHE_SECONDS: Final = 30
-"""How long a resolved and judged name is used for new connections."""
-
-IDLE_SECONDS: Final = 4.0
-"""How long an idle connection is kept: below the five seconds after which most servers hang up,
-because a request that crosses with their hanging up is in doubt."""
-
-BUFFER_BYTES: Final = 16 * 1024
-"""How much of an answer is read ahead."""
-
-HEAD_BYTES: Final = 8190
-HEAD_LINES: Final = 128
-SWITCHING: Final = 101
-NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)
-
-ERRORS: Final = (aiohttp.ClientError, HttpProcessingError, OSError)
-"""What a connection may fail with."""
+TIMED_OUT: Final = "the time is over"
+CLOSED: Final = "the receiver closed the connection"
 
 
-class _Resolver(AbstractResolver):
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
+class HttpConnection(asyncio.Protocol):
+    """Speaks HTTP/1.1 with one receiver, one request at a time."""
 
-    async def resolve(
-        self,
-        host: str,
-        port: int = 0,
-        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - both are asked for
-    ) -> list[ResolveResult]:
-        return [
-            ResolveResult(
-                hostname=host,
-                host=address,
-                port=port,
-                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
-                proto=0,
-                flags=socket.AI_NUMERICHOST,
-            )
-            for address in await self._guard.resolve(PASSAGE.get().tenant_id, host, port)
-        ]
+    __slots__ = ("_early", "_readable", "_transport", "_waiter", "answer", "idle_since", "lost")
 
-    async def close(self) -> None:
-        pass
+    def __init__(self, opened: socket.socket) -> None:
+        self.answer = AnswerParser()
+        self.lost: str | None = None
+        """Why nothing can be sent any more."""
+        self.idle_since = 0.0
+        self._readable = select.poll()
+        self._readable.register(opened, select.POLLIN)
+        self._transport: asyncio.Transport
+        self._waiter: asyncio.Future[str | None] | None = None
+        self._early = b""
 
+    def send(self, request: bytes) -> "asyncio.Future[str | None]":
+        """Write a whole request; the future tells what broke the answer off, if anything did."""
+        self._waiter = waiter = asyncio.get_running_loop().create_future()
+        self.answer.begin()
+        self._transport.write(request)
+        if self._early:
+            early, self._early = self._early, b""
+            self.data_received(early)
+        return waiter
 
-def connector(guard: Guard) -> aiohttp.TCPConnector:
-    """Open a pool of connections that pass the guard; it knows no proxies."""
-    return aiohttp.TCPConnector(
-        resolver=_Resolver(guard),
-        socket_factory=guard.open_socket,
-        ttl_dns_cache=CACHE_SECONDS,
-        keepalive_timeout=IDLE_SECONDS,
-        # The worker bounds how much runs at once; a limit here would let a silent receiver
-        # use up the connections of all others.
-        limit=0,
-    )
+    def time_out(self) -> None:
+        """Stop waiting for the answer."""
+        self._finish(TIMED_OUT)
 
+    def is_quiet(self) -> bool:
+        """Tell whether an idle connection can be used: not closed, and nothing unasked to read.
 
-def connect_code(error: Exception) -> str:
-    """Return the code of an error that came before anything was sent."""
-    match error:
-        case aiohttp.ClientConnectorDNSError():
-            return "dns_failed"
-        case aiohttp.ClientSSLError():
-            return "tls_failed"
-        case _:
-            return "connect_failed"
-
-
-class HttpConnection:
-    """Connects, sends and receives; the caller enforces the deadline."""
-
-    def __init__(self, guard: Guard) -> None:
-        self._connector = connector(guard)
-        self._endpoint = lru_cache(maxsize=4096)(self._new_endpoint)
-
-    def _new_endpoint(self, scheme: str, authority: str) -> ClientRequest:
-        # Only tells the pool where to connect to. Parsed and written by us: it must not be
-        # interpreted once more.
-        url = URL(f"{scheme}://{authority}/", encoded=True)
-        return ClientRequest("POST", url, loop=asyncio.get_running_loop())
-
-    async def connect(self, target: Target) -> Connection:
-        """Take a connection from the pool, or make one."""
-        endpoint = self._endpoint(target.scheme, target.authority)
-        return await self._connector.connect(endpoint, traces=[], timeout=NO_TIMEOUT)
-
-    def send(
-        self,
-        connection: Connection,
-        target: Target,
-        headers: Mapping[str, str],
-        body: bytes | None,
-    ) -> None:
-        """Write a whole request to the socket; the kernel sends the rest when it can.
-
-        Without a body it is a GET, with one a POST.
+        The event loop may not have seen yet what the kernel knows. Once bytes are written, a
+        connection that closes leaves doubt; before, it is only another connection to make.
         """
-        protocol, transport = connection.protocol, connection.transport
-        if protocol is None or transport is None:
-            raise aiohttp.ClientConnectionError("the connection was lost before sending")
-        protocol.set_response_params(
-            read_until_eof=True,
-            auto_decompress=False,
-            read_bufsize=BUFFER_BYTES,
-            max_line_size=HEAD_BYTES,
-            max_field_size=HEAD_BYTES,
-            max_headers=HEAD_LINES,
+        return self.lost is None and not self._early and not self._readable.poll(0)
+
+    def is_reusable(self) -> bool:
+        """Tell whether the exchange is over in both directions, so that another may follow."""
+        return (
+            self.answer.reusable
+            and self.lost is None
+            and self._waiter is None
+            and not self._transport.get_write_buffer_size()
         )
-        if body is None:
-            transport.write(head(target, headers, None))
-        else:
-            transport.write(head(target, headers, len(body)) + body)
 
-    async def receive(self, connection: Connection) -> tuple[RawResponseMessage, StreamReader]:
-        """Wait for the head of the answer; the content follows by itself."""
-        protocol: Any = connection.protocol
-        while True:
-            message, content = await protocol.read()
-            if message.code >= 200 or message.code == SWITCHING:  # noqa: PLR2004 - interim below
-                return message, content
+    def abort(self) -> None:
+        """Close at once: a polite end would wait for a receiver that reads nothing."""
+        self._transport.abort()
 
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._connector.close()
+    # Callbacks of the event loop.
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember where to write; uvloop's transports are none of asyncio's classes."""
+        self._transport = cast("asyncio.Transport", transport)
 
-def head(target: Target, headers: Mapping[str, str], length: int | None) -> bytes:
-    """Build a request's first line and headers; raise for a value with a line break."""
-    method = "GET" if length is None else "POST"
-    lines = [f"{method} {target.path} HTTP/1.1", f"host: {target.authority}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    text = "".join(lines)
-    if not (text.isascii() and text.isprintable()):
-        raise ValueError("a header has characters that no header may have")
-    if length is not None:
-        lines.append(f"content-length: {length}")
-    return "\r\n".join([*lines, "", ""]).encode("ascii")
+    def data_received(self, data: bytes) -> None:
+        """Read on; what comes before the request waits for it."""
+        if self._waiter is None:
+            self._early += data
+            if len(self._early) > HEAD_BYTES:
+                self.abort()
+        elif self.answer.feed(data):
+            self._finish(self.answer.failure)
+
+    def eof_received(self) -> None:
+        """End the answer: a receiver that has stopped sending has nothing more to say."""
+        self._lose(CLOSED)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """End the exchange that was under way."""
+        self._lose(CLOSED if error is None else str(error) or type(error).__name__)
+
+    def _lose(self, reason: str) -> None:
+        if self.lost is None:
+            self.lost = reason
+            self._finish(None if self.answer.end() else reason)
+
+    def _finish(self, reason: str | None) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(reason)

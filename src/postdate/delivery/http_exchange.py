@@ -1,38 +1,35 @@
 """One HTTP exchange under one deadline: the answer, or whether the request can have arrived."""
 
 import asyncio
+import socket
+import ssl
+import time
 from collections.abc import Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from postdate.delivery.guard import (
-    PASSAGE,
-    Guard,
-    LookupBusyError,
-    Passage,
-    TargetRefusedError,
-    without_peers,
-)
+from postdate.delivery.connection_pool import ConnectionPool
+from postdate.delivery.guard import Guard, LookupBusyError, TargetRefusedError, without_peers
+from postdate.delivery.http_connection import TIMED_OUT, HttpConnection
+from postdate.delivery.tls import receiver_context
 from postdate.destination.spec.target import Target
 
-if TYPE_CHECKING:
-    from postdate.delivery.http_connection import HttpConnection
-
-ANSWER_BYTES: Final = 64 * 1024
-"""Most that is read of an answer's body; then the connection is closed."""
-
 ERROR_CHARACTERS: Final = 500
+LOST_BEFORE: Final = "the connection was lost before sending"
 
 
 class ReceiverAnswer(msgspec.Struct, frozen=True):
     """Status and headers arrived. `broken` says why the body did not, if it did not."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[bytes, bytes]
     body: bytes
     broken: str | None = None
+
+    def header(self, name: bytes) -> str:
+        """Return the value of a header, named in lower case, or nothing."""
+        return self.headers.get(name, b"").decode("latin-1")
 
 
 class NotSent(msgspec.Struct, frozen=True):
@@ -54,27 +51,12 @@ class InDoubt(msgspec.Struct, frozen=True):
 Result = ReceiverAnswer | NotSent | InDoubt
 
 
-class Arrived:
-    """What has come back so far."""
-
-    __slots__ = ("body", "headers", "status")
-
-    def __init__(self) -> None:
-        self.status = 0
-        self.headers: Mapping[str, str] = {}
-        self.body = b""
-
-    def answer(self, broken: str | None) -> ReceiverAnswer:
-        """Return the final answer."""
-        return ReceiverAnswer(self.status, self.headers, self.body[:ANSWER_BYTES], broken)
-
-
 class HttpExchange:
     """Posts through the guard, with one pool of connections for a process."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._wire: HttpConnection | None = None
+        self._pool = ConnectionPool(guard)
 
     async def get(self, target: Target, *, timeout_seconds: float) -> Result:
         """Send a GET request on behalf of the operator."""
@@ -90,95 +72,94 @@ class HttpExchange:
         *,
         timeout_seconds: float,
     ) -> Result:
-        """Send one request; connecting, sending and reading share the deadline."""
-        passage = Passage(tenant_id)
-        outer = PASSAGE.set(passage)
-        arrived = Arrived()
+        """Send one request; connecting, sending and reading share the deadline.
+
+        Without a body it is a GET, with one a POST.
+        """
+        request = request_bytes(target, headers, body)
+        connection, left = self._pool.take(target), timeout_seconds
+        if connection is None:
+            began = time.monotonic()
+            made = await self._connect(tenant_id, target, timeout_seconds)
+            if isinstance(made, NotSent):
+                return made
+            connection, left = made, timeout_seconds - (time.monotonic() - began)
+        # From here on the receiver may have got it: that separates NotSent from InDoubt.
+        waiter = connection.send(request)
+        deadline = asyncio.get_running_loop().call_later(left, connection.time_out)
+        try:
+            broken = await waiter
+        finally:
+            deadline.cancel()
+            self._pool.give_back(target, connection)
+        return _result(connection, broken, timeout_seconds)
+
+    async def _connect(
+        self, tenant_id: int, target: Target, timeout_seconds: float
+    ) -> HttpConnection | NotSent:
         try:
             async with asyncio.timeout(timeout_seconds):
-                await self._run(passage, target, headers, body, arrived)
-            return arrived.answer(None)
+                connection = await self._pool.connect(tenant_id, target)
         except TimeoutError:
-            return _timed_out(passage, arrived, timeout_seconds)
+            return NotSent("connect_timeout", f"no connection within {timeout_seconds:g} s")
         except TargetRefusedError as error:
             return NotSent("target_not_allowed", str(error), final=True, ours=True)
         except LookupBusyError as error:
             return NotSent("lookup_busy", str(error), ours=True)
-        except Exception as error:
-            from postdate.delivery.http_connection import ERRORS
-
-            if isinstance(error, ERRORS):
-                return _broken(passage, arrived, error)
-            raise
-        finally:
-            PASSAGE.reset(outer)
-
-    async def _run(
-        self,
-        passage: Passage,
-        target: Target,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        arrived: Arrived,
-    ) -> None:
-        """Run the exchange, storing what has arrived so far for the case of a deadline."""
-        if target.address is not None:
-            self._guard.judge(target.host)
-        wire = self._wire or await self._open()
-        connection = await wire.connect(target)
-        try:
-            self._guard.judge_peer(connection.transport)
-            passage.sent = True
-            wire.send(connection, target, headers, body)
-            message, content = await wire.receive(connection)
-            arrived.status, arrived.headers = message.code, message.headers
-            while len(arrived.body) < ANSWER_BYTES:
-                chunk = await content.readany()
-                if not chunk:
-                    connection.release()
-                    return
-                arrived.body += chunk
-        finally:
-            # A released connection is no longer ours, and this does nothing. Any other is dropped
-            # at once: closing politely would wait for a receiver that reads nothing.
-            if connection.transport is not None:
-                connection.transport.abort()
-            connection.close()
-
-    async def _open(self) -> "HttpConnection":
-        """Create the pool on first use."""
-        await load()
-        from postdate.delivery.http_connection import HttpConnection
-
-        self._wire = self._wire or HttpConnection(self._guard)
-        return self._wire
+        except OSError as error:
+            return NotSent(_connect_code(error), _text(str(error) or type(error).__name__))
+        if connection.lost is not None:
+            connection.abort()
+            return NotSent("connect_failed", LOST_BEFORE)
+        return connection
 
     async def close(self) -> None:
         """Close every connection."""
-        if self._wire is not None:
-            await self._wire.close()
+        self._pool.close()
         self._guard.close()
 
 
 async def load() -> None:
-    """Import the HTTP library off the event loop, because that is slow."""
-    await asyncio.to_thread(import_module, "postdate.delivery.http_connection")
+    """Read the certificates of the system off the event loop, because that is slow."""
+    await asyncio.to_thread(receiver_context)
 
 
-def _timed_out(passage: Passage, arrived: Arrived, seconds: float) -> Result:
-    if arrived.status:
-        return arrived.answer(f"it took longer than {seconds:g} s")
-    if passage.sent:
-        return InDoubt("timeout", f"no answer within {seconds:g} s")
-    return NotSent("connect_timeout", f"no connection within {seconds:g} s")
+def request_bytes(target: Target, headers: Mapping[str, str], body: bytes | None) -> bytes:
+    """Build a whole request; raise for a header with characters that no header may have."""
+    lines = [f"{name}: {value}" for name, value in headers.items()]
+    text = "".join(lines)
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError("a header has characters that no header may have")
+    fields = "\r\n".join(lines)
+    first = f"{target.path} HTTP/1.1\r\nhost: {target.authority}\r\n{fields}\r\n"
+    if body is None:
+        return f"GET {first}\r\n".encode("ascii")
+    return f"POST {first}content-length: {len(body)}\r\n\r\n".encode("ascii") + body
 
 
-def _broken(passage: Passage, arrived: Arrived, error: Exception) -> Result:
-    text = without_peers(str(error) or type(error).__name__)[:ERROR_CHARACTERS]
-    if arrived.status:
-        return arrived.answer(text)
-    if passage.sent:
-        return InDoubt("no_answer", text)
-    from postdate.delivery.http_connection import connect_code
+def _result(connection: HttpConnection, broken: str | None, timeout_seconds: float) -> Result:
+    answer = connection.answer
+    if broken is TIMED_OUT:
+        if not answer.status:
+            return InDoubt("timeout", f"no answer within {timeout_seconds:g} s")
+        broken = f"it took longer than {timeout_seconds:g} s"
+    elif broken is not None:
+        broken = _text(broken)
+        if not answer.status:
+            return InDoubt("no_answer", broken)
+    return ReceiverAnswer(answer.status, answer.headers, answer.body, broken)
 
-    return NotSent(connect_code(error), text)
+
+def _connect_code(error: OSError) -> str:
+    """Return the code of an error that came before anything was sent."""
+    match error:
+        case socket.gaierror():
+            return "dns_failed"
+        case ssl.SSLError():
+            return "tls_failed"
+        case _:
+            return "connect_failed"
+
+
+def _text(error: str) -> str:
+    return without_peers(error)[:ERROR_CHARACTERS]

@@ -1,6 +1,5 @@
 """What an exchange means: for the job (an outcome) and for its destination (its health)."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
@@ -51,7 +50,7 @@ def judge(result: Result, *, kept_bytes: int, ack_seconds: float) -> DeliveryVer
 def _answered(answer: ReceiverAnswer, kept: bytes | None, ack_seconds: float) -> DeliveryVerdict:
     status = answer.status
     if answer.broken is None and 200 <= status < 300:  # noqa: PLR2004 - success
-        if status == ACCEPTED and answer.headers.get("postdate-ack", "").lower() == "later":
+        if status == ACCEPTED and answer.header(b"postdate-ack").lower() == "later":
             return DeliveryVerdict(Running(until_seconds=ack_seconds), Health.UP)
         return DeliveryVerdict(Completed(status, kept), Health.UP)
     if status < 300:  # noqa: PLR2004 - it began as success
@@ -76,7 +75,7 @@ def _failed(answer: ReceiverAnswer, kept: bytes | None) -> DeliveryVerdict:
     if 300 <= status < 400:  # noqa: PLR2004 - a redirect
         error += ": redirects are never followed, give the final URL"
     if status in {TOO_MANY, UNAVAILABLE}:
-        wait = retry_after(answer.headers)
+        wait = retry_after(answer)
         if status == TOO_MANY or wait is not None:
             health, busy = Health.BUSY, wait or BUSY_SECONDS
     outcome = Failed(
@@ -90,16 +89,16 @@ def _failed(answer: ReceiverAnswer, kept: bytes | None) -> DeliveryVerdict:
     return DeliveryVerdict(outcome, health, busy)
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def retry_after(answer: ReceiverAnswer) -> float | None:
     """Parse Retry-After, in seconds or as a date; ignore invalid values."""
-    text = headers.get("Retry-After", "").strip()
+    text = answer.header(b"retry-after").strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:12]), MAX_RETRY_AFTER_SECONDS)
     wanted = _date(text)
     if wanted is None:
         return None
     # The sender's own clock, where it tells it, wrote both dates.
-    now = _date(headers.get("Date", "")) or datetime.now(UTC)
+    now = _date(answer.header(b"date")) or datetime.now(UTC)
     return max(0.0, min((wanted - now).total_seconds(), MAX_RETRY_AFTER_SECONDS))
 
 

@@ -81,9 +81,8 @@ def headers(
     delivery: Delivery, keys: tuple[bytes, ...], body: bytes, timestamp: int
 ) -> Mapping[str, str]:
     """Write the headers of a call, signed."""
-    return {
-        **headers_of(delivery),
-        "user-agent": AGENT,
-        "webhook-timestamp": str(timestamp),
-        "webhook-signature": sign(keys, str(delivery.job_id), timestamp, body),
-    }
+    found = headers_of(delivery)
+    found["user-agent"] = AGENT
+    found["webhook-timestamp"] = str(timestamp)
+    found["webhook-signature"] = sign(keys, found["webhook-id"], timestamp, body)
+    return found

@@ -4,9 +4,10 @@ import asyncio
 import sys
 import time
 from collections.abc import Sequence
+from http.client import HTTPException
 from typing import Annotated, Any, Final
+from urllib.request import ProxyHandler, build_opener
 
-import aiohttp
 import uvloop
 from cyclopts import Parameter
 from rich.live import Live
@@ -22,6 +23,9 @@ from postdate.words.error import StartError
 SCRAPE_SECONDS: Final = 5.0
 MAX_LANES: Final = 100
 READ_ONLY: Final = "started with --read-only: nothing can be changed here"
+
+_DIRECT: Final = build_opener(ProxyHandler({}))
+"""Reads metrics without the proxies of the environment."""
 
 Interval = Annotated[float, Parameter(help="Seconds between two refreshes.")]
 
@@ -144,11 +148,13 @@ class ServerWatch:
 
 async def _metrics(url: str) -> str:
     try:
-        async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(SCRAPE_SECONDS)) as session,
-            session.get(f"{url.rstrip('/')}/metrics") as response,
-        ):
-            response.raise_for_status()
-            return await response.text()
-    except (aiohttp.ClientError, TimeoutError) as error:
+        return await asyncio.to_thread(_read, f"{url.rstrip('/')}/metrics")
+    except (OSError, ValueError, HTTPException) as error:
         raise StartError(f"{url} does not answer: {error or 'too slow'}") from error
+
+
+def _read(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise ValueError("its address must begin with http:// or https://")
+    with _DIRECT.open(url, timeout=SCRAPE_SECONDS) as response:
+        return str(response.read().decode())
