@@ -1,0 +1,200 @@
+/** A worker: claims jobs of lanes, runs your functions, keeps leases, reports how they ended. */
+import { createPostdate, type Postdate, type PostdateOptions } from "./client.js";
+import { ProblemError } from "./errors.js";
+import type { components } from "./schema.js";
+
+export type Lease = components["schemas"]["LeaseView"];
+
+/** What runs a job. `signal` is aborted when the lease is lost: what it does then counts no more. */
+export type Handler = (lease: Lease, signal: AbortSignal) => unknown;
+
+/** Throw it when no further attempt can succeed. */
+export class GiveUp extends Error {
+  constructor(message: string, readonly code = "gave_up") {
+    super(message);
+  }
+}
+
+/** Throw it to fail this attempt and choose when the next one may come. */
+export class RetryLater extends Error {
+  constructor(message: string, readonly seconds?: number) {
+    super(message);
+  }
+}
+
+/** Throw it when nobody can say whether the work was done. */
+export class InDoubt extends Error {}
+
+export interface WorkerOptions extends PostdateOptions {
+  /** How many jobs of each lane run at once. */
+  concurrency?: number;
+  /** How soon another worker takes over from one that died. */
+  leaseSeconds?: number;
+}
+
+const WAIT_SECONDS = 20;
+const MAX_CLAIM = 100;
+const PAUSE_MS = 200;
+const MAX_PAUSE_MS = 10_000;
+const MAX_ERROR = 2_000;
+
+export class Worker {
+  private readonly client: Postdate;
+  private readonly concurrency: number;
+  private readonly leaseSeconds: number;
+  private readonly handlers = new Map<string, Map<string | undefined, Handler>>();
+  private readonly stopping = new AbortController();
+
+  constructor(options: WorkerOptions = {}) {
+    this.client = createPostdate({ ...options, retries: 0 });
+    this.concurrency = options.concurrency ?? 10;
+    this.leaseSeconds = options.leaseSeconds ?? 30;
+  }
+
+  /** Register a function for a lane, or for the jobs of one kind (`metadata.kind`) in it. */
+  handle(lane: string, handler: Handler, kind?: string): this {
+    const known = this.handlers.get(lane) ?? new Map<string | undefined, Handler>();
+    if (known.has(kind)) throw new Error(`lane ${lane} has a handler for ${kind ?? "all"} already`);
+    this.handlers.set(lane, known.set(kind, handler));
+    return this;
+  }
+
+  /** Begin nothing more; `run` ends when what is under way has ended. */
+  stop(): void {
+    this.stopping.abort();
+  }
+
+  /** Work until `stop`; throw when the server refuses the key. */
+  async run(): Promise<void> {
+    if (this.handlers.size === 0) throw new Error("register a handler first");
+    const lanes = [...this.handlers.keys()];
+    await Promise.all(lanes.map((lane) => this.serve(lane))).finally(() => this.stop());
+  }
+
+  private async serve(lane: string): Promise<void> {
+    const running = new Set<Promise<void>>();
+    let pause = PAUSE_MS;
+    while (!this.stopping.signal.aborted) {
+      if (running.size >= this.concurrency) {
+        await Promise.race(running);
+        continue;
+      }
+      try {
+        for (const lease of await this.claim(lane, this.concurrency - running.size)) {
+          const working = this.work(lane, lease).finally(() => running.delete(working));
+          running.add(working);
+        }
+        pause = PAUSE_MS;
+      } catch (error) {
+        if (this.stopping.signal.aborted) break;
+        if (error instanceof ProblemError && [401, 403].includes(error.status)) {
+          await Promise.all(running);
+          throw error;
+        }
+        await sleep(pause * (0.5 + Math.random()), this.stopping.signal);
+        pause = Math.min(pause * 2, MAX_PAUSE_MS);
+      }
+    }
+    await Promise.all(running);
+  }
+
+  private async claim(lane: string, free: number): Promise<Lease[]> {
+    const { data } = await this.client.POST("/api/v1/lanes/{lane}/claim", {
+      params: { path: { lane } },
+      body: {
+        max: Math.min(free, MAX_CLAIM),
+        lease_seconds: this.leaseSeconds,
+        wait_seconds: WAIT_SECONDS,
+      },
+      signal: this.stopping.signal,
+    });
+    return data?.leases ?? [];
+  }
+
+  private async work(lane: string, lease: Lease): Promise<void> {
+    const lost = new AbortController();
+    const renewing = setInterval(
+      () => void this.renew(lease, lost),
+      (this.leaseSeconds * 1000) / 3,
+    );
+    try {
+      const handler = this.find(lane, lease);
+      const result = await handler(lease, lost.signal);
+      if (!lost.signal.aborted) await this.complete(lease, result);
+    } catch (error) {
+      if (!lost.signal.aborted) await this.fail(lease, error);
+    } finally {
+      clearInterval(renewing);
+    }
+  }
+
+  private find(lane: string, lease: Lease): Handler {
+    const kind = lease.metadata?.["kind"];
+    const known = this.handlers.get(lane);
+    const found = known?.get(typeof kind === "string" ? kind : undefined) ?? known?.get(undefined);
+    if (found !== undefined) return found;
+    return () => {
+      throw new Error(`no handler for ${String(kind ?? "jobs without a kind")} in lane ${lane}`);
+    };
+  }
+
+  private async renew(lease: Lease, lost: AbortController): Promise<void> {
+    try {
+      await this.client.POST("/api/v1/leases/{job_id}/renew", {
+        params: { path: { job_id: lease.job_id } },
+        body: { token: lease.token, lease_seconds: this.leaseSeconds },
+      });
+    } catch (error) {
+      if (error instanceof ProblemError && error.code === "lease_lost") lost.abort();
+    }
+  }
+
+  private complete(lease: Lease, result: unknown): Promise<void> {
+    const body = { token: lease.token, ...(result === undefined ? {} : { result }) };
+    return this.report(() =>
+      this.client.POST("/api/v1/leases/{job_id}/complete", {
+        params: { path: { job_id: lease.job_id } },
+        body,
+      }),
+    );
+  }
+
+  private fail(lease: Lease, error: unknown): Promise<void> {
+    const said = error instanceof Error ? error.stack ?? error.message : String(error);
+    const body = {
+      token: lease.token,
+      error: (error instanceof GiveUp ? error.message : said).slice(0, MAX_ERROR) || "failed",
+      ...(error instanceof GiveUp ? { code: error.code, retryable: false } : {}),
+      ...(error instanceof RetryLater && error.seconds !== undefined
+        ? { retry_after_seconds: error.seconds }
+        : {}),
+      ...(error instanceof InDoubt ? { unknown: true } : {}),
+    };
+    return this.report(() =>
+      this.client.POST("/api/v1/leases/{job_id}/fail", {
+        params: { path: { job_id: lease.job_id } },
+        body,
+      }),
+    );
+  }
+
+  /** Say how it ended, again until the server hears it or the lease has run out by itself. */
+  private async report(send: () => Promise<unknown>): Promise<void> {
+    for (let pause = PAUSE_MS; pause <= this.leaseSeconds * 1000; pause *= 2) {
+      try {
+        await send();
+        return;
+      } catch (error) {
+        if (error instanceof ProblemError && error.status < 500) return;
+        await sleep(pause);
+      }
+    }
+  }
+}
+
+function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+  });
+}
