@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from uuid import uuid4
 
+import asyncpg
 import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
@@ -17,7 +18,7 @@ from postdate.database.embedded import Embedded
 from postdate.database.obstacle import READ_ONLY
 from postdate.http.login_throttle import LoginThrottle
 from postdate.key.authentication.identity import Identities
-from postdate.monitor.view.health import HealthCheck
+from postdate.monitor.view.health import HealthCheck, faults_of
 from postdate.node import http as edge
 from postdate.node import settlement
 from postdate.node.node import Node
@@ -184,6 +185,41 @@ async def test_the_rights_that_are_watched_are_those_that_the_schema_grants(
     )
     found = {row["relname"]: set(row["rights"]) for row in granted}
     assert found == {table: set(rights) for table, rights in obstacle.WRITTEN.items()}
+
+
+TABLES = """SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE n.nspname = 'postdate' AND c.relkind IN ('r', 'p') AND NOT c.relispartition"""
+
+
+async def test_a_lock_on_any_table_is_named_with_what_it_stops(
+    database: Database, server: Embedded, database_name: str
+) -> None:
+    """Locked, `event` stopped twelve operations while reads and writes were said to go on."""
+    superuser = await asyncpg.connect(server.credentials.superuser_dsn(database_name))
+    try:
+        tables = [row[0] for row in await superuser.fetch(TABLES)]
+        async with superuser.transaction():
+            await superuser.execute(f"LOCK TABLE {', '.join(f'postdate.{t}' for t in tables)}")
+            async with database.probing(5.0) as connection:
+                found = await obstacle.list_all(connection, 5.0)
+    finally:
+        await superuser.close()
+    assert {each.subject for each in found if each.kind == "lock"} == set(tables)
+    for each in found:
+        faults = faults_of([each])
+        stopped = each.subject not in obstacle.UNASKED and each.kind == "lock"
+        assert [fault.writes for fault in faults] == [not stopped]
+        assert faults[0].reads == (not stopped or each.subject in obstacle.UNREAD)
+
+
+async def test_the_reader_may_read_what_reads_need(database: Database) -> None:
+    async with database.connection() as connection:
+        found = await obstacle.list_all(connection, 5.0)
+        tables = {row[0] for row in await connection.fetch(TABLES)}
+    assert [each for each in found if each.kind == "denied"] == []
+    known = {*obstacle.SHOWN, *obstacle.WRITTEN, *obstacle.ASKED, *obstacle.UNREAD}
+    assert known | obstacle.UNASKED <= tables
+    assert not known & obstacle.UNASKED
 
 
 async def test_an_unknown_question_is_refused(api: Api) -> None:

@@ -21,7 +21,7 @@ from postdate.node.node import Node
 from postdate.node.process import prepare, run
 from postdate.node.settings import ProcessSettings
 from postdate.tenant.change.tenant import Tenants
-from support.api_ledger import Ledger, open_ledger
+from support.api_ledger import Ledger, key, open_ledger
 
 TOLD_SECONDS = 5.0
 WORKS_SECONDS = 1.5
@@ -63,16 +63,16 @@ class Running:
     async def works(self, method: str, path: str, body: Any = None) -> bool:
         try:
             async with asyncio.timeout(WORKS_SECONDS):
-                return (await self.api.call(method, path, body)).status < 300
+                return (await self.api.call(method, path, body, headers=key())).status < 300
         except TimeoutError:
             return False
 
     async def reads(self) -> bool:
-        job = await self.works("GET", f"/jobs/{self.job_id}")
-        return job and await self.works("GET", "/accounts/alice")
+        paths = f"/jobs/{self.job_id}", "/accounts/alice", "/payments", "/events"
+        return all([await self.works("GET", path) for path in paths])
 
     async def writes(self) -> bool:
-        """Accept a job and a payment, and take the job back."""
+        """Accept a job and a payment, take the job back, and put money into an account."""
         try:
             async with asyncio.timeout(WORKS_SECONDS):
                 paid = await self.ledger.order(amount=1)
@@ -80,7 +80,12 @@ class Running:
         except TimeoutError:
             return False
         made = (paid.status, job.status) == (201, 201)
-        return made and await self.works("POST", f"/jobs/{job.body['job_id']}/cancel")
+        money = {"amount": 1, "reason": "readiness"}
+        return (
+            made
+            and await self.works("POST", f"/jobs/{job.body['job_id']}/cancel")
+            and await self.works("POST", "/accounts/alice/adjustments", money)
+        )
 
 
 @asynccontextmanager
@@ -130,7 +135,7 @@ class Cause:
 
 def locked(table: str, part: str = "locks", mode: str = "ACCESS EXCLUSIVE") -> Cause:
     exclusive = mode == "ACCESS EXCLUSIVE"
-    shown = table in {"timer", "account", "job", "api_key", "tenant"}
+    shown = table not in {"outbox", "idempotency", "tenant_halt", "halt_lock"}
     statements = "BEGIN", f"LOCK TABLE postdate.{table} IN {mode} MODE"
     return Cause(statements, ("ROLLBACK",), part, reads=not (exclusive and shown))
 
@@ -148,6 +153,11 @@ def revoked(right: str, table: str, role: str = "postdate_writer") -> Cause:
     return Cause(take, give, "rights", reads=writer, writes=not writer)
 
 
+_EACH_PARTITION = """DO $$ DECLARE one name; BEGIN
+    FOR one IN SELECT c.relname FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
+                WHERE inhparent = 'postdate.job'::regclass
+    LOOP EXECUTE format('{}', one); END LOOP; END $$"""
+
 CAUSES = {
     "no standby": configured("synchronous_standby_names = '*'", "standby"),
     "read-only": configured("default_transaction_read_only = on", "database"),
@@ -157,7 +167,13 @@ CAUSES = {
     "no select of jobs": revoked("SELECT", "job", "postdate_reader"),
     "an index on timers": locked("timer", mode="SHARE"),
     **{f"{table} locked": locked(table) for table in ("timer", "outbox", "idempotency")},
-    **{f"{table} locked": locked(table) for table in ("account", "job")},
+    **{f"{table} locked": locked(table) for table in ("account", "job", "event")},
+    "the partitions of jobs locked": Cause(
+        ("BEGIN", _EACH_PARTITION.format("LOCK TABLE postdate.%I IN ACCESS EXCLUSIVE MODE")),
+        ("ROLLBACK",),
+        "locks",
+        reads=False,
+    ),
     "tenant_halt locked": locked("tenant_halt", "halts"),
     "halt_lock locked": locked("halt_lock", "halts", "EXCLUSIVE"),
     "api_key locked": locked("api_key", "keys"),

@@ -16,11 +16,17 @@ WRITTEN: Final[Mapping[str, tuple[str, ...]]] = {
     "account": _STATE,
     "attempt": _FACT,
     "entry": _FACT,
+    "event": _FACT,
     "idempotency": _STATE,
     "job": _FACT,
+    "job_revision": _FACT,
+    "occurrence": _STATE,
     "outbox": _STATE,
     "outcome": _FACT,
     "payment": _FACT,
+    "payment_approval": _STATE,
+    "schedule": _STATE,
+    "schedule_version": _FACT,
     "timer": _STATE,
 }
 """The tables that accepting and executing write, and the rights that the writer needs there."""
@@ -31,8 +37,73 @@ ASKED: Final = ("api_key", "lane", "tenant", "tenant_halt")
 HALT_LOCK: Final = "halt_lock"
 """The table that is locked by whoever accepts something or changes halts."""
 
-SHOWN: Final = ("account", "attempt", "entry", "job", "lane", "outcome", "payment", "timer")
-"""The tables that reads on behalf of a tenant need."""
+SHOWN: Final = (
+    "account",
+    "activity",
+    "attempt",
+    "calendar",
+    "calendar_version",
+    "chain",
+    "change_set",
+    "destination",
+    "destination_call",
+    "entry",
+    "event",
+    "job",
+    "job_revision",
+    "lane",
+    "occurrence",
+    "outbox_lock",
+    "outcome",
+    "payment",
+    "payment_approval",
+    "schedule",
+    "schedule_version",
+    "seal",
+    "setting",
+    "signing_secret",
+    "subscription",
+    "timer",
+)
+"""The tables that the reader needs for reads on behalf of a tenant."""
+
+UNREAD: Final = frozenset(
+    {
+        HALT_LOCK,
+        "idempotency",
+        "named_lock",
+        "node",
+        "outbox",
+        "permit",
+        "permit_scope",
+        "tenant_halt",
+    }
+)
+"""The tables without which reads on behalf of a tenant go on, but not every write."""
+
+UNASKED: Final = frozenset(
+    {
+        "account_proof",
+        "account_repair",
+        "audit_run",
+        "birthplace",
+        "chain_proof",
+        "client_request",
+        "client_role",
+        "client_schema",
+        "clock_watch",
+        "destination_trouble",
+        "function_file",
+        "history",
+        "job_pruned",
+        "migration",
+        "proof_round",
+        "schedule_tzdata",
+        "setting_default",
+        "wakeup_channel",
+    }
+)
+"""The tables that no request waits for: what is locked there is named, and stops none."""
 
 KEYS: Final = ("api_key", "tenant")
 """The tables without which nobody is let in."""
@@ -69,7 +140,7 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 async def list_all(reader: Reader, seconds: float) -> list[Obstacle]:
-    """List what keeps statements of ours from the tables that requests need."""
+    """List what keeps statements of ours from our tables."""
     roles, tables, rights = (list(each) for each in zip(*_RIGHTS, strict=True))
     wanted = roles, tables, rights, SCHEMA
     return await fetch_all(reader, Obstacle, "obstacle_list", *wanted, timeout=seconds)

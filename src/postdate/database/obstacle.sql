@@ -13,12 +13,15 @@ SELECT 'denied', w.name, w.role || ' ' || w.privilege, 0
  WHERE NOT (has_table_privilege(w.role::name, c.oid, w.privilege)
             AND has_schema_privilege(w.role::name, n.oid, 'USAGE'))
 UNION ALL
-SELECT 'lock', c.relname::text, l.mode, coalesce(l.pid, 0)
+-- A lock on an index or a partition counts for its table.
+SELECT DISTINCT 'lock', t.relname::text, l.mode, coalesce(l.pid, 0)
   FROM pg_locks l
   JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
-  JOIN pg_class c ON c.oid = l.relation AND c.relname = ANY ($2)
-  JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $4
- WHERE l.pid <> pg_backend_pid()
+  LEFT JOIN pg_index i ON i.indexrelid = l.relation
+  JOIN pg_class t ON t.oid = coalesce(pg_partition_root(coalesce(i.indrelid, l.relation)),
+                                      i.indrelid, l.relation)
+  JOIN pg_namespace n ON n.oid = t.relnamespace AND n.nspname = $4
+ WHERE l.pid <> pg_backend_pid() AND t.relkind IN ('r', 'p')
    AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
 UNION ALL
 -- Whoever has had a lock between transactions of ours for seconds, and the sessions that wait for

@@ -21,6 +21,13 @@ PASSING_SECONDS: Final = 0.3
 """A lock that is gone after this long is ordinary work, and is not mentioned."""
 
 
+_STOP_ACCEPTING: Final = {
+    "tenant_halt": (obstacle.EXCLUSIVE,),
+    obstacle.HALT_LOCK: ("ExclusiveLock", obstacle.EXCLUSIVE),
+}
+"""The locks without which nothing is accepted, by table."""
+
+
 class DatabaseFault(NamedTuple):
     """A fault of the database: what cannot be served, and whether anything can."""
 
@@ -90,18 +97,17 @@ def faults_of(found: Sequence[Obstacle]) -> list[DatabaseFault]:
 
 def _locked(lock: Obstacle) -> DatabaseFault | None:
     exclusive = lock.detail == obstacle.EXCLUSIVE
-    halts = lock.subject == obstacle.HALT_LOCK and lock.detail == "ExclusiveLock"
-    if not exclusive and not halts and lock.subject not in obstacle.WRITTEN:
-        return None
     holder = f"session {lock.pid} holds or awaits {lock.detail}"
-    if lock.subject in obstacle.KEYS:
+    if lock.subject in obstacle.UNASKED:
+        return DatabaseFault("locks", f"table {lock.subject}: {holder}") if exclusive else None
+    if exclusive and lock.subject in obstacle.KEYS:
         reason = f"keys cannot be looked up, so every request is refused: {holder}"
         return DatabaseFault("keys", reason, reads=False, writes=False, serves=False)
-    if lock.subject in {"tenant_halt", obstacle.HALT_LOCK}:
+    if lock.detail in _STOP_ACCEPTING.get(lock.subject, ()):
         return DatabaseFault(
             "halts", f"halts cannot be read, so nothing is accepted: {holder}", writes=False
         )
-    reads = not (exclusive and lock.subject in obstacle.SHOWN)
+    reads = not exclusive or lock.subject in obstacle.UNREAD
     return DatabaseFault("locks", f"table {lock.subject}: {holder}", reads=reads, writes=False)
 
 
