@@ -5,11 +5,11 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-import cyclopts
 import pytest
 
 from postdate.cli import output
 from postdate.cli.main import app, load_all
+from support.command import commands
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -35,17 +35,6 @@ def test_a_command_that_is_named_exists(line: str) -> None:
     command, bound, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
     assert command is not None
     assert bound is not None
-
-
-def commands(group: cyclopts.App, path: str = "") -> Iterator[tuple[str, cyclopts.App]]:
-    for name in group:
-        if name.startswith("-"):
-            continue
-        below, where = group[name], f"{path} {name}".strip()
-        if below.default_command is None:
-            yield from commands(below, where)
-        else:
-            yield where, below
 
 
 def test_every_command_prints_json_where_it_prints() -> None:

@@ -123,7 +123,7 @@ async def test_the_client_goes_through_pages_and_raises_problems(api: Api) -> No
 
 async def test_schedules_from_the_command_line(api: Api) -> None:
     body = '{"cron": "@daily", "template": {"job": {"destination": {"type": "worker"}}}}'
-    made = await run(api, "schedule", "create", body)
+    made = await run(api, "schedule", "create", "--body", body)
     assert made.code == 0, made.err
     schedule_id = made.out["schedule_id"]
     coming = (await run(api, "schedule", "preview", schedule_id, "--count", "3")).out
@@ -216,7 +216,7 @@ async def test_dead_letters_are_redriven_and_purged_by_a_filter(api: Api) -> Non
 
 async def test_a_backfill_says_first_what_it_would_run(api: Api) -> None:
     body = '{"cron": "@daily", "template": {"job": {"destination": {"type": "worker"}}}}'
-    schedule_id = (await run(api, "schedule", "create", body)).out["schedule_id"]
+    schedule_id = (await run(api, "schedule", "create", "--body", body)).out["schedule_id"]
     span = (schedule_id, "2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z")
     dry = await run(api, "schedule", "backfill", *span, "--dry-run")
     assert (dry.code, dry.out["runs"], dry.out["dry_run"]) == (0, 2, True)
@@ -226,16 +226,16 @@ async def test_a_backfill_says_first_what_it_would_run(api: Api) -> None:
 
 
 async def test_destinations_subscriptions_and_accounts_from_the_command_line(api: Api) -> None:
-    made = await run(
-        api, "destination", "create", '{"name": "hook", "url": "https://example.com/hook"}'
-    )
+    made = await run(api, "destination", "create", "hook", "--url", "https://example.com/hook")
     assert made.out["secret"].startswith("whsec_")
     off = await run(api, "destination", "disable", "hook", "--reason", "broken")
     assert off.out["disabled_reason"] == "broken"
     assert (await run(api, "destination", "enable", "hook")).out["disabled_at"] is None
     assert [one["name"] for one in (await run(api, "destination", "list")).out] == ["hook"]
-    body = '{"destination": {"type": "webhook", "name": "hook"}, "types": ["job.*"]}'
-    subscription = (await run(api, "subscription", "create", body)).out["subscription_id"]
+    words = ("subscription", "create", "--destination", "hook", "--type", "job.*")
+    made = await run(api, *words)
+    assert made.out["types"] == ["job.*"]
+    subscription = made.out["subscription_id"]
     paused = await run(api, "subscription", "pause", subscription, "--reason", "later")
     assert paused.code == 0, paused.err
     assert (await run(api, "subscription", "resume", subscription)).code == 0
@@ -246,7 +246,7 @@ async def test_destinations_subscriptions_and_accounts_from_the_command_line(api
     await run(api, "account", "create", "eve")
     assert (await run(api, "account", "freeze", "eve")).out["frozen_at"]
     assert (await run(api, "account", "unfreeze", "eve")).code == 0
-    assert (await run(api, "account", "close", "eve")).out == {"account_id": "eve", "closed": True}
+    assert (await run(api, "account", "close", "eve")).out["closed_at"]
 
 
 async def test_a_thing_has_an_address_in_the_console(api: Api) -> None:

@@ -3,11 +3,13 @@
 import asyncio
 import io
 import os
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
+import cyclopts
 import msgspec
 
 from conftest import Api
@@ -45,3 +47,14 @@ def _run(words: tuple[str, ...]) -> Ran:
         except SystemExit as ended:
             code = int(ended.code or 0)
     return Ran(code, out.getvalue(), err.getvalue())
+
+
+def commands(group: cyclopts.App, path: str = "") -> Iterator[tuple[str, cyclopts.App]]:
+    """Find every command of a group, each with its words."""
+    for name in group:
+        if name.startswith("-"):
+            continue
+        below, where = group[name], f"{path} {name}".strip()
+        if below.default_command is not None:
+            yield where, below
+        yield from commands(below, where)

@@ -10,7 +10,7 @@ from msgspec import inspect
 from postdate.http.endpoint import AnyEndpoint
 from postdate.http.route_table import parameters_of
 from sdk import names
-from sdk.shapes import ITEMS, Field, Shapes, struct
+from sdk.shapes import ITEMS, Field, Shapes, field_text, struct
 
 ONCE: Final = frozenset({
     "claim_jobs", "test_destination", "redrive_dead_letters", "purge_dead_letters", "cancel_jobs",
@@ -87,7 +87,8 @@ def _operation(endpoint: AnyEndpoint, shapes: Shapes) -> Operation:
 
 def _path(endpoint: AnyEndpoint) -> Iterator[Field]:
     for name, is_uuid in parameters_of(endpoint.path):
-        yield Field(name, "UUID | str" if is_uuid else "str", name, required=True)
+        kind = "UUID | str" if is_uuid else "str"
+        yield Field(name, kind, name, required=True, doc=field_text("", name))
 
 
 def _paging(made: Operation, shapes: Shapes, returns: type[msgspec.Struct]) -> None:

@@ -74,11 +74,27 @@ def models(home: str, where: Mapping[str, str], shapes: Shapes) -> str:
     return "\n".join(parts)
 
 
-def exports(homes: Iterable[str]) -> str:
-    """Write the module that has every model under one name."""
-    lines = [f'"""Every model of the API. {WRITTEN}"""\n']
-    lines += [f"from postdate.client.models.{home} import *" for home in sorted(homes)]
-    return "\n".join([*lines, ""])
+_LOAD_MODEL: Final = """
+if not TYPE_CHECKING:  # A type checker reads the modules.
+
+    def __getattr__(name: str) -> object:
+        \"\"\"Load the module of a model when the model is first asked for.\"\"\"
+        if name not in HOMES:
+            raise AttributeError(f"there is no model {name}", name=name)
+        return getattr(import_module(f"postdate.client.models.{HOMES[name]}"), name)
+"""
+
+
+def exports(where: Mapping[str, str], shapes: Shapes) -> str:
+    """Write the module that has every model under one name; each loads its module."""
+    lines = [f'"""Every model of the API. {WRITTEN}"""\n', "from importlib import import_module"]
+    lines += ["from typing import TYPE_CHECKING, Final", "", "if TYPE_CHECKING:"]
+    homes = sorted(set(where.values()))
+    lines += [f"    from postdate.client.models.{home} import *" for home in homes]
+    found = {one: where[name] for name in where for one in _exported(shapes.models[name])}
+    lines += ["", "HOMES: Final = {"]
+    lines += [f'    "{name}": "{found[name]}",' for name in sorted(found)]
+    return "\n".join([*lines, "}", '"""The module of each model."""', _LOAD_MODEL])
 
 
 def _exported(model: Model) -> list[str]:
@@ -126,13 +142,23 @@ def _member(value: str) -> str:
 
 
 def _input(model: Model) -> str:
-    lines = [f"class {model.name}(TypedDict, total=False):", _doc(model.doc), ""]
+    lines = [f"class {model.name}(TypedDict, total=False):", _described(model), ""]
     if model.tag:
         lines.append(f'    type: Required[Literal["{model.tag}"]]')
     for each in model.fields:
         text = f"Required[{each.type}]" if each.required else each.type
-        lines += [f"    {each.wire}: {text}", *_field_doc(each)]
+        lines.append(f"    {each.wire}: {text}")
     return "\n".join([*lines, ""])
+
+
+def _described(model: Model) -> str:
+    """Write the docstring of an input with the text of each field: a program can read it there."""
+    fields = [f"`{each.wire}`: {each.doc}" for each in model.fields if each.doc]
+    if not fields:
+        return _doc(model.doc)
+    head = _doc(model.doc).removesuffix('"""').rstrip()
+    lines = [line for text in fields for line in _wrapped(text, 4)]
+    return "\n".join([head, "", *lines, '    """'])
 
 
 def _struct(model: Model) -> str:
@@ -205,7 +231,7 @@ def _method(each: Operation, name: str) -> str:
     if each.keyed or each.batch:
         arguments.append(f"{KEY}: str | None = None")
     head = f"    def {name}({', '.join(['self', *arguments])}) -> {each.returns}:"
-    words = _docstring(each, each.endpoint.summary + ".", [*each.query, *each.body])
+    words = _docstring(each, f"{each.endpoint.summary}.", [*each.path, *each.query, *each.body])
     return "\n".join([_decorator(each), head, words, ""])
 
 
@@ -227,7 +253,9 @@ def _listing(each: Operation) -> str:
     arguments = [*_arguments(each, fields), *(["*"] if not fields else []), "page_size: int = 100"]
     lists = ", ".join(f'"{name}"' for name in each.items)
     head = f"    def {each.name}({', '.join(['self', *arguments])}) -> Iterator[{each.item_type}]:"
-    words = _docstring(each, f"{each.endpoint.summary}, page by page until the end.", fields)
+    words = _docstring(
+        each, f"{each.endpoint.summary}, page by page until the end.", [*each.path, *fields]
+    )
     return "\n".join([f"    @pages({each.name}_page, {lists})", head, words, ""])
 
 

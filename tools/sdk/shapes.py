@@ -1,8 +1,11 @@
 """The types of the client in Python's words, from those of the API."""
 
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 
 import msgspec
@@ -162,7 +165,7 @@ class Shapes:
                     wire=each.encode_name,
                     required=each.required,
                     default=default,
-                    doc=_doc(each.type),
+                    doc=_doc(each.type) or field_text(kind.__name__, each.encode_name),
                     nullable=(nullable or text == "Any") and default == "UNSET",
                 )
             )
@@ -224,9 +227,8 @@ class Shapes:
             made.needs |= needs
             # The client makes the keys that the caller does not give.
             required = each.required and each.encode_name != KEY
-            made.fields.append(
-                Field(each.encode_name, text, each.encode_name, required, doc=_doc(each.type))
-            )
+            doc = _doc(each.type) or field_text(kind.cls.__name__, each.encode_name)
+            made.fields.append(Field(each.encode_name, text, each.encode_name, required, doc=doc))
         return title
 
     def _enum(self, kind: type | None, title: str, values: Iterable[Any]) -> str:
@@ -250,6 +252,19 @@ class Shapes:
         if self._kinds.setdefault(title, full) != full:
             raise ValueError(f"{full} and {self._kinds[title]} are both {title}: see sdk/names.py")
         return title in self.models
+
+
+@cache
+def _texts() -> dict[str, list[Any]]:
+    text = files("postdate.http").joinpath("fields.toml").read_text()
+    found: dict[str, list[Any]] = tomllib.loads(text)["fields"]
+    return found
+
+
+def field_text(owner: str, name: str) -> str:
+    """Return what the API's document says of a field that has no text of its own."""
+    found = _texts().get(f"{owner}.{name}") or _texts().get(name) or [""]
+    return str(found[0])
 
 
 def struct(kind: type[msgspec.Struct]) -> inspect.StructType:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from postdate.api.endpoints import ENDPOINTS
-from sdk import names, render
+from postdate.words.operation_name import NOUNS
+from sdk import render
 from sdk.operations import Operation, operations
 from sdk.shapes import Shapes
 
@@ -30,8 +31,8 @@ def modules() -> Mapping[str, str]:
     found, shapes = described()
     where = render.homes(found, shapes)
     texts = {f"models/{h}.py": render.models(h, where, shapes) for h in set(where.values())}
-    texts["models/__init__.py"] = render.exports(set(where.values()))
-    groups = [group for group in names.NOUNS if any(each.group == group for each in found)]
+    texts["models/__init__.py"] = render.exports(where, shapes)
+    groups = [group for group in NOUNS if any(each.group == group for each in found)]
     for group in groups:
         mine = [each for each in found if each.group == group]
         texts[f"calls/{group}.py"] = render.group_module(group, mine, where, shapes)

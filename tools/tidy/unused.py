@@ -15,6 +15,7 @@ OFFERED: Final = (CLIENT, f"{SOURCE}console/")
 
 ELSEWHERE: Final = {
     "main": "the entry point of a process",
+    "__getattr__": "Python asks it for what a module lacks",
     "arm": "a fault test arms the failpoints in a process that it then kills",
 }
 """Functions that are called from outside of the source, and by whom."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, NoReturn
 
 import cyclopts
-import uvloop
 
 from postdate.cli import number, output, watch
+from postdate.cli.command_table import HELP, command_modules
 from postdate.node.settings import load, split_list
 from postdate.words.error import RefusedError, StartError
 
@@ -20,49 +20,6 @@ USAGE: Final = 2
 COMPLETE: Final = "__complete"
 """How a shell asks what could follow; its words are no options of ours."""
 
-COMMANDS: Final = {
-    "migrate": "migrate:migrate",
-    "key": "key:key_app",
-    "setting": "setting:setting_app",
-    "tenant": "tenant:tenant_app",
-    "clock": "clock:clock_app",
-    "node": "node:node_app",
-    "settlement": "settlement:settlement_app",
-    "secret": "secret:secret_app",
-    "events": "event:events_app",
-    "bench": "lab:bench",
-    "chaos": "lab:chaos",
-    "job": "job:job_app",
-    "payment": "payment:payment_app",
-    "account": "account:account_app",
-    "dead-letter": "dead_letter:dead_letter_app",
-    "destination": "destination:destination_app",
-    "subscription": "subscription:subscription_app",
-    "schedule": "schedule:schedule_app",
-    "calendar": "calendar:calendar_app",
-    "foresight": "foresight:foresight_app",
-    "receipt": "receipt:receipt_app",
-    "change-set": "change_set:change_set_app",
-    "api": "api:api",
-    "lane": "lane:lane_app",
-    "top": "top:top",
-    "restore": "restore:restore_app",
-    "audit": "audit:audit",
-    "prove": "prove:prove",
-    "reconcile": "prove:reconcile",
-    "history": "history:history_app",
-    "demo": "demo:demo",
-    "simulate": "simulate:simulate",
-    "relay": "relay:relay",
-    "worker": "worker:worker",
-    "open": "desktop:open_page",
-    "completion": "desktop:completion",
-}
-"""Every command, and the module that completes it: only that of the one that runs is loaded."""
-
-LAB: Final = {"bench": "bench:bench_app", "chaos": "chaos:chaos"}
-"""Commands of the distribution postdate-lab, where it is installed."""
-
 app = cyclopts.App(
     name="postdate",
     help="Anything, later, exactly once: a durable scheduler that can also move money.",
@@ -70,14 +27,9 @@ app = cyclopts.App(
     default_parameter=number.PARAMETER,
     help_epilogue=output.EVERYWHERE,
 )
-_lab = LAB if find_spec("postdate_lab") else {}
+COMMANDS: Final = command_modules(lab=find_spec("postdate_lab") is not None)
 for _name, _place in COMMANDS.items():
-    _module = (
-        f"postdate_lab.commands.{_lab[_name]}"
-        if _name in _lab
-        else f"postdate.cli.commands.{_place}"
-    )
-    app.command(_module, name=_name)
+    app.command(_place, name=_name, help=HELP[_name])
 
 
 @app.command
@@ -114,6 +66,8 @@ def serve(
     from postdate.node import garbage
 
     garbage.postpone()
+    import uvloop
+
     from postdate.monitor.store.item_log import items
     from postdate.node import log, serve, trace
 
@@ -142,8 +96,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         completing = words[:1] == [COMPLETE]
         left = output.take([] if completing else words)
         words = words if completing else left
-        if not words or words[0] in app.help_flags:
-            load_all()
         watch.run(app, words)
     except output.UsageError as error:
         _fail(str(error), USAGE)
@@ -159,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def load_all() -> None:
-    """Load every command, because the list of commands shows what each one does."""
+    """Load every command, because a completion script names all of their options."""
     for name in COMMANDS:
         app[name]
 

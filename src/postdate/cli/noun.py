@@ -1,94 +1,59 @@
-"""Declare the commands of one noun that are a single call of the API."""
+"""The commands of a noun: one for each operation that the client has in the noun's group."""
 
-from collections.abc import Callable, Mapping
-from inspect import Parameter, Signature
-from typing import Any
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Final
 
 import cyclopts
 
-from postdate.cli.output import show
-from postdate.cli.remote import Limit, Reason, call, item_path, print_page, without_none
+from postdate.cli.command_table import NOUN_HELP
+from postdate.cli.operation_command import OperationCommand, Sugar
+from postdate.client.call import Method
+from postdate.client.operation import Operation
+from postdate.words.operation_name import NOUNS, command_noun, command_words
 
-LIMIT = Parameter("limit", Parameter.KEYWORD_ONLY, default=20, annotation=Limit)
-REASON = Parameter("reason", Parameter.KEYWORD_ONLY, default=None, annotation=Reason)
+BESIDE: Final = {"job": "receipts", "payment": "receipts"}
+"""Groups of the client that have operations of another noun, too."""
 
 
-class Noun:
-    """A group of commands about the items under one path; `key` names the item."""
+def noun_app(noun: str, sugar: Mapping[str, Sugar | None] | None = None) -> cyclopts.App:
+    """Make the commands of a noun; `sugar` is by operation, and None leaves one to the caller."""
+    app = cyclopts.App(name=noun, help=NOUN_HELP[noun])
+    own = sugar or {}
+    for operation, words in operations(noun):
+        if operation.name not in own or own[operation.name] is not None:
+            OperationCommand(operation, own.get(operation.name)).add_to(app, words)
+    return app
 
-    def __init__(self, app: cyclopts.App, path: str, key: str, kind: Any = str) -> None:
-        self._app = app
-        self._path = path
-        self._key = key
-        self._one = Parameter(key, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind)
 
-    def list_all(self, text: str, noun: str | None = None) -> None:
-        """Add `list`: print one page."""
-        name = noun or self._path.strip("/")
-        self._add("list", text, [LIMIT], lambda **words: print_page(self._path, name, **words))
+def operations(noun: str) -> Iterator[tuple[Operation, str]]:
+    """Find the operations of a noun, each with the verb of its command."""
+    groups = [group for group in NOUNS if command_noun(group) == noun]
+    for group in [*groups, *([BESIDE[noun]] if noun in BESIDE else [])]:
+        for operation, words in group_operations(group):
+            first, _, verb = words.partition(" ")
+            if first == noun:
+                yield operation, verb
 
-    def list_of_one(self, name: str, text: str, *, paged: bool = True) -> None:
-        """Add a command that lists a sub-resource, named as in the API."""
 
-        def act(**words: Any) -> None:
-            print_page(item_path(self._path, words.pop(self._key), name), name, **words)
+def group_operations(group: str) -> Iterator[tuple[Operation, str]]:
+    """Find the operations of a group of the client, each with its command."""
+    module = import_module(f"postdate.client.calls.{group}")
+    kind = getattr(module, "".join(word.capitalize() for word in group.split("_")))
+    for name, method in vars(kind).items():
+        if isinstance(method, Method) and method.operation:
+            operation = method.operation
+            yield operation, command_words(operation.name, group, name.removesuffix("_page"))
 
-        self._add(name, text, [self._one, *([LIMIT] if paged else [])], act)
 
-    def get(self, text: str) -> None:
-        """Add `get`: show one item."""
-        self._add("get", text, [self._one], lambda **words: show(call("GET", self._of(words))))
+def find(noun: str, name: str) -> Operation:
+    """Return the operation of a noun by its name."""
+    return next(operation for operation, _ in operations(noun) if operation.name == name)
 
-    def act(
-        self,
-        verb: str,
-        text: str,
-        *,
-        method: str = "POST",
-        reason: str | None = None,
-        body: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Add a verb that acts on one item; `reason` names the field that takes the reason."""
 
-        def act(**words: Any) -> None:
-            why = {reason: words["reason"]} if reason else {}
-            sent = {**(body or {}), **without_none(**why)} if reason or body is not None else None
-            show(call(method, self._of(words, verb), sent))
-
-        self._add(verb, text, [self._one, *([REASON] if reason else [])], act)
-
-    def change(self, verb: str, text: str, body: Mapping[str, Any], reason: str | None) -> None:
-        """Add a verb that is a PATCH of the item in the API."""
-
-        def act(**words: Any) -> None:
-            why = {reason: words["reason"]} if reason else {}
-            show(call("PATCH", self._of(words), {**body, **without_none(**why)}))
-
-        self._add(verb, text, [self._one, *([REASON] if reason else [])], act)
-
-    def delete(self, text: str, verb: str = "delete", done: str = "deleted") -> None:
-        """Add a verb that removes one item and prints that."""
-
-        def act(**words: Any) -> None:
-            call("DELETE", self._of(words))
-            show({**words, done: True})
-
-        self._add(verb, text, [self._one], act)
-
-    def _of(self, words: Mapping[str, Any], *more: str) -> str:
-        return item_path(self._path, words[self._key], *more)
-
-    def _add(
-        self, name: str, text: str, parameters: list[Parameter], act: Callable[..., None]
-    ) -> None:
-        signature = Signature(parameters)
-
-        def run(*values: Any, **named: Any) -> None:
-            bound = signature.bind(*values, **named)
-            bound.apply_defaults()
-            act(**bound.arguments)
-
-        run.__doc__ = text
-        run.__signature__ = signature  # type: ignore[attr-defined] # this is what cyclopts reads
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        self._app.command(run, name=name)
+def __getattr__(name: str) -> cyclopts.App:
+    """Make the commands of a noun that needs nothing of its own, when it is asked for."""
+    noun = name.removesuffix("_app").replace("_", "-")
+    if noun not in NOUN_HELP:
+        raise AttributeError(f"there is no noun {name}")
+    return noun_app(noun)

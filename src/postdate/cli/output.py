@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from postdate.cli.column import FEWEST
 from postdate.words.error import StartError
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ FORMATS: Final = ("table", "json", "jsonl", "csv")
 TIMES: Final = ("iso", "relative")
 BAR_WIDTH: Final = 40
 WIDEST: Final = 10_000
+FEWEST: Final = 3
+"""With fewer columns than these, one thing is printed below the other instead."""
 UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 

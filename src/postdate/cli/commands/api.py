@@ -1,18 +1,18 @@
 """`postdate api`: call any operation of the API by its name, even without its own command."""
 
-import importlib
-import pkgutil
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from postdate.cli.noun import group_operations
+from postdate.cli.option import read_json
 from postdate.cli.output import UsageError, show
-from postdate.cli.remote import call, parse
-from postdate.client import calls, encoding
-from postdate.client.call import Method
+from postdate.cli.remote import call, send
+from postdate.client import encoding
 from postdate.client.operation import Operation
+from postdate.words.operation_name import NOUNS
 
 Pairs = Annotated[list[str], Parameter(help="NAME=VALUE; may be repeated.")]
 
@@ -34,11 +34,16 @@ def api(
     answer = call(
         found.method,
         encoding.path(found.path, given),
-        parse(body),
+        None if body is None else read_json(body),
         query=_pairs(query),
         idempotency_key=idempotency_key,
     )
     show({"done": True} if answer is None else answer)
+
+
+def whoami() -> None:
+    """Show the tenant and scopes of the key that is used here."""
+    show(send(find("whoami"), {}))
 
 
 def find(name: str) -> Operation:
@@ -52,11 +57,8 @@ def find(name: str) -> Operation:
 
 
 def _operations() -> Iterator[Operation]:
-    for module in pkgutil.iter_modules(calls.__path__):
-        found = vars(importlib.import_module(f"{calls.__name__}.{module.name}"))
-        for group in (each for each in found.values() if isinstance(each, type)):
-            methods = (each for each in vars(group).values() if isinstance(each, Method))
-            yield from (each.operation for each in methods if each.operation)
+    for group in NOUNS:
+        yield from (operation for operation, _ in group_operations(group))
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:

@@ -4,10 +4,14 @@ from uuid import UUID
 
 from postdate.audit.view import AuditEntry, AuditViews
 from postdate.cli.database import MAX_ROWS, tenant_number, with_database
+from postdate.cli.noun import noun_app
 from postdate.cli.output import show
 from postdate.database.connection.database import Database
 
+audit_app = noun_app("audit")
 
+
+@audit_app.default
 def audit(*, tenant: str | None = None, after: int = 0, subject: UUID | None = None) -> None:
     """List the audit of a tenant, or of what the operator set for all tenants, in order.
 

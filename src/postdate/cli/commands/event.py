@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import cyclopts
 from cyclopts import Parameter
 
 from postdate.cli.commands.prove import record_check
 from postdate.cli.database import with_database
+from postdate.cli.noun import find, noun_app
 from postdate.cli.output import show, show_line, wants_json
-from postdate.cli.remote import Limit, call, print_page
+from postdate.cli.remote import send
 from postdate.database.connection.database import Database
 from postdate.node.anchor import anchor_path
 from postdate.node.settings import load
@@ -32,16 +32,8 @@ After = Annotated[str, Parameter(help="beginning, now, or the cursor of a page."
 TAMPERED: Final = 7
 """The exit code when a chain does not hold."""
 
-events_app = cyclopts.App(name="events", help="List, follow and verify events.")
-
-
-@events_app.command(name="list")
-def events_list(
-    *, types: Types = None, subject: Subject = None, after: After = "beginning", limit: Limit = 20
-) -> None:
-    """List events in the order of their seals."""
-    query = {"types": types, "subject": subject, "after": after, "limit": limit}
-    print_page("/events", "events", **query)
+events_app = noun_app("events")
+LIST: Final = find("events", "list_events")
 
 
 @events_app.command(name="tail")
@@ -57,7 +49,7 @@ def events_tail(
     while left is None or left > 0:
         limit = PAGE if left is None else min(PAGE, left)
         query = {"types": types, "subject": subject, "after": after, "limit": limit}
-        page: dict[str, Any] = call("GET", "/events", query={**query, "wait_seconds": WAIT_SECONDS})
+        page: dict[str, Any] = send(LIST, {**query, "wait_seconds": WAIT_SECONDS})
         for event in page["events"]:
             show_line(event, SHOWN)
         after = page["next_cursor"]

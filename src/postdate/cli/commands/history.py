@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import cyclopts
 
+from postdate.cli.command_table import HELP
 from postdate.cli.database import read_database, with_database
 from postdate.cli.output import show
 from postdate.database import partition
@@ -19,7 +20,7 @@ LAST_YEAR: Final = 9999
 T = TypeVar("T")
 DryRun = Annotated[bool, cyclopts.Parameter(negative=(), help="Only show what would be done.")]
 
-history_app = cyclopts.App(name="history", help="List, detach, drop and repair weeks of history.")
+history_app = cyclopts.App(name="history", help=HELP["history"])
 
 
 @history_app.command(name="list")

@@ -1,62 +1,98 @@
-"""`postdate key`: issue, list, rotate and revoke API keys."""
+"""`postdate key`: the keys of your tenant; with --tenant the operator's, past the server."""
 
-from datetime import datetime
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-import cyclopts
-from cyclopts import Parameter
+from postdate.cli.noun import noun_app
+from postdate.cli.operation_command import CommandCall, Given, Sugar
+from postdate.cli.output import UsageError, show
+from postdate.cli.sugar import extra
 
-from postdate.cli.database import MAX_ROWS, tenant_number, with_database
-from postdate.cli.output import show
-from postdate.database.connection.database import Database
-from postdate.key.store import key as key_store
-from postdate.tenant.change.tenant import KeyLimits, Tenants
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
-key_app = cyclopts.App(name="key", help="Issue, list, rotate and revoke API keys.")
+    from postdate.database.connection.database import Database
+
+TENANT: Final = extra(
+    "tenant", str | None, "A key of this tenant: connects to the database instead of the server."
+)
+OVERLAP_SECONDS: Final = 86400.0
 
 
-@key_app.command(name="create")
-def key_create(
-    *,
-    tenant: Annotated[str, Parameter(help="The tenant it belongs to.")] = "default",
-    scope: Annotated[list[str], Parameter(help="What the key may do; may be repeated.")],
-    note: Annotated[str, Parameter(help="What it is for.")] = "",
-    account: Annotated[list[str] | None, Parameter(help="Limit it to these accounts.")] = None,
-    max_amount: Annotated[int | None, Parameter(help="Limit the amount of one payment.")] = None,
-    expires_at: Annotated[datetime | None, Parameter(help="When it ends.")] = None,
-) -> None:
-    """Create a key; it is shown only now."""
-    limits = KeyLimits(accounts=account, max_amount=max_amount, expires_at=expires_at)
-    issued = with_database(
-        lambda database: Tenants(database).issue(tenant, scope, note=note, limits=limits)
+def _in_database(act: "Callable[[Database, str, Given], Awaitable[Any]]") -> Sugar:
+    """Do it in the database where a tenant is named, otherwise by a call."""
+
+    def run(call: CommandCall, given: Given) -> None:
+        if "tenant" not in given:
+            call.show()
+            return
+        from postdate.cli.database import with_database
+
+        show(with_database(lambda database: act(database, given["tenant"], call.fields)))
+
+    return Sugar(adds=(TENANT,), act=run)
+
+
+async def _create(database: "Database", tenant: str, fields: Given) -> Any:
+    from postdate.tenant.change.tenant import KeyLimits, Tenants
+
+    limits = KeyLimits(
+        accounts=fields.get("accounts"),
+        max_amount=fields.get("max_amount"),
+        expires_at=_instant(fields.get("expires_at")),
     )
-    show(issued)
+    tenants = Tenants(database)
+    return await tenants.issue(tenant, fields["scopes"], note=fields.get("note", ""), limits=limits)
 
 
-@key_app.command(name="list")
-def key_list(*, tenant: str = "default") -> None:
-    """List a tenant's keys."""
+async def _list(database: "Database", tenant: str, _: Given) -> Any:
+    from postdate.cli.database import MAX_ROWS, tenant_number
+    from postdate.key.store import key as key_store
 
-    async def run(database: Database) -> list[key_store.KeyRow]:
-        tenant_id = await tenant_number(database, tenant)
-        async with database.connection() as connection:
-            return await key_store.page(connection, tenant_id, UUID(int=0), MAX_ROWS)
-
-    show(with_database(run))
+    tenant_id = await tenant_number(database, tenant)
+    async with database.connection() as connection:
+        return await key_store.page(connection, tenant_id, UUID(int=0), MAX_ROWS)
 
 
-@key_app.command(name="revoke")
-def key_revoke(key_id: UUID, *, tenant: str = "default") -> None:
-    """Revoke a key; every node notices within five seconds."""
-    at = with_database(lambda database: Tenants(database).revoke(tenant, key_id))
-    show({"key_id": str(key_id), "revoked_at": at})
+async def _revoke(database: "Database", tenant: str, fields: Given) -> Any:
+    from postdate.tenant.change.tenant import Tenants
+
+    at = await Tenants(database).revoke(tenant, _key_id(fields))
+    return {"key_id": fields["key_id"], "revoked_at": at}
 
 
-@key_app.command(name="rotate")
-def key_rotate(key_id: UUID, *, tenant: str = "default", overlap_seconds: float = 86400.0) -> None:
-    """Rotate a key: create its successor, shown only now; the old key ends after the overlap."""
-    issued = with_database(
-        lambda database: Tenants(database).rotate(tenant, key_id, overlap_seconds)
-    )
-    show(issued)
+async def _rotate(database: "Database", tenant: str, fields: Given) -> Any:
+    from postdate.tenant.change.tenant import Tenants
+
+    overlap = fields.get("overlap_seconds", OVERLAP_SECONDS)
+    return await Tenants(database).rotate(tenant, _key_id(fields), overlap)
+
+
+def _key_id(fields: Given) -> UUID:
+    try:
+        return UUID(fields["key_id"])
+    except ValueError:
+        raise UsageError(f"{fields['key_id']!r} is no id of a key") from None
+
+
+def _instant(text: str | None) -> datetime | None:
+    """Read an instant; without a zone it is one in UTC."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no instant such as 2030-01-01T00:00:00Z") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+key_app = noun_app(
+    "key",
+    {
+        "create_key": _in_database(_create),
+        "list_keys": _in_database(_list),
+        "revoke_key": _in_database(_revoke),
+        "rotate_key": _in_database(_rotate),
+    },
+)

@@ -5,12 +5,13 @@ from typing import Any
 import cyclopts
 import msgspec
 
+from postdate.cli.command_table import HELP
 from postdate.cli.database import with_database
 from postdate.cli.output import show
 from postdate.database.connection.database import Database
 from postdate.runtime import node as node_store
 
-node_app = cyclopts.App(name="node", help="List the processes of the cluster.")
+node_app = cyclopts.App(name="node", help=HELP["node"])
 
 
 @node_app.command(name="list")

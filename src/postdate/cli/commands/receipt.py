@@ -4,14 +4,13 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import cyclopts
 import msgspec
 from cyclopts import Parameter
 
 from postdate.cli.commands.event import TAMPERED
 from postdate.cli.database import with_database
+from postdate.cli.noun import noun_app
 from postdate.cli.output import show, wants_json
-from postdate.cli.remote import call
 from postdate.database.connection.database import Database
 from postdate.node import keyring
 from postdate.node.settings import load
@@ -21,9 +20,7 @@ from postdate.words.error import StartError
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """The largest payloads and seals make a receipt of a few of them."""
 
-receipt_app = cyclopts.App(
-    name="receipt", help="Verify receipts, and manage the keys that sign them."
-)
+receipt_app = noun_app("receipt")
 
 
 @receipt_app.command
@@ -48,12 +45,6 @@ def verify(
         print(f"postdate: the key was not compared: {hint}.", file=sys.stderr)
     if not found.ok:
         sys.exit(TAMPERED)
-
-
-@receipt_app.command(name="keys")
-def receipt_keys() -> None:
-    """List the public keys of a server's receipts; keep them where the server cannot write."""
-    show(call("GET", "/receipt-keys")["keys"])
 
 
 @receipt_app.command(name="rotate-key")

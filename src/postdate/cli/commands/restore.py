@@ -8,6 +8,7 @@ import cyclopts
 import msgspec
 import uvloop
 
+from postdate.cli.command_table import HELP
 from postdate.cli.output import show
 from postdate.core.ids import BUCKETS
 from postdate.core.instant import instant_text
@@ -28,9 +29,7 @@ MAX_COUNT: Final = 10_000
 
 T = TypeVar("T")
 
-restore_app = cyclopts.App(
-    name="restore", help="After a restore: hold back what may have run, until it is confirmed."
-)
+restore_app = cyclopts.App(name="restore", help=HELP["restore"])
 
 
 class QuarantineCount(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,127 +1,59 @@
-"""`postdate schedule`: everyday commands for schedules, through the HTTP API."""
+"""`postdate schedule`: what schedules have beside their operations: templates and previews."""
 
 import sys
-from typing import Annotated, Any, Final
+from functools import partial
+from typing import Any, Final
 
-import cyclopts
-from cyclopts import Parameter
-
-from postdate.cli.noun import Noun
-from postdate.cli.option_group import ContentOptions, PaymentOptions, RuleOptions, TargetOptions
+from postdate.cli.noun import find, noun_app
+from postdate.cli.operation_command import CommandCall, Given, Sugar
 from postdate.cli.output import UsageError, confirm, progress, show, wants_json
-from postdate.cli.remote import (
-    PARTLY,
-    DryRun,
-    Key,
-    Lane,
-    Limit,
-    ScheduleId,
-    Yes,
-    call,
-    parse,
-    print_page,
-    without_none,
-)
+from postdate.cli.remote import send
+from postdate.cli.sugar import PARTLY, TARGET, YES, extra, take_target
 
-schedule_app = cyclopts.App(
-    name="schedule", help="Create, preview, change, pause and run schedules."
-)
-schedules = Noun(schedule_app, "/schedules", "schedule_id", ScheduleId)
-schedules.get("Show a schedule with all of its policies.")
-schedules.list_of_one(
-    "occurrences", "List the book: the result of each occurrence, the newest first."
-)
-schedules.act("pause", "Pause a schedule: skip its occurrences until it is resumed.", reason="note")
-schedules.act("resume", "Resume a schedule that is paused or set aside.")
-schedules.delete("Delete a schedule; jobs and payments that it created continue.")
+RULES: Final = frozenset({"cron", "rrule", "every_seconds"})
+PAYMENT: Final = frozenset({"from_account_id", "to_account_id", "amount"})
+ID: Final = extra("schedule_id", str | None, "A schedule; without it give a rule.", positional=True)
 
 
-NO_RULE: Final = RuleOptions()
-NO_PAYMENT: Final = PaymentOptions()
-ANYWHERE: Final = TargetOptions()
-EMPTY: Final = ContentOptions()
-Name = Annotated[str | None, Parameter(help="What you call it.")]
+def _fill(given: Given, fields: Given, *, new: bool) -> None:
+    """Make the template of what is said about its job or payment."""
+    if len(RULES & fields.keys()) > 1:
+        raise UsageError("give one of --cron, --rrule and --every-seconds")
+    target = take_target(given)
+    template: dict[str, Any] = fields.get("template", {})
+    if payment := template.get("payment"):
+        # A description was taken for that of a job: only the options say which of both it is.
+        payment |= template.pop("job", {})
+        if not payment.keys() >= PAYMENT:
+            raise UsageError("a payment needs --from-account, --to-account and --amount")
+    elif target or template or new:
+        job = template.setdefault("job", {})
+        if target or new:
+            job.setdefault("destination", target or {"type": "worker"})
+        fields["template"] = template
 
 
-@schedule_app.command(name="create")
-def create(  # noqa: PLR0913 - groups of options, one for each part
-    body: Annotated[
-        str | None, Parameter(help="The whole body, or the rest of it, as JSON.")
-    ] = None,
-    *,
-    name: Name = None,
-    rule: RuleOptions = NO_RULE,
-    pays: PaymentOptions = NO_PAYMENT,
-    target: TargetOptions = ANYWHERE,
-    lane: Lane | None = None,
-    content: ContentOptions = EMPTY,
-    idempotency_key: Key = None,
-) -> None:
-    """Create a schedule of jobs, or with --from-account of payments.
-
-    Fields without an option (dst, misfire, retry, …) go into BODY, as for `POST /schedules`.
-    """
-    asked = _body(body) | without_none(name=name) | rule.body()
-    asked.setdefault("template", _template(pays, target, lane, content))
-    show(call("POST", "/schedules", asked, idempotency_key=idempotency_key))
+def _backfill(call: CommandCall, given: Given) -> None:
+    """Count the occurrences, ask for confirmation, then run them."""
+    found = call.send(dry_run=True)
+    if call.fields.get("dry_run") or not found["runs"]:
+        show(found)
+        return
+    confirm(f"run {found['runs']:,} occurrences", yes=given["yes"])
+    with progress("backfilling", None) as step:
+        answer = call.send(dry_run=False)
+        step(f"{answer['runs']:,} occurrences")
+    show(answer)
+    if answer["runs"] < found["runs"]:
+        sys.exit(PARTLY)
 
 
-@schedule_app.command(name="change")
-def change(
-    schedule_id: ScheduleId,
-    body: Annotated[str | None, Parameter(help="What has no option, as JSON.")] = None,
-    *,
-    name: Name = None,
-    rule: RuleOptions = NO_RULE,
-) -> None:
-    """Change a schedule; omitted options stay as they are, a new rule replaces the old one."""
-    asked = _body(body) | without_none(name=name) | rule.body()
-    if not asked:
-        raise UsageError("give at least one option to change; see --help")
-    show(call("PATCH", f"/schedules/{schedule_id}", asked))
-
-
-def _body(text: str | None) -> dict[str, Any]:
-    found = {} if text is None else parse(text)
-    if not isinstance(found, dict):
-        raise UsageError("the body is a JSON object")
-    return found
-
-
-def _template(
-    pays: PaymentOptions, target: TargetOptions, lane: str | None, content: ContentOptions
-) -> dict[str, Any]:
-    if (payment := pays.body()) is not None:
-        return {"payment": payment | without_none(description=content.description)}
-    return {"job": without_none(destination=target.body(), lane=lane) | content.body()}
-
-
-@schedule_app.command(name="list")
-def list_all(
-    *,
-    missed: Annotated[bool, Parameter(help="Only those that missed an occurrence.")] = False,
-    set_aside: Annotated[bool, Parameter(help="Only those that cannot be expanded.")] = False,
-    limit: Limit = 20,
-) -> None:
-    """List schedules; with --missed those that missed an occurrence."""
-    print_page("/schedules", "schedules", limit=limit, missed=missed, set_aside=set_aside)
-
-
-@schedule_app.command(name="preview")
-def preview(
-    schedule_id: Annotated[
-        ScheduleId | None, Parameter(help="A schedule; without it give a rule.")
-    ] = None,
-    *,
-    rule: RuleOptions = NO_RULE,
-    body: Annotated[str | None, Parameter(help="What has no option, as JSON.")] = None,
-    count: Annotated[int, Parameter(help="How many occurrences.")] = 10,
-) -> None:
-    """Preview the next occurrences and warnings of a schedule or of a new rule."""
-    if schedule_id is not None:
-        answer = call("GET", f"/schedules/{schedule_id}/preview?count={count}")
+def _preview(call: CommandCall, given: Given) -> None:
+    if (schedule_id := given.get("schedule_id")) is None:
+        answer = call.send()
     else:
-        answer = call("POST", "/schedules/preview", {"count": count, **_body(body), **rule.body()})
+        asked = {"schedule_id": schedule_id, "count": call.fields.get("count")}
+        answer = send(_STORED, asked)
     if not wants_json():
         print(f"{answer['words']}, {answer['timezone']}", file=sys.stderr)
         for warning in answer["warnings"]:
@@ -129,33 +61,21 @@ def preview(
     show(answer if wants_json() else answer["occurrences"])
 
 
-@schedule_app.command(name="trigger")
-def trigger(schedule_id: ScheduleId, *, idempotency_key: Key = None) -> None:
-    """Run a schedule once, now."""
-    path = f"/schedules/{schedule_id}/trigger"
-    show(call("POST", path, idempotency_key=idempotency_key))
-
-
-@schedule_app.command(name="backfill")
-def backfill(
-    schedule_id: ScheduleId,
-    begin: Annotated[str, Parameter(help="The first instant, such as 2030-01-01T00:00:00Z.")],
-    until: Annotated[str, Parameter(help="The instant before which the range ends.")],
-    *,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-) -> None:
-    """Run the occurrences of a past range that have not run, after confirming their number."""
-    path = f"/schedules/{schedule_id}/backfill"
-    body = {"from": begin, "until": until}
-    found = call("POST", path, {**body, "dry_run": True})
-    if dry_run or not found["runs"]:
-        show(found)
-        return
-    confirm(f"run {found['runs']:,} occurrences", yes=yes)
-    with progress("backfilling", None) as step:
-        answer = call("POST", path, {**body, "dry_run": False})
-        step(f"{answer['runs']:,} occurrences")
-    show(answer)
-    if answer["runs"] < found["runs"]:
-        sys.exit(PARTLY)
+_HIDDEN: Final = frozenset({"destination", "payment.description"})
+schedule_app = noun_app(
+    "schedule",
+    {
+        "create_schedule": Sugar(adds=TARGET, fill=partial(_fill, new=True), hides=_HIDDEN),
+        "change_schedule": Sugar(adds=TARGET, fill=partial(_fill, new=False), hides=_HIDDEN),
+        "backfill_schedule": Sugar(adds=(YES,), act=_backfill),
+        "preview_schedule": None,
+        "preview_unsaved_schedule": Sugar(
+            adds=(ID, *TARGET),
+            fill=partial(_fill, new=False),
+            hides=_HIDDEN,
+            act=_preview,
+            help="Preview the next occurrences and warnings of a schedule or of a new rule.",
+        ),
+    },
+)
+_STORED: Final = find("schedule", "preview_schedule")

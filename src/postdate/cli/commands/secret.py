@@ -4,6 +4,7 @@ import secrets
 
 import cyclopts
 
+from postdate.cli.command_table import HELP
 from postdate.cli.database import with_database
 from postdate.cli.output import show
 from postdate.database.connection.database import Database
@@ -13,7 +14,7 @@ from postdate.secret import secret_rotation
 from postdate.secret.secret import KEY_BYTES, SecretError
 from postdate.words.error import StartError
 
-secret_app = cyclopts.App(name="secret", help="Generate and rotate the key that encrypts secrets.")
+secret_app = cyclopts.App(name="secret", help=HELP["secret"])
 
 
 @secret_app.command

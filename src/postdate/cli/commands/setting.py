@@ -5,6 +5,7 @@ from typing import Any
 import cyclopts
 import msgspec
 
+from postdate.cli.command_table import HELP
 from postdate.cli.database import tenant_number, with_database
 from postdate.cli.output import show
 from postdate.core.setting.table import SETTINGS
@@ -12,7 +13,7 @@ from postdate.database.connection.database import Database
 from postdate.setting import store as setting_store
 from postdate.setting.change import SettingChanges
 
-setting_app = cyclopts.App(name="setting", help="Change run-time settings without a restart.")
+setting_app = cyclopts.App(name="setting", help=HELP["setting"])
 
 
 @setting_app.command(name="list")

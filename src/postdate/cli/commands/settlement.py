@@ -2,6 +2,7 @@
 
 import cyclopts
 
+from postdate.cli.command_table import HELP
 from postdate.cli.database import read_database, with_database
 from postdate.cli.output import show
 from postdate.database import clock_watch
@@ -11,7 +12,7 @@ from postdate.setting.change import SettingChanges
 from postdate.settlement.settler import STOPPED
 from postdate.words.error import Code, RefusedError, refuse
 
-settlement_app = cyclopts.App(name="settlement", help="Stop and resume settlement on every node.")
+settlement_app = cyclopts.App(name="settlement", help=HELP["settlement"])
 
 
 @settlement_app.command(name="status")

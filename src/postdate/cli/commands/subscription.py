@@ -1,35 +1,34 @@
-"""`postdate subscription`: where events go."""
+"""`postdate subscription`: what subscriptions have beside their operations."""
 
-from typing import Annotated
+from postdate.cli.noun import find, noun_app
+from postdate.cli.operation_command import Given, OperationCommand, Sugar
+from postdate.cli.sugar import TARGET, take_target
 
-import cyclopts
-from cyclopts import Parameter
 
-from postdate.cli.noun import Noun
-from postdate.cli.output import show
-from postdate.cli.remote import call, item_path, parse
+def _fill_new(given: Given, fields: Given) -> None:
+    if target := take_target(given):
+        fields["destination"] = target
 
-subscription_app = cyclopts.App(
-    name="subscription", help="List, pause, resume and replay subscriptions."
+
+subscription_app = noun_app(
+    "subscription",
+    {
+        "create_subscription": Sugar(adds=TARGET, fill=_fill_new, hides=frozenset({"destination"})),
+    },
 )
-subscriptions = Noun(subscription_app, "/subscriptions", "subscription_id")
-subscriptions.list_all("List the subscriptions with their lag and errors.")
-subscriptions.get("Show a subscription.")
-subscriptions.change("pause", "Pause a subscription; its events wait.", {"paused": True}, "note")
-subscriptions.change("resume", "Resume a subscription where it stopped.", {"paused": False}, None)
-subscriptions.delete("Delete a subscription.")
 
 
-@subscription_app.command(name="create")
-def subscription_create(body: str) -> None:
-    """Create a subscription from the JSON of `POST /subscriptions`."""
-    show(call("POST", "/subscriptions", parse(body)))
+def _switch(*, paused: bool, text: str) -> OperationCommand:
+    hides = frozenset({"paused"} if paused else {"paused", "note"})
+    return OperationCommand(
+        find("subscription", "change_subscription"),
+        Sugar(hides=hides, fill=lambda _, fields: fields.update(paused=paused), help=text),
+    )
 
 
-@subscription_app.command(name="replay")
-def subscription_replay(
-    subscription_id: str,
-    start: Annotated[str, Parameter(help="beginning, now, or the cursor of a page of events.")],
-) -> None:
-    """Continue from another position."""
-    show(call("POST", item_path("/subscriptions", subscription_id, "replay"), {"from": start}))
+_switch(paused=True, text="Pause a subscription; its events wait.").add_to(
+    subscription_app, "pause"
+)
+_switch(paused=False, text="Resume a subscription where it stopped.").add_to(
+    subscription_app, "resume"
+)

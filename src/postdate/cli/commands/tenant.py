@@ -8,6 +8,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from postdate.audit.spec import CLI
+from postdate.cli.command_table import HELP
 from postdate.cli.database import MAX_ROWS, read_database, tenant_number, with_database
 from postdate.cli.output import show
 from postdate.database.connection.database import Database
@@ -20,7 +21,7 @@ from postdate.tenant.store import client_role as role_store
 from postdate.tenant.store import tenant as tenant_store
 from postdate.words.error import Code, refuse
 
-tenant_app = cyclopts.App(name="tenant", help="Create, list and stop tenants.")
+tenant_app = cyclopts.App(name="tenant", help=HELP["tenant"])
 Test = Annotated[
     bool, Parameter(help="In test mode: the clock stands still until `postdate clock advance`.")
 ]
@@ -28,7 +29,12 @@ ClockAt = Annotated[
     datetime | None,
     Parameter(help="The initial time of a test clock, UTC without a zone; now by default."),
 ]
-Why = Annotated[str, Parameter(help="The reason; shown to the tenant and in the audit.")]
+Why = Annotated[
+    str,
+    Parameter(
+        name=["--reason", "--note"], help="The reason; shown to the tenant and in the audit."
+    ),
+]
 
 
 @tenant_app.command(name="create")

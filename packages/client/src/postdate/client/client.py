@@ -82,6 +82,10 @@ class AsyncClient(Groups[Async], Sender):
 
     async def send(self, operation: Operation, given: Mapping[str, Any]) -> Any:
         """Call an operation and return its typed answer; a refusal is raised by its code."""
+        return _answer(operation, await self.fetch(operation, given))
+
+    async def fetch(self, operation: Operation, given: Mapping[str, Any]) -> bytes:
+        """Call an operation and return its answer as it came, with fields this client lacks."""
         key = given.get(KEY) or (_new_key() if operation.takes(KEY) else None)
         fields = operation.fields(given)
         sent = fields
@@ -98,12 +102,11 @@ class AsyncClient(Groups[Async], Sender):
             wait_seconds=_waiting(fields),
         )
         try:
-            data = await self._transport.send(request)
+            return await self._transport.send(request)
         except Exception as error:
             if operation.batch:
                 error.idempotency_key = key  # type: ignore[attr-defined] # ours have it
             raise
-        return _answer(operation, data)
 
     async def call(
         self,
@@ -189,6 +192,10 @@ class Client(Groups[Sync]):
 
         while (batch := self.portal.run(following())) is not None:
             yield from batch
+
+    def fetch(self, operation: Operation, given: Mapping[str, Any]) -> bytes:
+        """Call an operation as `AsyncClient.fetch` does."""
+        return self.portal.run(self.asynchronous.fetch(operation, given))
 
     def call(
         self,

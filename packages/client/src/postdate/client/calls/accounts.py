@@ -61,6 +61,7 @@ class Accounts(Group[K]):
         """Show an account.
 
         `available` is what a new payment can use: the balance minus holds, above the floor.
+        `account_id`: The account's id.
         """
 
     @call("change_account", "PATCH", "/accounts/{account_id}")
@@ -75,6 +76,7 @@ class Accounts(Group[K]):
         """Change the limits or the note of an account.
 
         What is absent stays as it is; payments that were accepted keep their terms.
+        `account_id`: The account's id.
         `floor`: The minimum that must stay available; below 0 needs the scope ledger:adjust.
         `max_amount`: The most for one payment from this account; null: the tenant's limit. It may
         exceed that limit as far as the setting `payment.account_max_amount` allows.
@@ -86,6 +88,7 @@ class Accounts(Group[K]):
         """Freeze an account: refuse every new payment from or to it.
 
         Payments that come due while it is frozen fail with `account_frozen`.
+        `account_id`: The account's id.
         """
 
     @call("unfreeze_account", "POST", "/accounts/{account_id}/unfreeze")
@@ -93,6 +96,7 @@ class Accounts(Group[K]):
         """Unfreeze an account: allow payments from and to it again.
 
         Payments that failed while it was frozen stay failed.
+        `account_id`: The account's id.
         """
 
     @call("close_account", "DELETE", "/accounts/{account_id}")
@@ -101,6 +105,7 @@ class Accounts(Group[K]):
 
         Refused while it has money or open holds. Its history and its id stay. Payments to it that
         are still pending fail when they are due.
+        `account_id`: The account's id.
         """
 
     @call("list_account_entries", "GET", "/accounts/{account_id}/entries")
@@ -115,6 +120,7 @@ class Accounts(Group[K]):
         """Show the statement of an account, the newest entry first.
 
         `at` shows the balance as it was at an instant; entries never change.
+        `account_id`: The account's id.
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
         `at`: Begin with the newest entry at this instant.
@@ -127,6 +133,7 @@ class Accounts(Group[K]):
         """Show the statement of an account, the newest entry first, page by page until the end.
 
         `at` shows the balance as it was at an instant; entries never change.
+        `account_id`: The account's id.
         `at`: Begin with the newest entry at this instant.
         """
 
@@ -137,6 +144,7 @@ class Accounts(Group[K]):
         """Credit or debit an account, with a reason.
 
         The counterpart is the tenant's `issuer` account, so that the ledger always sums to zero.
+        `account_id`: The account's id.
         `amount`: Positive credits the account, negative debits it; not 0.
         `reason`: The reason; stored with the entries.
         """

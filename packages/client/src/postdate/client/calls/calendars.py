@@ -37,6 +37,7 @@ class Calendars(Group[K]):
         """Show a business calendar.
 
         Its holidays and its weekend.
+        `name`: The name by which it is known.
         """
 
     @call("put_calendar", "POST", "/calendars")
@@ -61,4 +62,5 @@ class Calendars(Group[K]):
         """Delete a business calendar that no schedule uses.
 
         While a schedule uses it, the answer is 409.
+        `name`: The name by which it is known.
         """

@@ -90,6 +90,7 @@ class ChangeSets(Group[K]):
         """Show a change set.
 
         `steps` shows the progress of each change.
+        `change_set_id`: The id of the change set.
         """
 
     @call("list_change_set_items", "GET", "/change-sets/{change_set_id}/items")
@@ -104,6 +105,7 @@ class ChangeSets(Group[K]):
 
         Those that matched when the set was created, with the result of each. Jobs need
         `jobs:read`, payments `payments:read`: a key sees only what it may read.
+        `change_set_id`: The id of the change set.
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
         """
@@ -116,6 +118,7 @@ class ChangeSets(Group[K]):
 
         Those that matched when the set was created, with the result of each. Jobs need
         `jobs:read`, payments `payments:read`: a key sees only what it may read.
+        `change_set_id`: The id of the change set.
         """
 
     @call("apply_change_set", "POST", "/change-sets/{change_set_id}/apply")
@@ -125,6 +128,7 @@ class ChangeSets(Group[K]):
         The changes are made one after the other, and each step is recorded before and after it.
         If this is interrupted, send the request again to continue. Applying a set twice changes
         nothing.
+        `change_set_id`: The id of the change set.
         """
 
     @call("undo_change_set", "POST", "/change-sets/{change_set_id}/undo")
@@ -136,4 +140,5 @@ class ChangeSets(Group[K]):
         created, due at the same instant, with the old one as its `origin_id`. The same holds for
         a cancelled payment: the items name the new one, unless its instant has passed or the
         payer can no longer hold the amount.
+        `change_set_id`: The id of the change set.
         """

@@ -42,6 +42,11 @@ class DeadLetters(Group[K]):
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
         `type`: Failed jobs, or payments that were given up.
+        `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+        `schedule_id`: The schedule's id.
+        `due_after`: Only what is due at this instant or later.
+        `due_before`: Only what is due before this instant.
+        `code`: A stable word for the reason.
         """
 
     @pages(list_page, "jobs", "payments")
@@ -60,6 +65,11 @@ class DeadLetters(Group[K]):
 
         Jobs that have failed permanently; `type=payment` lists payments whose settlement failed.
         `type`: Failed jobs, or payments that were given up.
+        `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+        `schedule_id`: The schedule's id.
+        `due_after`: Only what is due at this instant or later.
+        `due_before`: Only what is due before this instant.
+        `code`: A stable word for the reason.
         """
 
     @call("show_dead_letter", "GET", "/dead-letters/{job_id}")
@@ -67,6 +77,7 @@ class DeadLetters(Group[K]):
         """Show a failed job.
 
         With every attempt, so that the cause can be seen before it is repeated.
+        `job_id`: The job's id.
         """
 
     @call("redrive_dead_letters", "POST", "/dead-letters/redrive", repeatable=False)
@@ -83,7 +94,12 @@ class DeadLetters(Group[K]):
         """Redrive failed jobs, as new jobs.
 
         Each new job names the failed one; `dry_run` only counts them.
+        `job_ids`: These jobs.
+        `filter`: Which ones are meant.
         `reason`: Reason, recorded in the event and in the audit log.
+        `dry_run`: True changes nothing and answers what would happen.
+        `cursor`: Where the last page ended: its `next_cursor`.
+        `per_second`: The most that are made due in a second; all at once if absent.
         """
 
     @call("purge_dead_letters", "POST", "/dead-letters/purge", repeatable=False)
@@ -99,7 +115,11 @@ class DeadLetters(Group[K]):
         """Remove failed jobs for good.
 
         It cannot be undone; `dry_run` only counts them.
+        `job_ids`: These jobs.
+        `filter`: Which ones are meant.
         `reason`: Reason, recorded in the event and in the audit log.
+        `dry_run`: True changes nothing and answers what would happen.
+        `cursor`: Where the last page ended: its `next_cursor`.
         """
 
     @call("purge_dead_letter", "DELETE", "/dead-letters/{job_id}")
@@ -107,4 +127,5 @@ class DeadLetters(Group[K]):
         """Remove a failed job for good.
 
         It cannot be undone; the job's events stay.
+        `job_id`: The job's id.
         """

@@ -45,6 +45,7 @@ class Destinations(Group[K]):
         """Show a destination.
 
         `trouble` shows its state while calls to it are held back.
+        `name`: The name by which it is known.
         """
 
     @call("create_destination", "POST", "/destinations")
@@ -88,6 +89,7 @@ class Destinations(Group[K]):
         """Change the address and limits of a destination.
 
         Absent fields stay as they are; running calls are not affected.
+        `name`: The name by which it is known.
         `url`: The address of a webhook.
         `max_running`: Maximum at a time, across all nodes; null is no limit.
         `rate_per_second`: Maximum starts per second, across all nodes; null is no limit.
@@ -98,6 +100,7 @@ class Destinations(Group[K]):
         """Delete a destination; jobs that name it will fail.
 
         Its secret is deleted; the name can be reused.
+        `name`: The name by which it is known.
         """
 
     @call("rotate_destination_secret", "POST", "/destinations/{name}/rotate-secret")
@@ -111,6 +114,7 @@ class Destinations(Group[K]):
         """Rotate a destination's secret; both sign until the overlap ends.
 
         Receivers can change over while calls carry both signatures.
+        `name`: The name by which it is known.
         `overlap_seconds`: How long the previous one stays valid.
         """
 
@@ -119,6 +123,7 @@ class Destinations(Group[K]):
         """Disable a destination: its jobs fail until it is enabled again.
 
         A receiver that answers 410 disables its destination in the same way.
+        `name`: The name by which it is known.
         `reason`: Why; it stands in the event and the audit.
         """
 
@@ -127,6 +132,7 @@ class Destinations(Group[K]):
         """Enable a destination.
 
         Jobs that failed meanwhile are in the dead letters: redrive them there.
+        `name`: The name by which it is known.
         """
 
     @call("test_destination", "POST", "/destinations/{name}/test", repeatable=False)
@@ -134,6 +140,7 @@ class Destinations(Group[K]):
         """Send a test event to a destination and return the result.
 
         No job is created and nothing is retried; the answer has status, duration and response.
+        `name`: The name by which it is known.
         """
 
     @call("get_signing_secret", "GET", "/signing-secret")

@@ -58,7 +58,20 @@ class Jobs(Group[K]):
 
         Without `run_at` and `delay_seconds` it is due now. With an Idempotency-Key the request
         can be repeated safely: a key is remembered for at least seven days.
+        `destination`: Where the work goes: a webhook, a queue, or the workers of the lane.
+        `run_at`: The instant it is due, with its zone.
+        `delay_seconds`: Delay in seconds, from the time the server accepts the request.
+        `payload`: What is delivered, as it is given: any JSON.
         `payload_base64`: The payload as opaque bytes.
+        `content_type`: Media type of the payload; `application/json` if absent.
+        `payload_ref`: Where the receiver finds the payload, when it is kept elsewhere.
+        `retry`: When to try again; what is absent follows the tenant's settings.
+        `timeout_seconds`: How long one try may take.
+        `expires_at`: It ends, or is given up, at this instant.
+        `spread_seconds`: Spread over so many seconds after the due instant, to flatten a spike.
+        `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+        `metadata`: Your own data, kept and given back; `kind` chooses a worker's handler.
+        `description`: Your own words, shown beside it.
         """
 
     @call("create_jobs", "POST", "/jobs/batch", batch="jobs")
@@ -76,6 +89,7 @@ class Jobs(Group[K]):
         """Show a job.
 
         With its payload, its status, and the result of its last attempt.
+        `job_id`: The job's id.
         """
 
     @call("list_jobs", "GET", "/jobs")
@@ -95,6 +109,11 @@ class Jobs(Group[K]):
         With an open status the earliest due comes first, otherwise the newest.
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
+        `status`: Where it stands.
+        `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+        `schedule_id`: The schedule's id.
+        `due_after`: Only what is due at this instant or later.
+        `due_before`: Only what is due before this instant.
         """
 
     @pages(list_page, "jobs")
@@ -111,6 +130,11 @@ class Jobs(Group[K]):
         """List jobs, page by page until the end.
 
         With an open status the earliest due comes first, otherwise the newest.
+        `status`: Where it stands.
+        `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+        `schedule_id`: The schedule's id.
+        `due_after`: Only what is due at this instant or later.
+        `due_before`: Only what is due before this instant.
         """
 
     @call("list_job_attempts", "GET", "/jobs/{job_id}/attempts")
@@ -120,6 +144,7 @@ class Jobs(Group[K]):
         """List the attempts at a job.
 
         One row for each try: when, how long, what was answered, and why it failed.
+        `job_id`: The job's id.
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
         """
@@ -129,6 +154,7 @@ class Jobs(Group[K]):
         """List the attempts at a job, page by page until the end.
 
         One row for each try: when, how long, what was answered, and why it failed.
+        `job_id`: The job's id.
         """
 
     @call("change_job", "PATCH", "/jobs/{job_id}")
@@ -149,6 +175,16 @@ class Jobs(Group[K]):
         """Change a job that is not running.
 
         Changes its instant, payload, retries or expiry; a running or finished job answers 409.
+        `job_id`: The job's id.
+        `run_at`: The instant it is due, with its zone.
+        `delay_seconds`: Delay in seconds, from the time the server accepts the request.
+        `payload`: What is delivered, as it is given: any JSON.
+        `payload_base64`: The payload as opaque bytes, in base64.
+        `content_type`: Media type of the payload; `application/json` if absent.
+        `payload_ref`: Where the receiver finds the payload, when it is kept elsewhere.
+        `retry`: When to try again; what is absent follows the tenant's settings.
+        `timeout_seconds`: How long one try may take.
+        `expires_at`: It ends, or is given up, at this instant.
         """
 
     @call("cancel_job", "POST", "/jobs/{job_id}/cancel")
@@ -156,6 +192,7 @@ class Jobs(Group[K]):
         """Cancel a job that has not ended.
 
         A worker that is running it learns of this at its next report; its work is not undone.
+        `job_id`: The job's id.
         """
 
     @call("run_job_now", "POST", "/jobs/{job_id}/run-now")
@@ -163,6 +200,7 @@ class Jobs(Group[K]):
         """Make a pending job due now.
 
         Everything else, including retries, stays as it was.
+        `job_id`: The job's id.
         """
 
     @call("resolve_job", "POST", "/jobs/{job_id}/resolve")
@@ -172,6 +210,8 @@ class Jobs(Group[K]):
         """Resolve a job whose status is UNKNOWN.
 
         You decide whether the work of the ambiguous attempt was done.
+        `job_id`: The job's id.
+        `outcome`: How it ended.
         """
 
     @call("cancel_jobs", "POST", "/jobs/bulk/cancel", repeatable=False)
@@ -185,7 +225,9 @@ class Jobs(Group[K]):
         """Cancel jobs by a filter, at most 10,000 in a call.
 
         A dry run only counts them. If `more` is true, call again.
+        `filter`: Which ones are meant.
         `reason`: Reason, recorded in the event and in the audit log.
+        `dry_run`: True changes nothing and answers what would happen.
         """
 
     @call("reschedule_jobs", "POST", "/jobs/bulk/reschedule", repeatable=False)
@@ -200,6 +242,8 @@ class Jobs(Group[K]):
         """Reschedule jobs by a filter, at most 10,000 in a call.
 
         A dry run only counts them. `spread_seconds` spreads their due instants.
+        `filter`: Which ones are meant.
         `to`: The new instant; it must be outside the filter.
         `reason`: Reason, recorded in the event and in the audit log.
+        `dry_run`: True changes nothing and answers what would happen.
         """

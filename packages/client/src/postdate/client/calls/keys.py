@@ -36,6 +36,7 @@ class Keys(Group[K]):
         """Create a key with at most the reach of yours; it is shown only now.
 
         Limit it further by scopes, expiry, accounts or a largest amount.
+        `scopes`: What the key may do.
         `note`: What it is for.
         `accounts`: Only these accounts.
         `max_amount`: The largest amount of a payment.
@@ -65,6 +66,7 @@ class Keys(Group[K]):
         """Revoke a key; every node refuses it within five seconds.
 
         Requests in progress are finished. A revoked key cannot be restored.
+        `key_id`: The key's id.
         """
 
     @call("rotate_key", "POST", "/keys/{key_id}/rotate")
@@ -78,4 +80,6 @@ class Keys(Group[K]):
         """Rotate a key: create its successor; the old key ends after the overlap.
 
         Both work during the overlap, so that clients can switch without a gap.
+        `key_id`: The key's id.
+        `overlap_seconds`: How long the old one stays valid.
         """

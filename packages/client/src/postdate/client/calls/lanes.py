@@ -34,6 +34,7 @@ class Lanes(Group[K]):
         """Show a lane.
 
         With what waits, is ready and runs, and the limits that hold.
+        `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
         """
 
     @call("change_lane", "PATCH", "/lanes/{lane}")
@@ -49,8 +50,11 @@ class Lanes(Group[K]):
         """Change the weight, width and limits of a lane.
 
         The weight decides when lanes compete; limits apply across all nodes.
+        `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
         `weight`: Its share relative to other lanes.
         `width`: Number of buckets it uses; can only grow.
+        `max_running`: The most at once, over all nodes.
+        `rate_per_second`: The most in a second, over all nodes.
         """
 
     @call("pause_lane", "POST", "/lanes/{lane}/pause")
@@ -58,6 +62,8 @@ class Lanes(Group[K]):
         """Pause a lane: running jobs continue, no other job starts.
 
         New jobs are still accepted; waiting jobs keep their due instants.
+        `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+        `note`: Why, in a few words.
         """
 
     @call("resume_lane", "POST", "/lanes/{lane}/resume")
@@ -65,4 +71,5 @@ class Lanes(Group[K]):
         """Resume a paused lane.
 
         Jobs that came due meanwhile start immediately, within the lane's limits.
+        `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
         """

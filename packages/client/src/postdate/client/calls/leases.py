@@ -27,6 +27,10 @@ class Leases(Group[K]):
         """Claim due jobs of a lane.
 
         Claims only jobs whose destination is a worker; waits if none is due.
+        `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+        `max`: The most jobs to claim.
+        `lease_seconds`: How long a worker has before the job is given to another.
+        `wait_seconds`: How long to wait when there is nothing yet.
         """
 
     @call("complete_lease", "POST", "/leases/{job_id}/complete")
@@ -34,6 +38,9 @@ class Leases(Group[K]):
         """Complete a job.
 
         The token of the claim proves the lease; a stale one changes nothing.
+        `job_id`: The job's id.
+        `token`: The fencing token of the claim: proves that the lease is still yours.
+        `result`: Any JSON that the job should keep.
         """
 
     @call("fail_lease", "POST", "/leases/{job_id}/fail")
@@ -51,6 +58,13 @@ class Leases(Group[K]):
         """Fail an attempt; the job's policy decides what follows.
 
         The token of the claim proves the lease; a stale one changes nothing.
+        `job_id`: The job's id.
+        `token`: The fencing token of the claim: proves that the lease is still yours.
+        `error`: What went wrong, in the words of whoever failed.
+        `code`: A stable word for the reason.
+        `retryable`: Whether another try makes sense.
+        `retry_after_seconds`: When to try again, at the earliest.
+        `unknown`: Whether it is not known if the work was done.
         """
 
     @call("release_lease", "POST", "/leases/{job_id}/release")
@@ -58,6 +72,8 @@ class Leases(Group[K]):
         """Release a job that was not started: it is due again, and no attempt is counted.
 
         The token of the claim proves the lease; a stale one changes nothing.
+        `job_id`: The job's id.
+        `token`: The fencing token of the claim: proves that the lease is still yours.
         """
 
     @call("renew_lease", "POST", "/leases/{job_id}/renew")
@@ -71,4 +87,7 @@ class Leases(Group[K]):
         """Renew a lease.
 
         The token of the claim proves the lease; a stale one changes nothing.
+        `job_id`: The job's id.
+        `token`: The fencing token of the claim: proves that the lease is still yours.
+        `lease_seconds`: How long a worker has before the job is given to another.
         """

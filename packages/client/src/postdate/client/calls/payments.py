@@ -77,6 +77,7 @@ class Payments(Group[K]):
         """Show a payment.
 
         `status` is final once it is COMPLETED, FAILED or CANCELLED.
+        `payment_id`: The payment's id.
         """
 
     @call("list_payments", "GET", "/payments")
@@ -133,6 +134,7 @@ class Payments(Group[K]):
         """List the executions of a payment.
 
         One row per try to settle it, with its lateness and the reason of a failure.
+        `payment_id`: The payment's id.
         """
 
     @call("list_payment_events", "GET", "/payments/{payment_id}/events")
@@ -142,6 +144,7 @@ class Payments(Group[K]):
         """List the events of a payment.
 
         In order, from its acceptance on, as sealed into the tenant's chain.
+        `payment_id`: The payment's id.
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
         """
@@ -153,6 +156,7 @@ class Payments(Group[K]):
         """List the events of a payment, page by page until the end.
 
         In order, from its acceptance on, as sealed into the tenant's chain.
+        `payment_id`: The payment's id.
         """
 
     @call("cancel_payment", "DELETE", "/payments/{payment_id}/cancel")
@@ -161,6 +165,7 @@ class Payments(Group[K]):
 
         Wins if and only if it ends the payment's timer before a settlement does; otherwise the
         answer is 409 with the payment's status.
+        `payment_id`: The payment's id.
         """
 
     @call("reschedule_payment", "PATCH", "/payments/{payment_id}")
@@ -175,6 +180,7 @@ class Payments(Group[K]):
 
         The hold stays. A payment that waits for a person (a dead letter) is retried at the new
         time.
+        `payment_id`: The payment's id.
         `delay_seconds`: Seconds from now, by the database's clock.
         `scheduled_time`: The new due instant.
         """
@@ -192,6 +198,7 @@ class Payments(Group[K]):
 
         Schedules a payment from its payee back to its payer, due in a second; the amount is held
         now. All refunds of a payment together never exceed what was paid.
+        `payment_id`: The payment's id.
         `amount`: The whole amount of the payment if absent.
         `description`: Free text.
         """
@@ -203,6 +210,7 @@ class Payments(Group[K]):
         A payment moves money once, no matter how often and with which `execution_id` this is
         called. `success` is false where this execution failed the payment, for example for lack
         of money; a payment that ended in another way before is refused.
+        `payment_id`: The payment's id.
         `execution_id`: Printable characters without spaces.
         """
 
@@ -229,6 +237,8 @@ class Payments(Group[K]):
         """Approve a payment that another key has scheduled.
 
         It is settled when it is due, or immediately if it is overdue.
+        `payment_id`: The payment's id.
+        `note`: Why, in a few words.
         """
 
     @call("refuse_payment", "POST", "/payments/{payment_id}/refuse")
@@ -236,4 +246,6 @@ class Payments(Group[K]):
         """Refuse a payment that waits; its hold is released.
 
         The payment ends as CANCELLED. The requester cannot decide on it.
+        `payment_id`: The payment's id.
+        `note`: Why, in a few words.
         """

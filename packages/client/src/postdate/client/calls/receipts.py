@@ -18,6 +18,7 @@ class Receipts(Group[K]):
         A signed document that `postdate receipt verify` checks without the server: what was
         requested and what was done, the position of both in the tenant's chain, and the proof
         that its seals contain them.
+        `payment_id`: The payment's id.
         """
 
     @call("get_job_receipt", "GET", "/jobs/{job_id}/receipt")
@@ -25,6 +26,7 @@ class Receipts(Group[K]):
         """Get the receipt of a job that has ended.
 
         Like the receipt of a payment. It carries the payload and the answer as they are stored.
+        `job_id`: The job's id.
         """
 
     @call("list_receipt_keys", "GET", "/receipt-keys")

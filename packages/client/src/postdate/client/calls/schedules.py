@@ -58,6 +58,23 @@ class Schedules(Group[K]):
         """Create a schedule.
 
         The key also needs the scope that the template would need by itself.
+        `cron`: Five fields: minute, hour, day of month, month, day of week.
+        `every_seconds`: A fixed distance between occurrences, from `start_at` on.
+        `rrule`: A rule of RFC 5545.
+        `timezone`: IANA name of the zone whose wall clock counts.
+        `start_at`: No occurrence is before this instant.
+        `end_at`: No occurrence is at or after this instant.
+        `max_runs`: It ends after so many occurrences.
+        `exclude_dates`: Local dates without an occurrence.
+        `roll`: Where an occurrence on a closed day goes.
+        `dst`: What to do with local times that a clock change leaves out or repeats.
+        `misfire`: What to do with occurrences that were missed.
+        `overlap`: What to do when the occurrence before is still running.
+        `jitter_seconds`: Each occurrence is moved by up to so many seconds, always by the same.
+        `insufficient_funds`: What becomes of a payment whose payer has too little.
+        `template`: What each occurrence makes: a job or a payment.
+        `name`: The name by which it is known.
+        `calendar`: Name of the business calendar whose closed days count.
         """
 
     @call("list_schedules", "GET", "/schedules")
@@ -102,6 +119,7 @@ class Schedules(Group[K]):
         """Show a schedule.
 
         With its rule in plain English and the next occurrence.
+        `schedule_id`: The schedule's id.
         """
 
     @call("preview_unsaved_schedule", "POST", "/schedules/preview")
@@ -130,6 +148,24 @@ class Schedules(Group[K]):
         """Preview a schedule without creating it.
 
         A template is checked as if it were created, and needs the same scopes.
+        `cron`: Five fields: minute, hour, day of month, month, day of week.
+        `every_seconds`: A fixed distance between occurrences, from `start_at` on.
+        `rrule`: A rule of RFC 5545.
+        `timezone`: IANA name of the zone whose wall clock counts.
+        `start_at`: No occurrence is before this instant.
+        `end_at`: No occurrence is at or after this instant.
+        `max_runs`: It ends after so many occurrences.
+        `exclude_dates`: Local dates without an occurrence.
+        `roll`: Where an occurrence on a closed day goes.
+        `dst`: What to do with local times that a clock change leaves out or repeats.
+        `misfire`: What to do with occurrences that were missed.
+        `overlap`: What to do when the occurrence before is still running.
+        `jitter_seconds`: Each occurrence is moved by up to so many seconds, always by the same.
+        `insufficient_funds`: What becomes of a payment whose payer has too little.
+        `template`: What each occurrence makes: a job or a payment.
+        `name`: The name by which it is known.
+        `calendar`: Name of the business calendar whose closed days count.
+        `count`: How many occurrences to show.
         """
 
     @call("change_schedule", "PATCH", "/schedules/{schedule_id}")
@@ -158,6 +194,24 @@ class Schedules(Group[K]):
         """Change a schedule; occurrences already due keep the previous version.
 
         Every change creates a version; the book shows the version of each occurrence.
+        `schedule_id`: The schedule's id.
+        `template`: What each occurrence makes: a job or a payment.
+        `name`: The name by which it is known.
+        `cron`: Five fields: minute, hour, day of month, month, day of week.
+        `every_seconds`: A fixed distance between occurrences, from `start_at` on.
+        `rrule`: A rule of RFC 5545.
+        `timezone`: IANA name of the zone whose wall clock counts.
+        `start_at`: No occurrence is before this instant.
+        `end_at`: No occurrence is at or after this instant.
+        `max_runs`: It ends after so many occurrences.
+        `exclude_dates`: Local dates without an occurrence.
+        `calendar`: Name of the business calendar whose closed days count.
+        `roll`: Where an occurrence on a closed day goes.
+        `dst`: What to do with local times that a clock change leaves out or repeats.
+        `misfire`: What to do with occurrences that were missed.
+        `overlap`: What to do when the occurrence before is still running.
+        `jitter_seconds`: Each occurrence is moved by up to so many seconds, always by the same.
+        `insufficient_funds`: What becomes of a payment whose payer has too little.
         """
 
     @call("delete_schedule", "DELETE", "/schedules/{schedule_id}")
@@ -165,6 +219,7 @@ class Schedules(Group[K]):
         """Delete a schedule; jobs and payments that it created continue.
 
         It has no further occurrences and cannot be resumed. Its book can still be read.
+        `schedule_id`: The schedule's id.
         """
 
     @call("pause_schedule", "POST", "/schedules/{schedule_id}/pause")
@@ -172,6 +227,8 @@ class Schedules(Group[K]):
         """Pause a schedule: its occurrences are skipped and recorded in the book.
 
         A preview still shows the occurrences of its rule.
+        `schedule_id`: The schedule's id.
+        `note`: Why, in a few words.
         """
 
     @call("resume_schedule", "POST", "/schedules/{schedule_id}/resume")
@@ -179,6 +236,7 @@ class Schedules(Group[K]):
         """Resume a schedule that is paused or set aside.
 
         It continues with the next occurrence; use a backfill for those that were skipped.
+        `schedule_id`: The schedule's id.
         """
 
     @call("trigger_schedule", "POST", "/schedules/{schedule_id}/trigger")
@@ -186,6 +244,7 @@ class Schedules(Group[K]):
         """Run a schedule once, now.
 
         This run is in addition to those of its rule.
+        `schedule_id`: The schedule's id.
         """
 
     @call("backfill_schedule", "POST", "/schedules/{schedule_id}/backfill")
@@ -201,6 +260,10 @@ class Schedules(Group[K]):
         """Run past occurrences that have not run; a dry run by default.
 
         For each occurrence in the range the answer says whether it runs, and if not, why.
+        `schedule_id`: The schedule's id.
+        `from_`: When it begins.
+        `until`: When it ends.
+        `dry_run`: True changes nothing and answers what would happen.
         """
 
     @call("preview_schedule", "GET", "/schedules/{schedule_id}/preview")
@@ -208,6 +271,8 @@ class Schedules(Group[K]):
         """Preview the next occurrences of a schedule.
 
         Nothing is created. Closed days, clock changes and jitter are taken into account.
+        `schedule_id`: The schedule's id.
+        `count`: How many occurrences to show.
         """
 
     @call("list_schedule_occurrences", "GET", "/schedules/{schedule_id}/occurrences")
@@ -222,8 +287,10 @@ class Schedules(Group[K]):
         """List the book of a schedule: the result of each occurrence.
 
         It includes skipped, missed and merged occurrences, with the reason.
+        `schedule_id`: The schedule's id.
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
+        `status`: Where it stands.
         """
 
     @pages(list_occurrences_page, "occurrences")
@@ -237,4 +304,6 @@ class Schedules(Group[K]):
         """List the book of a schedule: the result of each occurrence, page by page until the end.
 
         It includes skipped, missed and merged occurrences, with the reason.
+        `schedule_id`: The schedule's id.
+        `status`: Where it stands.
         """

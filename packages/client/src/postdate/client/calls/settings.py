@@ -22,6 +22,7 @@ class Settings(Group[K]):
 
         `tenant_may` says what is allowed: a value that is not looser than the one the operator
         has set for the tenant or for all, or than the default. Otherwise the answer is 403.
+        `name`: The name by which it is known.
         `value`: A number, a string, true or false.
         """
 
@@ -30,4 +31,5 @@ class Settings(Group[K]):
         """Clear the tenant's value of a setting; the operator's value stays.
 
         The operator's value, or the default, applies again within seconds.
+        `name`: The name by which it is known.
         """

@@ -57,6 +57,7 @@ class Subscriptions(Group[K]):
         """Show a subscription.
 
         With its position in the chain, its failures, and when it is retried.
+        `subscription_id`: The subscription's id.
         """
 
     @call("delete_subscription", "DELETE", "/subscriptions/{subscription_id}")
@@ -64,6 +65,7 @@ class Subscriptions(Group[K]):
         """Delete a subscription.
 
         An event that is being sent may still arrive.
+        `subscription_id`: The subscription's id.
         """
 
     @call("change_subscription", "PATCH", "/subscriptions/{subscription_id}")
@@ -73,6 +75,8 @@ class Subscriptions(Group[K]):
         """Pause or resume a subscription.
 
         While it is paused it keeps its position; no event is skipped.
+        `subscription_id`: The subscription's id.
+        `paused`: True pauses, false resumes.
         `note`: Why it is paused.
         """
 
@@ -83,5 +87,6 @@ class Subscriptions(Group[K]):
         """Move a subscription to another position, to repeat or skip events.
 
         Receivers recognise repeated events by their id.
+        `subscription_id`: The subscription's id.
         `from_`: `now`, `beginning`, or a cursor of `GET /events`.
         """

@@ -53,6 +53,7 @@ class Tenants(Group[K]):
         """Disable a tenant: stop it and refuse all its keys.
 
         For operators: none of the tenant's work starts or settles, and nothing is lost.
+        `name`: The name by which it is known.
         `note`: Why.
         """
 
@@ -61,4 +62,5 @@ class Tenants(Group[K]):
         """Enable a disabled tenant.
 
         For operators: accepts its keys again; overdue work runs according to its policies.
+        `name`: The name by which it is known.
         """

@@ -1,23 +1,252 @@
 """Every model of the API. Written by `make docs` from the endpoints."""
 
-from postdate.client.models.accounts import *
-from postdate.client.models.audit import *
-from postdate.client.models.calendars import *
-from postdate.client.models.change_sets import *
-from postdate.client.models.dead_letters import *
-from postdate.client.models.destinations import *
-from postdate.client.models.events import *
-from postdate.client.models.foresight import *
-from postdate.client.models.halts import *
-from postdate.client.models.jobs import *
-from postdate.client.models.keys import *
-from postdate.client.models.lanes import *
-from postdate.client.models.leases import *
-from postdate.client.models.payments import *
-from postdate.client.models.receipts import *
-from postdate.client.models.schedules import *
-from postdate.client.models.settings import *
-from postdate.client.models.shared import *
-from postdate.client.models.subscriptions import *
-from postdate.client.models.tenants import *
-from postdate.client.models.test_clock import *
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from postdate.client.models.accounts import *
+    from postdate.client.models.audit import *
+    from postdate.client.models.calendars import *
+    from postdate.client.models.change_sets import *
+    from postdate.client.models.dead_letters import *
+    from postdate.client.models.destinations import *
+    from postdate.client.models.events import *
+    from postdate.client.models.foresight import *
+    from postdate.client.models.halts import *
+    from postdate.client.models.jobs import *
+    from postdate.client.models.keys import *
+    from postdate.client.models.lanes import *
+    from postdate.client.models.leases import *
+    from postdate.client.models.payments import *
+    from postdate.client.models.receipts import *
+    from postdate.client.models.schedules import *
+    from postdate.client.models.settings import *
+    from postdate.client.models.shared import *
+    from postdate.client.models.subscriptions import *
+    from postdate.client.models.tenants import *
+    from postdate.client.models.test_clock import *
+
+HOMES: Final = {
+    "AcceptedSchedule": "schedules",
+    "AcceptedScheduleStatus": "schedules",
+    "Account": "accounts",
+    "AccountList": "accounts",
+    "AdjustedAccount": "accounts",
+    "AdvancedClock": "test_clock",
+    "Approval": "shared",
+    "ApprovalDecision": "shared",
+    "ApprovalList": "payments",
+    "Attempt": "shared",
+    "AttemptList": "jobs",
+    "AuditEntry": "audit",
+    "AuditList": "audit",
+    "Backfill": "schedules",
+    "BackfillItem": "schedules",
+    "BackfillItemAction": "schedules",
+    "BackfillItemLeftOut": "schedules",
+    "BalancePoint": "foresight",
+    "BatchJobParams": "jobs",
+    "BatchPaymentParams": "payments",
+    "Broken": "shared",
+    "BulkFilter": "change_sets",
+    "BulkFilterParams": "shared",
+    "BulkOutcome": "jobs",
+    "Calendar": "calendars",
+    "CalendarList": "calendars",
+    "CancelJobs": "change_sets",
+    "CancelJobsParams": "change_sets",
+    "CancelPayments": "change_sets",
+    "CancelPaymentsParams": "change_sets",
+    "CancelledJob": "jobs",
+    "CancelledJobEffect": "jobs",
+    "CancelledPayment": "payments",
+    "ChangeEffect": "change_sets",
+    "ChangeItem": "change_sets",
+    "ChangeItemList": "change_sets",
+    "ChangePolicy": "change_sets",
+    "ChangePolicyParams": "change_sets",
+    "ChangeSet": "change_sets",
+    "ChangeSetList": "change_sets",
+    "ClockEntry": "test_clock",
+    "ClockEntryList": "test_clock",
+    "ClockState": "test_clock",
+    "ComingOccurrence": "schedules",
+    "CreatedDestination": "destinations",
+    "DeadLetter": "dead_letters",
+    "DeadLetterFilterParams": "dead_letters",
+    "DeadLetterList": "dead_letters",
+    "Destination": "destinations",
+    "DestinationList": "destinations",
+    "DestinationStatus": "destinations",
+    "DestinationTrial": "destinations",
+    "DestinationTrialOutcome": "destinations",
+    "DestinationType": "destinations",
+    "DestinationTypeName": "destinations",
+    "Dst": "schedules",
+    "DstParams": "schedules",
+    "Entry": "accounts",
+    "EntryType": "accounts",
+    "Event": "events",
+    "EventList": "events",
+    "ExecutedPayment": "payments",
+    "Execution": "payments",
+    "ExecutionList": "payments",
+    "FailingPayment": "shared",
+    "FieldProblem": "shared",
+    "Freeze": "change_sets",
+    "FreezeParams": "change_sets",
+    "FundsPolicy": "shared",
+    "FundsPolicyName": "shared",
+    "Gap": "schedules",
+    "GapName": "schedules",
+    "Halt": "halts",
+    "HaltKind": "halts",
+    "HaltList": "halts",
+    "HaltMode": "halts",
+    "HaltTenant": "change_sets",
+    "HaltTenantParams": "change_sets",
+    "HeldBack": "shared",
+    "InlineCalendarParams": "schedules",
+    "Instant": "change_sets",
+    "InstantParams": "shared",
+    "InsufficientFunds": "shared",
+    "InsufficientFundsParams": "shared",
+    "Job": "shared",
+    "JobList": "jobs",
+    "JobOutcome": "jobs",
+    "JobOutcomes": "jobs",
+    "JobPayloadError": "shared",
+    "JobStatus": "shared",
+    "JobStatusName": "shared",
+    "JobTemplate": "schedules",
+    "JobTemplateParams": "schedules",
+    "JobWaitingFor": "shared",
+    "Key": "keys",
+    "KeyList": "keys",
+    "Lane": "lanes",
+    "LaneList": "lanes",
+    "LateEpisode": "shared",
+    "LateForecast": "shared",
+    "Lease": "leases",
+    "LeaseList": "leases",
+    "LeaseReport": "leases",
+    "LimitLane": "change_sets",
+    "LimitLaneParams": "change_sets",
+    "Load": "foresight",
+    "LoadBy": "foresight",
+    "LoadCapacity": "shared",
+    "LoadCapacitySource": "shared",
+    "LoadPeak": "shared",
+    "LoadQueue": "shared",
+    "LoadQueueKind": "shared",
+    "LoadSeries": "foresight",
+    "LoadSeriesKind": "shared",
+    "Misfire": "schedules",
+    "MisfireParams": "schedules",
+    "MisfirePolicy": "schedules",
+    "MisfirePolicyName": "schedules",
+    "Money": "foresight",
+    "MoneyTotal": "foresight",
+    "NeedsApproval": "payments",
+    "NewKey": "keys",
+    "NewTenant": "tenants",
+    "Occurrence": "schedules",
+    "OccurrenceList": "schedules",
+    "OccurrenceStatus": "schedules",
+    "OccurrenceStatusName": "schedules",
+    "Overlap": "schedules",
+    "OverlapName": "schedules",
+    "PauseLane": "change_sets",
+    "PauseLaneParams": "change_sets",
+    "PauseSchedule": "change_sets",
+    "PauseScheduleParams": "change_sets",
+    "Payment": "shared",
+    "PaymentBulkFilter": "change_sets",
+    "PaymentBulkFilterParams": "change_sets",
+    "PaymentEvent": "payments",
+    "PaymentEventList": "payments",
+    "PaymentFunding": "shared",
+    "PaymentInstant": "change_sets",
+    "PaymentInstantParams": "change_sets",
+    "PaymentList": "payments",
+    "PaymentOnBroken": "shared",
+    "PaymentOutcome": "payments",
+    "PaymentOutcomes": "payments",
+    "PaymentStatus": "shared",
+    "PaymentStatusName": "shared",
+    "PaymentTemplate": "schedules",
+    "PaymentTemplateParams": "schedules",
+    "PaymentWaitingFor": "shared",
+    "Preview": "schedules",
+    "Problem": "shared",
+    "ProblemCode": "shared",
+    "PurgeOutcome": "dead_letters",
+    "PutSetting": "change_sets",
+    "PutSettingParams": "change_sets",
+    "QueueDestination": "shared",
+    "QueueDestinationParams": "shared",
+    "Receipt": "receipts",
+    "ReceiptBody": "receipts",
+    "ReceiptBodyKind": "receipts",
+    "ReceiptFact": "receipts",
+    "ReceiptKey": "receipts",
+    "ReceiptKeyList": "receipts",
+    "RedriveOutcome": "dead_letters",
+    "Redriven": "dead_letters",
+    "RenewedLease": "leases",
+    "Repeated": "schedules",
+    "RepeatedName": "schedules",
+    "RescheduleJobs": "change_sets",
+    "RescheduleJobsParams": "change_sets",
+    "ReschedulePayments": "change_sets",
+    "ReschedulePaymentsParams": "change_sets",
+    "Retry": "shared",
+    "RetryBackoff": "shared",
+    "RetryOnUnknown": "shared",
+    "RetryParams": "shared",
+    "RetryUntilParams": "payments",
+    "Roll": "schedules",
+    "RollName": "schedules",
+    "RotatedKey": "keys",
+    "Schedule": "schedules",
+    "ScheduleList": "schedules",
+    "ScheduleStatus": "schedules",
+    "ScheduleWarning": "schedules",
+    "ScheduledPayment": "payments",
+    "Scope": "keys",
+    "ScopeName": "keys",
+    "SealProof": "receipts",
+    "Setting": "settings",
+    "SettingList": "settings",
+    "SettingSetBy": "settings",
+    "ShortAccount": "foresight",
+    "SigningSecret": "destinations",
+    "SpreadEffect": "foresight",
+    "Statement": "accounts",
+    "Step": "change_sets",
+    "StepState": "change_sets",
+    "Subscription": "subscriptions",
+    "SubscriptionList": "subscriptions",
+    "SubscriptionStatus": "subscriptions",
+    "Template": "schedules",
+    "TemplateParams": "schedules",
+    "Tenant": "tenants",
+    "TenantList": "tenants",
+    "TenantMay": "settings",
+    "Triggered": "schedules",
+    "Trouble": "destinations",
+    "WebhookDestination": "shared",
+    "WebhookDestinationParams": "shared",
+    "WhoAmI": "keys",
+    "WorkerDestination": "shared",
+    "WorkerDestinationParams": "shared",
+}
+"""The module of each model."""
+
+if not TYPE_CHECKING:  # A type checker reads the modules.
+
+    def __getattr__(name: str) -> object:
+        """Load the module of a model when the model is first asked for."""
+        if name not in HOMES:
+            raise AttributeError(f"there is no model {name}", name=name)
+        return getattr(import_module(f"postdate.client.models.{HOMES[name]}"), name)

@@ -19,14 +19,21 @@ from postdate.words.open_enum import OpenEnum
 
 
 class PauseLaneParams(TypedDict, total=False):
-    """Pause a lane."""
+    """Pause a lane.
+
+    `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+    """
 
     type: Required[Literal["pause_lane"]]
     lane: Required[str]
 
 
 class LimitLaneParams(TypedDict, total=False):
-    """Limit the jobs that a lane starts per second; null removes the limit."""
+    """Limit the jobs that a lane starts per second; null removes the limit.
+
+    `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+    `rate_per_second`: The most in a second, over all nodes.
+    """
 
     type: Required[Literal["limit_lane"]]
     lane: Required[str]
@@ -34,14 +41,22 @@ class LimitLaneParams(TypedDict, total=False):
 
 
 class PauseScheduleParams(TypedDict, total=False):
-    """Skip the occurrences of a schedule."""
+    """Skip the occurrences of a schedule.
+
+    `schedule_id`: The schedule's id.
+    """
 
     type: Required[Literal["pause_schedule"]]
     schedule_id: Required[UUID | str]
 
 
 class ChangePolicyParams(TypedDict, total=False):
-    """Change a schedule's jitter, or its policy for payments without funds."""
+    """Change a schedule's jitter, or its policy for payments without funds.
+
+    `schedule_id`: The schedule's id.
+    `jitter_seconds`: Each occurrence is moved by up to so many seconds, always by the same.
+    `insufficient_funds`: What becomes of a payment whose payer has too little.
+    """
 
     type: Required[Literal["change_policy"]]
     schedule_id: Required[UUID | str]
@@ -50,7 +65,11 @@ class ChangePolicyParams(TypedDict, total=False):
 
 
 class FreezeParams(TypedDict, total=False):
-    """Hold everything that is due between two instants."""
+    """Hold everything that is due between two instants.
+
+    `from_at`: When it begins: the next whole minute by default.
+    `until_at`: When it ends; null when that is after the window.
+    """
 
     type: Required[Literal["freeze"]]
     from_at: datetime | None
@@ -64,7 +83,11 @@ class HaltTenantParams(TypedDict, total=False):
 
 
 class PutSettingParams(TypedDict, total=False):
-    """Set a run-time setting of the tenant."""
+    """Set a run-time setting of the tenant.
+
+    `name`: The name by which it is known.
+    `value`: The value that holds.
+    """
 
     type: Required[Literal["put_setting"]]
     name: Required[str]
@@ -72,7 +95,11 @@ class PutSettingParams(TypedDict, total=False):
 
 
 class RescheduleJobsParams(TypedDict, total=False):
-    """Move the jobs that match now to another instant."""
+    """Move the jobs that match now to another instant.
+
+    `filter`: Which ones are meant.
+    `to`: The new instant.
+    """
 
     type: Required[Literal["reschedule_jobs"]]
     filter: Required[BulkFilterParams]
@@ -80,33 +107,49 @@ class RescheduleJobsParams(TypedDict, total=False):
 
 
 class CancelJobsParams(TypedDict, total=False):
-    """Cancel the jobs that match now."""
+    """Cancel the jobs that match now.
+
+    `filter`: Which ones are meant.
+    """
 
     type: Required[Literal["cancel_jobs"]]
     filter: Required[BulkFilterParams]
 
 
 class PaymentBulkFilterParams(TypedDict, total=False):
-    """Which pending payments; at least one member must be given."""
+    """Which pending payments; at least one member must be given.
+
+    `from_account_id`: 1 to 64 of A-Z a-z 0-9 _ . : @ -, beginning with a letter or digit.
+    `to_account_id`: 1 to 64 of A-Z a-z 0-9 _ . : @ -, beginning with a letter or digit.
+    `schedule_id`: The schedule's id.
+    `due_after`: Only what is due at this instant or later.
+    `due_before`: Only what is due before this instant.
+    """
 
     from_account_id: str | None
-    """1 to 64 of A-Z a-z 0-9 _ . : @ -, beginning with a letter or digit."""
     to_account_id: str | None
-    """1 to 64 of A-Z a-z 0-9 _ . : @ -, beginning with a letter or digit."""
     schedule_id: UUID | str | None
     due_after: datetime | None
     due_before: datetime | None
 
 
 class PaymentInstantParams(TypedDict, total=False):
-    """When the payments are to be due: one of the two."""
+    """When the payments are to be due: one of the two.
+
+    `delay_seconds`: Delay in seconds, from the time the server accepts the request.
+    `scheduled_time`: The instant the payment is due.
+    """
 
     delay_seconds: int | timedelta | None
     scheduled_time: datetime | None
 
 
 class ReschedulePaymentsParams(TypedDict, total=False):
-    """Move the pending payments that match now to another instant; their holds stay."""
+    """Move the pending payments that match now to another instant; their holds stay.
+
+    `filter`: Which ones are meant.
+    `to`: The new instant.
+    """
 
     type: Required[Literal["reschedule_payments"]]
     filter: Required[PaymentBulkFilterParams]
@@ -114,7 +157,10 @@ class ReschedulePaymentsParams(TypedDict, total=False):
 
 
 class CancelPaymentsParams(TypedDict, total=False):
-    """Cancel the pending payments that match now; what they hold is released."""
+    """Cancel the pending payments that match now; what they hold is released.
+
+    `filter`: Which ones are meant.
+    """
 
     type: Required[Literal["cancel_payments"]]
     filter: Required[PaymentBulkFilterParams]

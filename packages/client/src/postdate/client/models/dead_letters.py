@@ -25,7 +25,14 @@ class DeadLetter(Struct, frozen=True, kw_only=True):
 
 
 class DeadLetterFilterParams(TypedDict, total=False):
-    """Which failed jobs; the instants are those of their last attempt."""
+    """Which failed jobs; the instants are those of their last attempt.
+
+    `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+    `schedule_id`: The schedule's id.
+    `due_after`: Only what is due at this instant or later.
+    `due_before`: Only what is due before this instant.
+    `code`: A stable word for the reason.
+    """
 
     lane: str | None
     schedule_id: UUID | str | None

@@ -20,7 +20,24 @@ from postdate.words.open_enum import OpenEnum
 
 
 class BatchJobParams(TypedDict, total=False):
-    """A job of a batch, with a key of its own."""
+    """A job of a batch, with a key of its own.
+
+    `destination`: Where the work goes: a webhook, a queue, or the workers of the lane.
+    `run_at`: The instant it is due, with its zone.
+    `delay_seconds`: Delay in seconds, from the time the server accepts the request.
+    `payload`: What is delivered, as it is given: any JSON.
+    `payload_base64`: The payload as opaque bytes.
+    `content_type`: Media type of the payload; `application/json` if absent.
+    `payload_ref`: Where the receiver finds the payload, when it is kept elsewhere.
+    `retry`: When to try again; what is absent follows the tenant's settings.
+    `timeout_seconds`: How long one try may take.
+    `expires_at`: It ends, or is given up, at this instant.
+    `spread_seconds`: Spread over so many seconds after the due instant, to flatten a spike.
+    `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+    `metadata`: Your own data, kept and given back; `kind` chooses a worker's handler.
+    `description`: Your own words, shown beside it.
+    `idempotency_key`: Names this item; repeating it with the same key changes nothing more.
+    """
 
     destination: Required[
         WebhookDestinationParams | QueueDestinationParams | WorkerDestinationParams
@@ -29,7 +46,6 @@ class BatchJobParams(TypedDict, total=False):
     delay_seconds: float | timedelta | None
     payload: Any
     payload_base64: str | None
-    """The payload as opaque bytes."""
     content_type: str | None
     payload_ref: str | None
     retry: RetryParams | None

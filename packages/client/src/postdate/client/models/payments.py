@@ -9,10 +9,12 @@ from postdate.client.models.shared import Payment, PaymentStatus, Problem
 
 
 class RetryUntilParams(TypedDict, total=False):
-    """Retry while the payer does not have enough."""
+    """Retry while the payer does not have enough.
+
+    `retry_until`: When to give up.
+    """
 
     retry_until: Required[datetime]
-    """When to give up."""
 
 
 class NeedsApproval(Struct, frozen=True, kw_only=True):
@@ -31,30 +33,32 @@ class ScheduledPayment(Struct, frozen=True, kw_only=True):
 
 
 class BatchPaymentParams(TypedDict, total=False):
-    """One payment of a batch, with its own key."""
+    """One payment of a batch, with its own key.
+
+    `from_account_id`: Who pays.
+    `to_account_id`: Who is paid.
+    `amount`: The amount, within the limits of tenant and payer.
+    `delay_seconds`: Delay after the payment is accepted, by the database's clock.
+    `scheduled_time`: Due then.
+    `description`: Free text.
+    `funding`: Hold the amount now, or take it when the payment is due.
+    `on_insufficient`: With `at_execution`: what to do if the payer does not have enough.
+    `on_broken`: When settling breaks for good, for a reason that is not about money: keep the
+    amount held and wait for a person, or release it and fail. Without it, the setting
+    `payment.on_broken` decides at that moment.
+    `idempotency_key`: As in the Idempotency-Key header.
+    """
 
     from_account_id: Required[str]
-    """Who pays."""
     to_account_id: Required[str]
-    """Who is paid."""
     amount: Required[int]
-    """The amount, within the limits of tenant and payer."""
     delay_seconds: int | timedelta | None
-    """Delay after the payment is accepted, by the database's clock."""
     scheduled_time: datetime | None
-    """Due then."""
     description: str | None
-    """Free text."""
     funding: Literal["at_execution", "hold"]
-    """Hold the amount now, or take it when the payment is due."""
     on_insufficient: Literal["fail"] | RetryUntilParams
-    """With `at_execution`: what to do if the payer does not have enough."""
     on_broken: Literal["hold", "release"] | None
-    """When settling breaks for good, for a reason that is not about money: keep the amount
-    held and wait for a person, or release it and fail. Without it, the setting
-    `payment.on_broken` decides at that moment."""
     idempotency_key: str
-    """As in the Idempotency-Key header."""
 
 
 class PaymentOutcome(Struct, frozen=True, kw_only=True):

@@ -55,7 +55,11 @@ RepeatedName: TypeAlias = Repeated | Literal["first", "second", "both"]
 
 
 class DstParams(TypedDict, total=False):
-    """What happens where local time is missing or repeated."""
+    """What happens where local time is missing or repeated.
+
+    `gap`: What becomes of a local time that a clock change leaves out.
+    `repeated`: What becomes of a local time that a clock change repeats.
+    """
 
     gap: GapName | None
     repeated: RepeatedName | None
@@ -73,7 +77,13 @@ MisfirePolicyName: TypeAlias = MisfirePolicy | Literal["fire_once", "fire_all", 
 
 
 class MisfireParams(TypedDict, total=False):
-    """What happens to occurrences that are late, after an outage for example."""
+    """What happens to occurrences that are late, after an outage for example.
+
+    `policy`: Which way is taken.
+    `late_after_seconds`: An occurrence counts as missed when it is so late.
+    `max_lateness_seconds`: An occurrence later than this is given up.
+    `per_minute`: The most missed occurrences that are made up for in a minute.
+    """
 
     policy: MisfirePolicyName
     late_after_seconds: int | timedelta
@@ -94,14 +104,26 @@ OverlapName: TypeAlias = Overlap | Literal["allow", "skip", "buffer_one", "cance
 
 
 class JobTemplateParams(TypedDict, total=False):
-    """A job without its instant."""
+    """A job without its instant.
+
+    `destination`: Where the work goes: a webhook, a queue, or the workers of the lane.
+    `payload`: What is delivered, as it is given: any JSON.
+    `payload_base64`: The payload as opaque bytes.
+    `content_type`: Media type of the payload; `application/json` if absent.
+    `payload_ref`: Where the receiver finds the payload, when it is kept elsewhere.
+    `retry`: When to try again; what is absent follows the tenant's settings.
+    `timeout_seconds`: How long one try may take.
+    `expires_after_seconds`: Given up when it has not begun so long after its occurrence.
+    `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+    `metadata`: Your own data, kept and given back; `kind` chooses a worker's handler.
+    `description`: Your own words, shown beside it.
+    """
 
     destination: Required[
         WebhookDestinationParams | QueueDestinationParams | WorkerDestinationParams
     ]
     payload: Any
     payload_base64: str | None
-    """The payload as opaque bytes."""
     content_type: str | None
     payload_ref: str | None
     retry: RetryParams | None
@@ -113,18 +135,26 @@ class JobTemplateParams(TypedDict, total=False):
 
 
 class PaymentTemplateParams(TypedDict, total=False):
-    """A payment without its instant; the money is taken when an occurrence is due."""
+    """A payment without its instant; the money is taken when an occurrence is due.
+
+    `from_account_id`: Who pays.
+    `to_account_id`: Who is paid.
+    `amount`: How much, in the ledger's minor units (cents, for example): always an integer.
+    `description`: Your own words, shown beside it.
+    """
 
     from_account_id: Required[str]
-    """Who pays."""
     to_account_id: Required[str]
-    """Who is paid."""
     amount: Required[int]
     description: str | None
 
 
 class TemplateParams(TypedDict, total=False):
-    """What each occurrence becomes: a job or a payment."""
+    """What each occurrence becomes: a job or a payment.
+
+    `job`: The job.
+    `payment`: The payment.
+    """
 
     job: JobTemplateParams | None
     payment: PaymentTemplateParams | None
@@ -249,11 +279,14 @@ class ScheduleList(Struct, frozen=True, kw_only=True):
 
 
 class InlineCalendarParams(TypedDict, total=False):
-    """A calendar that is not stored."""
+    """A calendar that is not stored.
+
+    `holidays`: Local dates that are closed.
+    `weekend`: Closed days of the week; 1 is Monday.
+    """
 
     holidays: Sequence[date]
     weekend: Sequence[int]
-    """Closed days of the week; 1 is Monday."""
 
 
 class OccurrenceStatus(OpenEnum):

@@ -121,7 +121,12 @@ class Payment(Struct, frozen=True, kw_only=True):
 
 
 class WebhookDestinationParams(TypedDict, total=False):
-    """A call to a URL, or to a destination known by its name; exactly one of the two."""
+    """A call to a URL, or to a destination known by its name; exactly one of the two.
+
+    `url`: The address that is called.
+    `name`: The name by which it is known.
+    `subject`: A word that the receiver gets with it.
+    """
 
     type: Required[Literal["webhook"]]
     url: str | None
@@ -130,7 +135,11 @@ class WebhookDestinationParams(TypedDict, total=False):
 
 
 class QueueDestinationParams(TypedDict, total=False):
-    """A message on a queue elsewhere, known by its name."""
+    """A message on a queue elsewhere, known by its name.
+
+    `name`: The name by which it is known.
+    `subject`: The subject, routing key or topic.
+    """
 
     type: Required[Literal["queue"]]
     name: Required[str]
@@ -144,15 +153,22 @@ class WorkerDestinationParams(TypedDict, total=False):
 
 
 class RetryParams(TypedDict, total=False):
-    """When to try again, as given; what is absent follows the tenant's settings `job.*`."""
+    """When to try again, as given; what is absent follows the tenant's settings `job.*`.
+
+    `max_attempts`: Including the first attempt.
+    `backoff`: How the wait grows from try to try.
+    `initial_seconds`: The wait before the second try.
+    `max_seconds`: The longest wait between two tries.
+    `jitter`: Random part of a delay, 0 to 1.
+    `max_age_seconds`: No further try when the job is so old.
+    `on_unknown`: After a try whose result is not known: try again, or wait for a person.
+    """
 
     max_attempts: int | None
-    """Including the first attempt."""
     backoff: Literal["exponential", "fixed", "linear"] | None
     initial_seconds: float | timedelta | None
     max_seconds: float | timedelta | None
     jitter: float | None
-    """Random part of a delay, 0 to 1."""
     max_age_seconds: float | timedelta | None
     on_unknown: Literal["hold", "retry"] | None
 
@@ -304,7 +320,14 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class BulkFilterParams(TypedDict, total=False):
-    """Which jobs; at least one member must be given. No status means PENDING and READY."""
+    """Which jobs; at least one member must be given. No status means PENDING and READY.
+
+    `status`: Only those with this status.
+    `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+    `schedule_id`: The schedule's id.
+    `due_after`: Only what is due at this instant or later.
+    `due_before`: Only what is due before this instant.
+    """
 
     status: JobStatusName | None
     lane: str | None
@@ -314,7 +337,12 @@ class BulkFilterParams(TypedDict, total=False):
 
 
 class InstantParams(TypedDict, total=False):
-    """When the jobs are to be due; with a spread each has its own offset."""
+    """When the jobs are to be due; with a spread each has its own offset.
+
+    `run_at`: The instant it is due, with its zone.
+    `delay_seconds`: Delay in seconds, from the time the server accepts the request.
+    `spread_seconds`: Spread over so many seconds after the due instant, to flatten a spike.
+    """
 
     run_at: datetime | None
     delay_seconds: float | timedelta | None
@@ -332,7 +360,11 @@ FundsPolicyName: TypeAlias = FundsPolicy | Literal["fail", "retry"]
 
 
 class InsufficientFundsParams(TypedDict, total=False):
-    """Whether a payment without funds fails at once or keeps trying for a while."""
+    """Whether a payment without funds fails at once or keeps trying for a while.
+
+    `policy`: Which way is taken.
+    `retry_seconds`: How long to keep trying while the money is not there.
+    """
 
     policy: FundsPolicyName
     retry_seconds: int | timedelta
