@@ -216,6 +216,7 @@ def kinds() -> dict[str, Any]:
 
 
 def test_a_column_is_a_field_of_what_is_listed() -> None:
+    """What a noun declares is checked where it is declared."""
     assert set(answer.COLUMNS) <= set(kinds())
     for name, columns in answer.COLUMNS.items():
         fields = {each.encode_name for each in msgspec.structs.fields(kinds()[name])}

@@ -1,8 +1,10 @@
 """A noun is declared in one file: its field is in everything that follows from the declaration."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +14,8 @@ import pytest
 
 from conftest import INTERNAL_TOKEN, SECRET_KEY, Api, owner_dsn
 from postdate.api.endpoints import ENDPOINTS
+from postdate.cli import noun
+from postdate.cli.operation_command import OperationCommand
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Database
 from postdate.database.embedded import Embedded
@@ -26,7 +30,8 @@ from postdate.node import http as edge
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
 from postdate.tenant.change.tenant import Tenants
-from sdk import names, render
+from postdate.words import operation_name
+from sdk import render
 from sdk.operations import operations
 from sdk.shapes import Shapes
 from support import beacon
@@ -141,7 +146,7 @@ def test_a_field_is_in_the_document_with_its_text_and_example() -> None:
 
 
 def test_a_field_is_in_both_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(names.NOUNS, "beacons", "beacon")
+    monkeypatch.setitem(operation_name.NOUNS, "beacons", "beacon")
     shapes = Shapes()
     found = operations(with_beacons(), shapes)
     where = render.homes(found, shapes)
@@ -151,6 +156,33 @@ def test_a_field_is_in_both_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"{FIELD}: int" in calls
     assert f"`{FIELD}`: How bright it is." in calls
     assert f"{FIELD}: int" in render.models("beacons", where, shapes)
+
+
+def test_a_field_is_an_option_of_the_command_and_a_column_of_its_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The command reads the client's method; here the client's module is made in memory."""
+    monkeypatch.setitem(operation_name.NOUNS, "beacons", "beacon")
+    shapes = Shapes()
+    found = operations(with_beacons(), shapes)
+    where = render.homes(found, shapes)
+    mine = [each for each in found if each.group == "beacons"]
+    for name, text in (
+        ("postdate.client.models.beacons", render.models("beacons", where, shapes)),
+        ("postdate.client.calls.beacons", render.group_module("beacons", mine, where, shapes)),
+    ):
+        module = ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, module)
+        exec(text, vars(module))
+    commands = {verb: OperationCommand(each) for each, verb in noun.operations("beacon")}
+    assert {"create", "list", "get", "change", "delete", "douse"} <= commands.keys()
+    assert FIELD in commands["list"].operation.columns
+    for verb in ("create", "change"):
+        option = next(each for each in commands[verb].options if each.name == FIELD)
+        shown = option.parameter.annotation.__metadata__[-1]
+        assert (shown.name, shown.help) == ((f"--{FIELD}",), "How bright it is.")
+        given = {"name": "north", FIELD: 40}
+        assert commands[verb].fields(given) == {"name": "north", FIELD: 40}
 
 
 def test_a_field_is_a_column_of_the_list_and_an_unknown_one_is_refused() -> None:

@@ -9,6 +9,7 @@ from msgspec import inspect
 
 from postdate.http.endpoint import AnyEndpoint
 from postdate.http.route_table import parameters_of
+from postdate.resource.resource import declared_by
 from sdk import names
 from sdk.shapes import ITEMS, Field, Shapes, field_text, struct
 
@@ -43,6 +44,12 @@ class Operation:
     def batch(self) -> str | None:
         """Name the field with the items that need a key each."""
         return self.body[0].wire if self.endpoint.body in ITEMS else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the columns of a list that its noun declares."""
+        declared = declared_by(self.endpoint.handler)
+        return declared.resource.columns if declared and declared.kind == "list" else ()
 
     @property
     def keyed(self) -> bool:

@@ -244,6 +244,8 @@ def _decorator(each: Operation) -> str:
         options.append("repeatable=False")
     if each.endpoint.scope == "internal":
         options.append("internal=True")
+    if each.columns:
+        options.append(f"columns={each.columns!r}")
     return f"    @call({', '.join(options)})"
 
 

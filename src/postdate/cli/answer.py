@@ -25,16 +25,17 @@ COLUMNS: Final = {
         "lane", "paused", "ready", "pending", "running", "max_running", "rate_per_second",
         "paused_note",
     ),
-    "Destination": ("name", "type", "status", "url", "max_running", "rate_per_second"),
     "Subscription": ("subscription_id", "status", "types", "lag_events", "lag_seconds", "error"),
     "Event": ("time", "type", "subject", "actor"),
-    "Calendar": ("name", "weekend", "holidays", "changed_at"),
     "Key": ("key_id", "hint", "note", "scopes", "expires_at", "last_used_at", "revoked_at"),
     "ChangeSet": ("change_set_id", "status", "note", "created_at"),
     "Halt": ("kind", "mode", "until", "note", "set_by"),
     "AuditEntry": ("sequence", "time", "type", "subject", "actor"),
 }  # fmt: skip
-"""The columns of each list, the ones that matter most first: the last give way to the terminal."""
+"""The columns of lists whose nouns declare none, the ones that matter most first.
+
+The last give way to the terminal. A noun on the kernel names its columns in its declaration.
+"""
 
 CURSOR: Final = "next_cursor"
 
@@ -50,10 +51,15 @@ def show_answer(operation: Operation, given: Mapping[str, Any], answer: Any) -> 
         show(answer)
         return
     rows = [row for name in lists for row in answer.get(name, ())]
-    kinds = [kind.__name__ for name, kind in lists.items() if answer.get(name)]
-    show(rows, columns=COLUMNS.get(kinds[0], ()) if kinds else ())
+    listed = [kind for name, kind in lists.items() if answer.get(name)]
+    show(rows, columns=operation.columns or (columns_of(listed[0]) if listed else ()))
     if answer.get(CURSOR) and sys.stdout.isatty() and operation.takes("cursor"):
         print(f"there is more: --cursor {answer[CURSOR]}", file=sys.stderr)
+
+
+def columns_of(kind: type) -> tuple[str, ...]:
+    """Return the columns of a list whose noun does not declare them itself."""
+    return COLUMNS.get(kind.__name__, ())
 
 
 def lists_of(operation: Operation) -> dict[str, Any]:

@@ -46,7 +46,7 @@ OTHERS: Final = {
     "open": ("desktop:open_page", "Open an object in the console; in a pipe, print its address."),
     "demo": ("demo:demo", "Fill a tenant with demo accounts, payments, schedules and failures."),
     "relay": ("relay:relay", "Send the rows of an outbox in another database."),
-    "worker": ("worker:worker", "Run the worker of an application: its tasks, as they come due."),
+    "worker": ("worker:worker", "Run an application as a worker, until it is told to end."),
     "simulate": ("simulate:simulate", "Compute how late a spike would run on a fleet."),
     "completion": ("desktop:completion", "Print a completion script for a shell."),
     "migrate": ("migrate:migrate", "Bring the schema up to date."),

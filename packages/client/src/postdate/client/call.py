@@ -142,6 +142,7 @@ def call(
     batch: str | None = None,
     repeatable: bool = True,
     internal: bool = False,
+    columns: tuple[str, ...] = (),
 ) -> Callable[[Callable[Concatenate[Any, P], T]], Method[P, T]]:
     """Make a method that calls an operation out of the signature of one.
 
@@ -149,7 +150,7 @@ def call(
     """
 
     def declare(declared: Callable[Concatenate[Any, P], T]) -> Method[P, T]:
-        operation = Operation(name, method, path, declared, batch, repeatable, internal)
+        operation = Operation(name, method, path, declared, batch, repeatable, internal, columns)
 
         def send(group: Group[Any], /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
             given = operation.signature.bind(*args, **kwargs).arguments

@@ -20,6 +20,7 @@ class Operation:
 
     `declared` has its arguments and says what it returns. `batch`: the field whose items have an
     idempotency key each. `repeatable`: it may be sent again when nobody knows whether it was done.
+    `columns`: the fields that a table of its list shows.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Operation:
     batch: str | None = None
     repeatable: bool = True
     internal: bool = False
+    columns: tuple[str, ...] = ()
 
     @cached_property
     def signature(self) -> inspect.Signature:

@@ -14,7 +14,9 @@ from postdate.client.models.calendars import Calendar, CalendarList
 class Calendars(Group[K]):
     """What the API offers about calendars."""
 
-    @call("list_calendars", "GET", "/calendars")
+    @call(
+        "list_calendars", "GET", "/calendars", columns=("name", "weekend", "holidays", "changed_at")
+    )
     def list_page(
         self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
     ) -> CalendarList:

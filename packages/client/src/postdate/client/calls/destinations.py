@@ -22,7 +22,12 @@ from postdate.client.models.destinations import (
 class Destinations(Group[K]):
     """What the API offers about destinations."""
 
-    @call("list_destinations", "GET", "/destinations")
+    @call(
+        "list_destinations",
+        "GET",
+        "/destinations",
+        columns=("name", "type", "status", "url", "max_running", "rate_per_second"),
+    )
     def list_page(
         self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
     ) -> DestinationList:
