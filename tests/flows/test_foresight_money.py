@@ -7,9 +7,9 @@ import pytest
 
 from conftest import Api
 from postdate.foresight.store import money as store
-from postdate.foresight.view import standing_order
 from postdate.foresight.view.money import MoneyViews
 from postdate.foresight.view.rules import RuleBooks
+from postdate.recurrence.compiled import CompiledRule
 from postdate.words.error import Code, refuse
 from support.plain_browser import Browser
 
@@ -149,7 +149,7 @@ async def test_a_schedule_that_takes_too_long_to_follow_is_left_out(
     def refused(*_: object) -> None:
         raise refuse(Code.INVALID_FIELD, "It takes too many steps.", "rrule")
 
-    monkeypatch.setattr(standing_order, "walked_times", refused)
+    monkeypatch.setattr(CompiledRule, "occurrences", refused)
     found = (await api.call("GET", "/foresight/money")).body
     assert (found["left_out"], found["completed"]) == (1, 1)
     async with Browser(api) as browser:

@@ -10,17 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postdate.foresight.spec.minutes import MinuteGrid, coarsen
-from postdate.foresight.spec.regular import CompiledRule
 from postdate.foresight.spec.rule_count import (
+    MAX_GROUPS,
     CountedRule,
     RuleSum,
     WalkBudget,
     run_seconds,
-    walked_times,
 )
 from postdate.recurrence.calendar import Calendar, Roll
+from postdate.recurrence.compiled import CompiledRule
 from postdate.recurrence.plan import RecurrencePlan, occurrences
 from postdate.recurrence.rule import EPOCH, Dst, Gap, Repeated, Rule
+from postdate.recurrence.run_days import PACKED_BYTES
 from postdate.schedule.spec.rule import plan_of
 from postdate.schedule.spec.schedule import Definition, Policies, Template
 
@@ -102,6 +103,11 @@ def _brute(rule: CountedRule, until: datetime) -> Iterator[datetime]:
             yield each.scheduled_for + rule.shift
 
 
+def _following(plan: RecurrencePlan, after: datetime, until: datetime) -> Iterator[datetime]:
+    coming = takewhile(lambda each: each.scheduled_for < until, occurrences(plan, after))
+    return (each.scheduled_for for each in coming)
+
+
 def _naive(rules: list[CountedRule], begin: datetime, until: datetime) -> dict[int, int]:
     found: Counter[int] = Counter()
     for rule in rules:
@@ -153,7 +159,7 @@ def test_the_times_of_a_rule_equal_stepping(found: CountedRule, days: int, later
     until = after + timedelta(days=days)
     coming = takewhile(lambda o: o.scheduled_for < until, occurrences(found.rule.plan, after))
     expected = [each.scheduled_for for each in coming if each.skip is None]
-    assert list(walked_times(found.rule.plan, after, until)) == expected
+    assert list(found.rule.occurrences(after, until)) == expected
     if found.rule.is_regular(until):
         seconds = sorted(run_seconds(found.rule, after, until))
         assert [EPOCH + timedelta(seconds=each) for each in seconds] == expected
@@ -171,10 +177,27 @@ def test_what_takes_too_long_is_left_out_and_told() -> None:
 
 def test_a_sum_says_which_windows_it_covers() -> None:
     rules, year = RuleSum(BEGIN), timedelta(days=366)
+    later = BEGIN + timedelta(days=100)
     assert rules.covers(BEGIN, BEGIN + year)
-    assert rules.covers(BEGIN + year, BEGIN + 2 * year)
+    assert rules.covers(later, later + year)
     assert not rules.covers(BEGIN - timedelta(minutes=1), BEGIN + year)
-    assert not rules.covers(BEGIN + year, BEGIN + 3 * year)
+    assert not rules.covers(BEGIN + year, BEGIN + 2 * year)
+
+
+def test_a_sum_does_not_grow_with_the_number_of_day_sets() -> None:
+    def counted(number: int) -> CountedRule:
+        days = ",".join(str(day + 1) for day in range(11) if number >> day & 1)
+        rule = Rule(cron=f"{number % 60} {number % 24} {days} * *", timezone="Europe/Berlin")
+        return CountedRule(CompiledRule(RecurrencePlan(rule, Dst())))
+
+    rules = [counted(number) for number in range(1, 1 << 11)]
+    until = BEGIN + timedelta(days=30)
+    rest = RuleSum(BEGIN).changed(rules)
+    assert len(rest.groups) <= MAX_GROUPS
+    assert rest.bytes <= MAX_GROUPS * PACKED_BYTES
+    assert _told(rest, BEGIN, until) == _naive(rules, BEGIN, until)
+    kept = rest.changed([], removed=rules[:2000])
+    assert _told(kept, BEGIN, until) == _naive(rules[2000:], BEGIN, until)
 
 
 @given(
@@ -197,7 +220,7 @@ def test_an_interval_that_begins_within_a_second_is_counted_by_arithmetic(
     shift = timedelta(seconds=jitter)
     counted = CountedRule(compiled, shift + compiled.fraction, done - compiled.fraction)
     expected: Counter[int] = Counter()
-    for at in walked_times(plan, done, until - shift):
+    for at in _following(plan, done, until - shift):
         if at + shift >= BEGIN:
             expected[(at + shift - BEGIN) // timedelta(minutes=1)] += 1
     rules = RuleSum(BEGIN).changed([counted])

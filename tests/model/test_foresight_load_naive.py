@@ -17,10 +17,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from postdate.foresight.spec.lateness import late_forecast
-from postdate.foresight.spec.regular import CompiledRule
 from postdate.foresight.store.rule import ScheduleRule
 from postdate.foresight.view.rules import PlannedSchedule, SeriesKey, count_schedules, supposed
 from postdate.recurrence.calendar import Calendar, Roll
+from postdate.recurrence.compiled import CompiledRule
 from postdate.recurrence.plan import RecurrencePlan
 from postdate.recurrence.rule import Dst, Gap, Repeated, Rule
 from postdate.schedule.spec.schedule import PaymentTemplate, jitter

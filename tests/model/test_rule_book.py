@@ -1,13 +1,14 @@
-"""The rules of a tenant added up: by series in one walk, and no more of them than is affordable."""
+"""The rules of a tenant added up: by series, and no more of them than is affordable."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from postdate.foresight.spec.minutes import MinuteGrid
 from postdate.foresight.spec.money import due_at
-from postdate.foresight.spec.regular import CompiledRule
 from postdate.foresight.spec.rule_count import CountedRule, RuleSum, WalkBudget
 from postdate.foresight.store.rule import ScheduleRule
 from postdate.foresight.view import rules as module
@@ -20,7 +21,10 @@ from postdate.foresight.view.rules import (
     supposed,
 )
 from postdate.foresight.view.standing_order import listed
+from postdate.recurrence import run_days
+from postdate.recurrence.compiled import CompiledRule
 from postdate.recurrence.rule import Rule
+from postdate.recurrence.run_days import DayTimes
 from postdate.schedule.spec.rule import plan_of
 from postdate.schedule.spec.schedule import Definition, PaymentTemplate, Policies, Template
 
@@ -45,7 +49,15 @@ def _dense(number: int) -> Rule:
     return Rule(cron=f"{','.join(str(s) for s in range(60) if s != number)} * * * * *")
 
 
-def test_one_walk_adds_up_what_each_way_of_asking_would() -> None:
+def _noting(found: set[DayTimes], seconds: Callable[[DayTimes], Any]) -> Callable[[DayTimes], Any]:
+    def noted(times: DayTimes) -> Any:
+        found.add(times)
+        return seconds(times)
+
+    return noted
+
+
+def test_each_series_counts_what_its_schedules_count_alone() -> None:
     planned = [
         _planned(
             number,
@@ -76,7 +88,13 @@ def test_one_walk_adds_up_what_each_way_of_asking_would() -> None:
             assert counted[pays, name] == alone
 
 
-def test_rules_too_dense_to_be_added_up_are_left_out_and_never_listed() -> None:
+def test_rules_too_dense_to_be_added_up_are_left_out_and_never_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed_times: set[DayTimes] = set()
+    monkeypatch.setattr(DayTimes, "seconds", _noting(listed_times, DayTimes.seconds))
+    monkeypatch.setattr(run_days, "_memory", run_days._SecondsMemory())
+    run_days._listed.cache_clear()
     dense = [_planned(number, _dense(number), "a", "b") for number in range(20)]
     same = [_planned(100 + number, _dense(0), "a", "b") for number in range(20)]
     few = [_planned(200, Rule(cron="0 * * * *"), "a", "b")]
@@ -88,8 +106,8 @@ def test_rules_too_dense_to_be_added_up_are_left_out_and_never_listed() -> None:
     assert sum(sizes.values()) <= module.MAX_DAY_TIMES
     assert book.left_out == 41 - len(book.planned)
     count_schedules(book, "total", NOW + DAY, NOW + 2 * DAY)
-    listed_times = [each for each in dense if "seconds" in vars(each.rule.times)]
-    assert len(listed_times) == len(counted)
+    assert listed_times >= {each.rule.times for each in counted}
+    assert not listed_times & book.dense
 
 
 def test_payments_of_rules_too_dense_to_be_added_up_are_followed_as_far_as_the_limit(
@@ -108,6 +126,21 @@ def test_payments_of_rules_too_dense_to_be_added_up_are_followed_as_far_as_the_l
     within = [due_at(each) for each in followed.within(NOW, whole.known_until)]
     assert within == [due_at(each) for each in whole.within(NOW, whole.known_until)]
     assert len(within) == 59 * 120 + 1
+
+
+def test_sums_that_take_too_much_memory_are_kept_for_the_last_question_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    book = supposed([_planned(n, Rule(cron=f"{n} * * * *"), f"l{n}", "b") for n in range(9)])
+    book.sums("lane", NOW, NOW + DAY)
+    book.sums("total", NOW, NOW + DAY)
+    whole = book.sum_bytes
+    monkeypatch.setattr(module, "MAX_SUM_BYTES", whole - 1)
+    other = supposed(book.planned)
+    other.sums("total", NOW, NOW + DAY)
+    kept = other.sums("lane", NOW, NOW + DAY)
+    assert other.sum_bytes == sum(each.bytes for each in kept.values()) < whole
+    assert other.sums("lane", NOW, NOW + DAY) is kept
 
 
 def test_all_series_of_a_question_share_one_budget_of_steps() -> None:

@@ -7,12 +7,11 @@ from uuid import UUID
 import pytest
 
 from postdate.foresight.spec.money import due_at
-from postdate.foresight.spec.regular import CompiledRule
 from postdate.foresight.store.rule import ScheduleRule
-from postdate.foresight.view import standing_order
 from postdate.foresight.view.rules import PlannedSchedule, RuleBook, count_schedules, supposed
 from postdate.foresight.view.standing_order import KEPT, OrderLists, listed
 from postdate.recurrence import budget
+from postdate.recurrence.compiled import CompiledRule
 from postdate.recurrence.rule import Rule
 from postdate.schedule.spec.rule import plan_of
 from postdate.schedule.spec.schedule import Definition, PaymentTemplate, Policies, Template
@@ -99,6 +98,6 @@ def test_a_rule_that_is_refused_half_way_is_left_out_completely(
         yield after + DAY
         raise refuse(Code.INVALID_FIELD, "It takes too many steps.", "rrule")
 
-    monkeypatch.setattr(standing_order, "walked_times", refused)
+    monkeypatch.setattr(CompiledRule, "occurrences", refused)
     found = listed(_book(Rule(cron="0 * * * *", max_runs=9)), NOW, NOW + 3 * DAY)
     assert (found.payments, found.left_out) == ([], 1)

@@ -70,8 +70,9 @@ MUTANTS = (
         "model/test_foresight_lateness.py::test_the_worst_lateness_is_within_its_error",
     ),
     mutant(
-        "foresight_counts_changed_days_twice", "foresight/spec/rule_count.py",
-        "yield DayPart(days, times, less=True)", "pass",
+        "foresight_counts_changed_days_twice", "recurrence/run_days.py",
+        "range(-(-low // SECONDS_A_DAY), high // SECONDS_A_DAY)",
+        "range(low // SECONDS_A_DAY, high // SECONDS_A_DAY)",
         "model/test_foresight_count.py::test_a_day_on_which_clocks_change_is_counted_once",
     ),
     mutant(

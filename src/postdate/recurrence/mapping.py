@@ -33,13 +33,13 @@ Nominals = Callable[[datetime], Iterator[Nominal]]
 
 _END: Final = datetime(HORIZON.year, HORIZON.month, HORIZON.day, tzinfo=UTC)
 _NEAR: Final = timedelta(days=2)
-"""More than any jump of a clock: whoever looks from this long before misses nothing."""
+"""More than any jump of a clock: a search that starts this long before misses nothing."""
 
 _ZERO: Final = timedelta(0)
 _instant: Final = attrgetter("scheduled_for")
 
 
-class _Clock(NamedTuple):
+class Clock(NamedTuple):
     """What a clock with one offset shows between two instants, and what that means for a time."""
 
     begin: datetime
@@ -47,6 +47,26 @@ class _Clock(NamedTuple):
     offset: timedelta
     note: str | None = None
     skip: Status | None = None
+
+
+class SpanClocks(NamedTuple):
+    """The clocks by which a zone's times are read between two changes of its offset."""
+
+    head: tuple[Clock, ...]
+    """Right after the first change, as long as its jump."""
+    middle: Clock
+    tail: tuple[Clock, ...]
+    """Right before the second change, as long as its jump."""
+
+
+def clocks(span: OffsetSpan, dst: Dst) -> SpanClocks:
+    """Return the clocks of a stretch of time: all that is decided about missing and repeated time.
+
+    Clocks of one end may overlap: times that they read at one instant run once.
+    """
+    head, tail = _ends(span)
+    middle = Clock(head, tail, span.offset)
+    return SpanClocks(tuple(_head(span, head, dst)), middle, tuple(_tail(span, tail, dst)))
 
 
 def map_occurrences(
@@ -59,12 +79,12 @@ def map_occurrences(
     at = after
     while at < _END:
         span = zone.span(position, at)
-        head, tail = _ends(span)
-        if at < head:
-            yield from _merged(nominals, at, _head(span, head, dst))
-        middle = _read(nominals, at, _Clock(head, tail, span.offset))
-        yield from _coalesced(middle) if twins else middle
-        yield from _merged(nominals, at, _tail(span, tail, dst))
+        head, middle, tail = clocks(span, dst)
+        if at < middle.begin:
+            yield from _merged(nominals, at, head)
+        usual = _read(nominals, at, middle)
+        yield from _coalesced(usual) if twins else usual
+        yield from _merged(nominals, at, tail)
         offset = min(span.offset, span.closed.after if span.closed else span.offset)
         upcoming = next(nominals(_shown(span.end, offset)), None)
         if upcoming is None:
@@ -79,36 +99,36 @@ def _ends(span: OffsetSpan) -> tuple[datetime, datetime]:
     return head, max(head, tail)
 
 
-def _head(span: OffsetSpan, end: datetime, dst: Dst) -> Iterator[_Clock]:
+def _head(span: OffsetSpan, end: datetime, dst: Dst) -> Iterator[Clock]:
     """Return the clocks that tell the time after a change: ours, and the one not put forward."""
     change = span.opened
     if change is None:
         return
     if change.after > change.before:
-        yield _Clock(span.begin, end, span.offset)
+        yield Clock(span.begin, end, span.offset)
         if dst.gap is Gap.SKIP:
             label = Status.SKIPPED_BY_DST
-            yield _Clock(span.begin, end, change.before, "gap_skipped", label)
+            yield Clock(span.begin, end, change.before, "gap_skipped", label)
         elif dst.gap is not Gap.SHIFT_BACK:
-            yield _Clock(span.begin, end, change.before, "gap_shifted_forward")
+            yield Clock(span.begin, end, change.before, "gap_shifted_forward")
     elif dst.repeated in {Repeated.SECOND, Repeated.BOTH}:
-        yield _Clock(span.begin, end, span.offset, "repeated_second")
+        yield Clock(span.begin, end, span.offset, "repeated_second")
 
 
-def _tail(span: OffsetSpan, begin: datetime, dst: Dst) -> Iterator[_Clock]:
+def _tail(span: OffsetSpan, begin: datetime, dst: Dst) -> Iterator[Clock]:
     """Return the clocks that tell the time before a change: ours, and one put forward already."""
     change = span.closed
     if change is None:
         return
     if change.after > change.before:
-        yield _Clock(begin, span.end, span.offset)
+        yield Clock(begin, span.end, span.offset)
         if dst.gap is Gap.SHIFT_BACK:
-            yield _Clock(begin, span.end, change.after, "gap_shifted_back")
+            yield Clock(begin, span.end, change.after, "gap_shifted_back")
     elif dst.repeated is not Repeated.SECOND:
-        yield _Clock(begin, span.end, span.offset, "repeated_first")
+        yield Clock(begin, span.end, span.offset, "repeated_first")
 
 
-def _merged(nominals: Nominals, at: datetime, clocks: Iterable[_Clock]) -> Iterator[Occurrence]:
+def _merged(nominals: Nominals, at: datetime, clocks: Iterable[Clock]) -> Iterator[Occurrence]:
     readings = [_read(nominals, at, clock) for clock in clocks]
     return _coalesced(merge(*readings, key=_order))
 
@@ -129,7 +149,7 @@ def _with_merged(chosen: Occurrence, merged: list[Occurrence]) -> Occurrence:
     )
 
 
-def _read(nominals: Nominals, at: datetime, clock: _Clock) -> Iterator[Occurrence]:
+def _read(nominals: Nominals, at: datetime, clock: Clock) -> Iterator[Occurrence]:
     """Return what a clock shows from an instant on."""
     begin, end, offset, note, skip = clock
     if max(at, begin) >= end:

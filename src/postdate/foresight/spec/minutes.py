@@ -6,32 +6,25 @@ addition. 10,000 schedules over a year are added in milliseconds, without a libr
 
 import sys
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
+
+from postdate.recurrence.run_days import MINUTE_BITS
 
 Counts: TypeAlias = "array[int]"
 """How much there is in each minute."""
 
 DAY_MINUTES: Final = 1440
 HOUR_MINUTES: Final = 60
-MINUTE_BITS: Final = 32
 
-MARGIN_DAYS: Final = 4
-"""What lies so near the window may be counted as well: it is cut off at the end."""
+MARGIN_DAYS: Final = 3
+"""Occurrences this many days before a window are counted too: jitter may move them into it."""
 
 _DAY_BITS: Final = DAY_MINUTES * MINUTE_BITS
 _DAY_MASK: Final = (1 << _DAY_BITS) - 1
 _MINUTE: Final = timedelta(minutes=1)
 _COUNT_BYTES: Final = MINUTE_BITS // 8
-
-
-def pack(counts: Mapping[int, int]) -> int:
-    """Pack counts by minute, counted from a midnight on, into one integer."""
-    row = array("I", bytes(_COUNT_BYTES * (max(counts, default=0) + 1)))
-    for minute, count in counts.items():
-        row[minute] += count
-    return _integer(row)
 
 
 def no_counts(minutes: int) -> Counts:
@@ -45,25 +38,17 @@ class MinuteGrid:
     def __init__(self, begin: datetime, until: datetime) -> None:
         self.begin, self.until = begin.astimezone(UTC), until.astimezone(UTC)
         self.first_day = self.begin.toordinal() - MARGIN_DAYS
-        self.last_day = self.until.toordinal() + MARGIN_DAYS
+        self.last_day = self.until.toordinal()
         self._days = [0] * (self.last_day - self.first_day + 1)
         self._single = no_counts(self.size)
 
-    def add_days(
-        self, days: Iterable[int], minute: int, packed: int, *, less: bool = False
-    ) -> None:
-        """Add or subtract packed counts, starting some minutes after each midnight."""
-        ahead, minute = divmod(minute, DAY_MINUTES)
-        packed <<= minute * MINUTE_BITS
-        parts = []
-        while packed:
-            part = packed & _DAY_MASK
-            parts.append(-part if less else part)
+    def add_day(self, day: int, packed: int) -> None:
+        """Add packed counts from the midnight of a day on; they may reach into the next days."""
+        for place in range(day - self.first_day, len(self._days)):
+            if not packed:
+                return
+            self._days[place] += packed & _DAY_MASK
             packed >>= _DAY_BITS
-        for day in days:
-            for place, part in enumerate(parts, day + ahead - self.first_day):
-                if part and 0 <= place < len(self._days):
-                    self._days[place] += part
 
     def add(self, at: datetime, count: int = 1) -> None:
         """Add what is due at one instant."""

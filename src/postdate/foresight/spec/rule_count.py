@@ -1,34 +1,22 @@
 """Count the occurrences of many rules by minute, by arithmetic and not one after the other.
 
-Rules with the same days and zone are added into one pattern, once for all windows of a year. For a
-window the patterns are laid onto its days. A day on which a rule begins or ends, and the days
-around a change of the clock, have patterns of their own. Only rules whose days differ are followed
-occurrence by occurrence.
+The recurrence engine says on which days of UTC a rule runs, and at which seconds of them. Rules
+with the same days are added into one pattern, once for all windows of a year. For a window the
+patterns are laid onto its days. Only rules whose days differ are followed occurrence by occurrence.
 """
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from itertools import takewhile
+from itertools import compress
 from typing import Final, NamedTuple
 
 from postdate.core.work import spend
-from postdate.foresight.spec.minutes import DAY_MINUTES, MARGIN_DAYS, MINUTE_BITS, MinuteGrid, pack
-from postdate.foresight.spec.regular import (
-    EPOCH_DAY,
-    LOOK_DAYS,
-    ClockChange,
-    CompiledRule,
-    DayTimes,
-    PatternMinutes,
-    changed_times,
-    clock_changes,
-    noon_offsets,
-)
-from postdate.recurrence import zone
-from postdate.recurrence.plan import RecurrencePlan, occurrences
+from postdate.foresight.spec.minutes import MARGIN_DAYS, MinuteGrid
+from postdate.recurrence.compiled import EPOCH_DAY, CompiledRule
+from postdate.recurrence.plan import occurrences
 from postdate.recurrence.rule import EPOCH, SECONDS_A_DAY
+from postdate.recurrence.run_days import LOOK_DAYS, MINUTE_BITS, PatternMinutes, RunDays, pack
 from postdate.words.error import RefusedError
 
 STEP_LIMIT: Final = 50_000
@@ -41,11 +29,13 @@ STEP_WORK: Final = 10
 RULE_WORK: Final = 40
 """What following a rule by one occurrence, and adding it to a sum, count for an allowance."""
 
-WEEK_DAYS: Final = 7
-WEEK: Final = (1 << WEEK_DAYS) - 1
-ALL_DAYS: Final = (1 << LOOK_DAYS) - 1
-EVERY_WEEK: Final = sum(1 << day for day in range(0, LOOK_DAYS, WEEK_DAYS))
+MAX_GROUPS: Final = 2 * LOOK_DAYS
+"""How many sets of days a sum keeps apart; if there are more, each day is a set of its own."""
 
+GROUPS_AT_ONCE: Final = 512
+"""How many sets of days are laid out together: days that are in the same sets are added once."""
+
+_AS_BITS: Final = bytes.maketrans(b"01", b"\x00\x01")
 _TICK: Final = timedelta(microseconds=1)
 _SECOND: Final = timedelta(seconds=1)
 
@@ -69,94 +59,32 @@ class WalkBudget:
         self.intervals = intervals
 
 
-class DayPart(NamedTuple):
-    """Some days of a rule, and the seconds that it has on each of them.
-
-    Days are bits from the first one asked for, in the rule's zone. Around a change of the clock
-    the seconds are in UTC, from the midnight at which `change` begins to count.
-    """
-
-    days: int
-    times: DayTimes
-    change: ClockChange | None = None
-    less: bool = False
-    """Whether it is to be taken away again from the others."""
-
-
-Bounds = tuple[datetime | None, datetime | None]
-"""Not before the one, and before the other."""
-
-
-def day_parts(rule: CompiledRule, first: int, count: int, bounds: Bounds) -> Iterator[DayPart]:
-    """Return what a regular rule does on some days, as far as it lies between two instants."""
-    if rule.days is None:
-        return
-    bits, times = rule.days.within(first, count), rule.times
-    if not bits or not times.size:
-        return
-    low, high = (None if at is None else second_from(at) for at in bounds)
-    for change in clock_changes(rule.timezone, first, count):
-        place = change.day - first
-        near = (bits >> place if place >= 0 else bits << -place) & (1 << change.size) - 1
-        whole = (low is None or low <= change.begin) and (high is None or change.end <= high)
-        if near and not (whole and change.spares(near, times)):
-            days = near << place if place >= 0 else near >> -place
-            changed = changed_times(change, near, times, rule.plan.dst)
-            if whole:
-                # Left among its days, it shares a pattern with rules that this change spares.
-                yield DayPart(days, times, less=True)
-            else:
-                changed = _between(changed, low, high, change.origin)
-                bits &= ~days
-            yield DayPart(days, changed, change)
-    if low is not None or high is not None:
-        parts, bits = _ends(rule, first, bits, bounds)
-        yield from parts
-    yield DayPart(bits, times)
-
-
 def run_seconds(rule: CompiledRule, after: datetime, until: datetime) -> Iterator[int]:
     """Return when a regular rule runs after one instant and before another, in no order.
 
     As seconds since the epoch. The rule must be regular until then.
     """
-    begin, end = rule.plan.rule.start_at or EPOCH, rule.plan.rule.end_at
-    low = second_from(max(after + _TICK, begin))
-    high = second_from(until if end is None else min(until, end + _TICK))
-    first = low // SECONDS_A_DAY + EPOCH_DAY - 1
-    count = high // SECONDS_A_DAY + EPOCH_DAY + 2 - first
+    low, high = _bounds(rule, after, until)
+    first, last = low // SECONDS_A_DAY, high // SECONDS_A_DAY
     if low >= high:
         return
-    offsets = noon_offsets(rule.timezone, first, count)
-    changed = 0
-    for days, times, change, less in day_parts(rule, first, count, (None, None)):
-        if less:
-            changed |= days
-            continue
-        midnights = (
-            [change.origin]
-            if change is not None
-            else [
-                (first + place - EPOCH_DAY) * SECONDS_A_DAY - offsets[place]
-                for place in _set_bits(days & ~changed)
-            ]
-        )
-        spend(len(midnights) * times.size // 8)
-        for midnight in midnights:
-            for second in times.seconds:
-                if low <= midnight + second < high:
-                    yield midnight + second
+    for days, found in _cut_days(rule, EPOCH_DAY + first, last + 1 - first, (low, high)):
+        spend(days.bit_count() * len(found.seconds) // 8)
+        for day in _set_bits(days):
+            midnight = (first + day) * SECONDS_A_DAY
+            yield from (midnight + second for second in found.seconds)
 
 
-def second_from(at: datetime) -> int:
+def _bounds(rule: CompiledRule, after: datetime, until: datetime) -> tuple[int, int]:
+    """Return the seconds since the epoch between which a rule runs after and before instants."""
+    begin, end = rule.plan.rule.start_at or EPOCH, rule.plan.rule.end_at
+    low = _second_from(max(after + _TICK, begin))
+    return low, _second_from(until if end is None else min(until, end + _TICK))
+
+
+def _second_from(at: datetime) -> int:
     """Return the first whole second that is not before an instant, since the epoch."""
     return -((EPOCH - at) // _SECOND)
-
-
-def walked_times(plan: RecurrencePlan, after: datetime, until: datetime) -> Iterator[datetime]:
-    """Return when any rule runs, one after the other."""
-    coming = takewhile(lambda each: each.scheduled_for < until, occurrences(plan, after))
-    return (each.scheduled_for for each in coming if each.skip is None)
 
 
 def _set_bits(bits: int) -> Iterator[int]:
@@ -165,152 +93,121 @@ def _set_bits(bits: int) -> Iterator[int]:
         bits &= bits - 1
 
 
-def _between(times: DayTimes, low: int | None, high: int | None, origin: int = 0) -> DayTimes:
-    seconds = times.seconds
-    begin = 0 if low is None else bisect_left(seconds, low - origin)
-    end = len(seconds) if high is None else bisect_left(seconds, high - origin)
-    return DayTimes(seconds[begin:end])
-
-
-def _ends(rule: CompiledRule, first: int, bits: int, bounds: Bounds) -> tuple[list[DayPart], int]:
-    """Return the days on which a rule begins and ends by themselves, and the days between them."""
-    begin, end = bounds
-    low_day, low = (-1, 0) if begin is None else _local(rule, begin, first)
-    high_day, high = (bits.bit_length(), 0) if end is None else _local(rule, end, first)
-    parts = [
-        DayPart(
-            1 << day,
-            _between(
-                rule.times,
-                low if day == low_day else None,
-                high if day == high_day else None,
-            ),
-        )
-        for day in {low_day, high_day}
-        if day >= 0 and low_day <= day <= high_day and bits >> day & 1
-    ]
-    after = max(0, low_day + 1)
-    return parts, bits >> after << after & (1 << max(0, high_day)) - 1
-
-
-def _local(rule: CompiledRule, at: datetime, first: int) -> tuple[int, int]:
-    """Return the local day of an instant, and its first whole second not before it."""
-    local = zone.to_local(zone.get(rule.timezone), at)
-    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
-    return local.toordinal() - first, -((midnight - local) // _SECOND)
-
-
-class _Group(NamedTuple):
-    """What is laid out together: some days of a zone, or the days around a change of its clock."""
-
-    clock: str | ClockChange
-    days: int = 0
-    less: bool = False
+def _cut_days(
+    rule: CompiledRule, first: int, count: int, bounds: tuple[int, int]
+) -> Iterator[RunDays]:
+    """Return what a rule does on some days, cut to what lies between two seconds."""
+    origin = (first - EPOCH_DAY) * SECONDS_A_DAY
+    low, high = (min(max(0, at - origin), count * SECONDS_A_DAY) for at in bounds)
+    (begin, after), (end, before) = divmod(low, SECONDS_A_DAY), divmod(high, SECONDS_A_DAY)
+    whole = (1 << end) - 1 >> begin + (after > 0) << begin + (after > 0)
+    edges = ({begin} if after else set()) | ({end} if before else set())
+    for days, found in rule.run_days(first, count):
+        if days & whole:
+            yield RunDays(days & whole, found)
+        for day in edges:
+            if days >> day & 1 and low < high:
+                least, most = after if day == begin else 0, before if day == end else SECONDS_A_DAY
+                yield RunDays(1 << day, found.between(least, most))
 
 
 class RuleSum:
-    """Rules added up by their days, for all windows from `since` on, for two years."""
+    """Rules added up by their days, for windows of a year from `since` on."""
 
     def __init__(self, since: datetime) -> None:
         self.since = since
         self._first = since.toordinal() - MARGIN_DAYS
         self._until = since + timedelta(days=LOOK_DAYS)
-        self.groups: dict[_Group, int] = {}
+        self.groups: dict[int, int] = {}
+        """Packed counts of a day, by the days to which they belong: bits from the first day on."""
         self.others: Counter[CountedRule] = Counter()
 
     def covers(self, begin: datetime, until: datetime) -> bool:
         """Return whether a window lies in the days of which this knows."""
-        return self.since <= begin and until.toordinal() + MARGIN_DAYS < self._first + LOOK_DAYS
+        return self.since <= begin and until.toordinal() < self._first + LOOK_DAYS
 
     def is_near(self, begin: datetime) -> bool:
         """Return whether a window begins before the last of these days."""
         return begin < self._until
 
+    @property
+    def bytes(self) -> int:
+        """Return how much memory the counts take."""
+        return sum(packed.bit_length() // 8 for packed in self.groups.values())
+
     def changed(
         self, added: Iterable[CountedRule], removed: Iterable[CountedRule] = ()
     ) -> "RuleSum":
         """Return the sum with more and without some rules; this one stays as it is."""
-        groups, others = self.groups.copy(), self.others.copy()
+        new = RuleSum(self.since)
+        new.groups, new.others = self.groups.copy(), self.others.copy()
         for rules, sign in ((added, 1), (removed, -1)):
-            patterns: dict[_Group, _Pattern] = defaultdict(_Pattern)
+            regular = []
             for rule, weight in Counter(rules).items():
-                spend(RULE_WORK)
                 if rule.max_runs is None and rule.rule.is_regular(self._until):
-                    self._add(rule, weight, patterns)
+                    regular.append((rule, weight))
                 else:
-                    others[rule] += sign * weight
-            for group, pattern in patterns.items():
-                groups[group] = groups.get(group, 0) + sign * pattern.packed()
-        new = RuleSum(self.since)
-        new.groups, new.others = groups, +others
+                    new.others[rule] += sign * weight
+            for at in range(0, len(regular), MAX_GROUPS):
+                patterns = self._patterns(regular[at : at + MAX_GROUPS])
+                new._fold({days: sign * each.packed() for days, each in patterns.items()})
+        new.others = +new.others
         return new
 
-    def _add(self, rule: CountedRule, weight: int, patterns: dict[_Group, "_Pattern"]) -> None:
-        timezone, bounds = rule.rule.timezone, _bounds(rule, self.since, self._until)
-        for days, times, change, less in day_parts(rule.rule, self._first, LOOK_DAYS, bounds):
-            group = _Group(timezone, days, less) if change is None else _Group(change)
-            patterns[group].add(times.minutes, rule.shift, weight)
+    def _patterns(self, rules: Iterable[tuple[CountedRule, int]]) -> dict[int, "_Pattern"]:
+        """Return what rules do, by the days on which they do it."""
+        patterns: dict[int, _Pattern] = defaultdict(_Pattern)
+        for rule, weight in rules:
+            spend(RULE_WORK)
+            bounds = _bounds(rule.rule, rule.handled, self._until)
+            for days, found in _cut_days(rule.rule, self._first, LOOK_DAYS, bounds):
+                patterns[days].add(found.minutes, rule.shift, weight)
+        return patterns
 
-    def plus(self, other: "RuleSum") -> "RuleSum":
-        """Return the sum of the rules of two that begin at the same instant."""
-        new = RuleSum(self.since)
-        new.groups, new.others = self.groups.copy(), self.others + other.others
-        for group, packed in other.groups.items():
-            new.groups[group] = new.groups.get(group, 0) + packed
-        return new
+    def _fold(self, counts: Mapping[int, int]) -> None:
+        """Add packed counts, and keep the groups from growing with the number of rules."""
+        for days, packed in counts.items():
+            self.groups[days] = self.groups.get(days, 0) + packed
+        if len(self.groups) > MAX_GROUPS:
+            self.groups = {1 << day: packed for day, packed in self._by_day(0, LOOK_DAYS).items()}
 
     def count(self, grid: MinuteGrid, budget: WalkBudget) -> int:
         """Add all occurrences to a grid; return how many rules would take too long."""
         first, count = grid.first_day, grid.last_day - grid.first_day + 1
-        skipped, mask = first - self._first, (1 << count) - 1
-        weeks: dict[str, list[int]] = defaultdict(lambda: [0] * WEEK_DAYS)
-        for (clock, days, less), packed in self.groups.items():
-            spend(1 if days == _every_week(days) else count)
-            if not isinstance(clock, str):
-                grid.add_days([clock.day - 1], 0, packed)
-            elif not less and days == _every_week(days):
-                for day in _set_bits(days & WEEK):
-                    weeks[clock][(day - skipped) % WEEK_DAYS] += packed
-            else:
-                offsets = noon_offsets(clock, first, count)
-                alike: dict[int, list[int]] = defaultdict(list)
-                for day in _set_bits(days >> skipped & mask):
-                    alike[offsets[day]].append(first + day)
-                for offset, own in alike.items():
-                    grid.add_days(own, -offset // 60, packed, less=less)
-        _lay_weeks(grid, weeks)
+        for day, packed in self._by_day(first - self._first, count).items():
+            grid.add_day(first + day, packed)
         walk = RuleWalk(grid, budget)
         for rule, weight in self.others.items():
             walk.add(rule, weight)
         return walk.left_out
 
+    def _by_day(self, skipped: int, count: int) -> dict[int, int]:
+        """Return the packed counts of some days.
 
-def _every_week(days: int) -> int:
-    """Return the days of the first week and all that lie some weeks later."""
-    return (days & WEEK) * EVERY_WEEK & ALL_DAYS
-
-
-def _lay_weeks(grid: MinuteGrid, weeks: Mapping[str, Sequence[int]]) -> None:
-    """Add what zones do in every week: as long as no clock changes, one pattern for a weekday."""
-    first, count = grid.first_day, grid.last_day - grid.first_day + 1
-    offsets = [noon_offsets(timezone, first, count) for timezone in weeks]
-    alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for place, *own in zip(range(count), *offsets, strict=True):
-        alike[place % WEEK_DAYS, *own].append(first + place - 1)
-    for (weekday, *own), days in alike.items():
-        packed = sum(
-            week[weekday] << (DAY_MINUTES - offset // 60) * MINUTE_BITS
-            for week, offset in zip(weeks.values(), own, strict=True)
-        )
-        grid.add_days(days, 0, packed)
-
-
-def _bounds(rule: CountedRule, since: datetime, until: datetime) -> Bounds:
-    """Return between which instants a rule runs, where that is less than from since until."""
-    begin, end = rule.rule.plan.rule.start_at or EPOCH, rule.rule.plan.rule.end_at
-    begin = max(begin, rule.handled + _TICK)
-    ends = end is not None and end + rule.shift < until
-    return begin if begin + rule.shift > since else None, end + _TICK if end and ends else None
+        In most weeks the same groups have a Monday: what days have in common is added up once.
+        """
+        mask, found = (1 << count) - 1, dict[int, int]()
+        wanted = [
+            (days, packed)
+            for each, packed in self.groups.items()
+            if (days := each >> skipped & mask)
+        ]
+        wanted.sort(key=lambda group: group[0].bit_count())
+        for at in range(0, len(wanted), GROUPS_AT_ONCE):
+            groups = wanted[at : at + GROUPS_AT_ONCE]
+            counts = [packed for _, packed in groups]
+            rows = [
+                f"{days | mask + 1:b}"[:0:-1].encode().translate(_AS_BITS) for days, _ in groups
+            ]
+            alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
+            for day, has in enumerate(zip(*rows, strict=True)):
+                alike[has].append(day)
+            for has, same in alike.items():
+                spend(1 + sum(has))
+                total = sum(compress(counts, has))
+                for day in same if total else ():
+                    found[day] = found.get(day, 0) + total
+        return found
 
 
 class RuleWalk:
@@ -331,10 +228,8 @@ class RuleWalk:
     def _add_interval(self, rule: CountedRule, weight: int) -> bool:
         """Add an interval that fits into no day."""
         origin, every = rule.rule.steps or (0, 1)
-        begin, end = _bounds(rule, self._grid.begin, self._grid.until)
-        begin = begin or self._grid.begin - rule.shift
-        end = end or self._grid.until - rule.shift
-        low, high = second_from(begin), second_from(end)
+        after = max(rule.handled, self._grid.begin - rule.shift - _TICK)
+        low, high = _bounds(rule.rule, after, self._grid.until - rule.shift)
         instants = range(low + (origin - low) % every, high, every)
         if self._left.intervals < len(instants):
             return False
@@ -382,8 +277,8 @@ class _Pattern:
         seconds = shift // _SECOND
         for second, few, packed in minutes:
             ahead = (second + seconds) // 60
-            for minute, count in few:
-                self._few[minute + ahead] += weight * count
+            for minute in few:
+                self._few[minute + ahead] += weight
             if packed:
                 self._packed += weight * packed << ahead * MINUTE_BITS
 

@@ -17,12 +17,13 @@ from postdate.core.work import spend
 from postdate.database.connection.database import Connection
 from postdate.database.connection.off_loop import in_thread
 from postdate.foresight.spec.minutes import Counts, MinuteGrid
-from postdate.foresight.spec.regular import CompiledRule, DayTimes
 from postdate.foresight.spec.rule_count import CountedRule, RuleSum, WalkBudget
 from postdate.foresight.store import rule as store
 from postdate.foresight.store.rule import Fingerprint, ScheduleRule, StoredRule
 from postdate.recurrence.calendar import Calendar
+from postdate.recurrence.compiled import CompiledRule
 from postdate.recurrence.rule import EPOCH, Rule
+from postdate.recurrence.run_days import DayTimes
 from postdate.schedule.spec.rule import plan_of
 from postdate.schedule.spec.schedule import (
     Definition,
@@ -43,6 +44,9 @@ If a tenant has more, the rest is reported as left out.
 MAX_BOOKED: Final = 40_000
 MAX_BOOKS: Final = 64
 """How many schedules, of how many tenants, are remembered: 10,000 with their sums take 70 MB."""
+
+MAX_SUM_BYTES: Final = 160 << 20
+"""How much memory the sums of all books may take: all series of one question always fit."""
 
 READ_BUCKETS: Final = 8
 """How many buckets are read at once: the event loop decodes their rows."""
@@ -132,7 +136,9 @@ class RuleBook:
         """How many schedules are in no list, because nobody can or may read them."""
         self.left_out = self.unread + len(found) - len(self.planned)
         is_whole = before is not None and not (self.dense or before.dense)
-        self._sums = before.sums_with(parts) if before is not None and is_whole else {}
+        self._sums: dict[By, Mapping[SeriesKey, RuleSum]] = {}
+        if before is not None and is_whole:
+            self._sums = before.sums_with(parts)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Let another process add up the same schedules for itself."""
@@ -151,10 +157,18 @@ class RuleBook:
         known = self._sums.get(by)
         if known is not None and all(each.covers(begin, until) for each in known.values()):
             return known
-        found = _added_up(self.planned, by, begin)
+        grouped = _grouped(self.planned, by, begin)
+        found = {series: RuleSum(begin).changed(own) for series, own in grouped.items()}
         if known is None or all(each.is_near(begin) for each in known.values()):
-            self._sums |= found
-        return found[by]
+            self._sums[by] = found
+            if self.sum_bytes > MAX_SUM_BYTES:
+                self._sums = {by: found}
+        return found
+
+    @property
+    def sum_bytes(self) -> int:
+        """Return how much memory the sums take."""
+        return sum(each.bytes for sums in self._sums.values() for each in sums.values())
 
     def sums_with(self, parts: Mapping[int, BookPart]) -> dict[By, Mapping[SeriesKey, RuleSum]]:
         """Return the sums with other parts, by adding and taking away no more than those."""
@@ -172,32 +186,11 @@ class RuleBook:
 def _dense(planned: Sequence[PlannedSchedule]) -> frozenset[DayTimes]:
     """Return the times of a day that go beyond what is added up: the densest of them."""
     endless = (each.rule for each in planned if each.rule.plan.rule.max_runs is None)
-    distinct = sorted({each.times for each in endless}, key=lambda each: each.size)
+    distinct = sorted(dict.fromkeys(each.times for each in endless), key=lambda each: each.size)
     sizes = accumulate(each.size for each in distinct)
     return frozenset(
         times for times, size in zip(distinct, sizes, strict=True) if size > MAX_DAY_TIMES
     )
-
-
-def _added_up(
-    planned: Sequence[PlannedSchedule], by: By, since: datetime
-) -> dict[By, Mapping[SeriesKey, RuleSum]]:
-    """Add up schedules by series, in all ways that a tenant asks for where that takes one walk."""
-    cells: dict[tuple[SeriesKey, ...], list[CountedRule]] = defaultdict(list)
-    for each in planned:
-        pays = each.schedule.payment is not None
-        cell = tuple((pays, _name(each.schedule, way)) for way in WAYS)
-        cells[cell].append(_counted(each, since))
-    if by not in WAYS or len(cells) > MAX_SERIES:
-        grouped = _grouped(planned, by, since)
-        return {by: {series: RuleSum(since).changed(own) for series, own in grouped.items()}}
-    found: dict[By, dict[SeriesKey, RuleSum]] = {way: {} for way in WAYS}
-    for cell, rules in cells.items():
-        added = RuleSum(since).changed(rules)
-        for way, series in zip(WAYS, cell, strict=True):
-            known = found[way].get(series)
-            found[way][series] = added if known is None else known.plus(added)
-    return {**found}
 
 
 def _carried(
@@ -256,8 +249,12 @@ class RuleBooks:
     def _forget(self) -> None:
         """Evict the least recently used books, but never the last one."""
         booked = sum(len(book.planned) for book in self._books.values())
-        while (booked > MAX_BOOKED or len(self._books) > MAX_BOOKS) and len(self._books) > 1:
-            booked -= len(self._books.popitem(last=False)[1].planned)
+        summed = sum(book.sum_bytes for book in self._books.values())
+        while len(self._books) > 1 and (
+            booked > MAX_BOOKED or len(self._books) > MAX_BOOKS or summed > MAX_SUM_BYTES
+        ):
+            _, book = self._books.popitem(last=False)
+            booked, summed = booked - len(book.planned), summed - book.sum_bytes
 
 
 async def _parts(

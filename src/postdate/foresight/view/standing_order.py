@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from postdate.core.work import spend
 from postdate.foresight.spec.balance import MICROSECOND, ORDER_BITS, first_at, instant
 from postdate.foresight.spec.money import LAST, ExpectedPayment, ExpectedTerms, ordered
-from postdate.foresight.spec.rule_count import run_seconds, walked_times
+from postdate.foresight.spec.rule_count import run_seconds
 from postdate.foresight.view.rules import PlannedSchedule, RuleBook
 from postdate.schedule.spec.schedule import FundsPolicy, InsufficientFunds
 from postdate.words.error import RefusedError
@@ -158,8 +158,8 @@ def _instants(
     if runs is None and rule.times not in book.dense and rule.is_regular(before):
         return (at * SECOND + ahead for at in run_seconds(rule, after, before))
     if runs is None:
-        return (instant(at) + ahead for at in walked_times(rule.plan, after, before))
+        return (instant(at) + ahead for at in rule.occurrences(after, before))
     # Runs are counted as of what was handled when the rule was read: some may have been since.
     left = max(0, runs - schedule.runs)
-    walked = islice(walked_times(rule.plan, schedule.handled, before), left)
+    walked = islice(rule.occurrences(schedule.handled, before), left)
     return (instant(at) + ahead for at in walked if at > after)
