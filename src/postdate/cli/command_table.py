@@ -47,6 +47,7 @@ OTHERS: Final = {
     "demo": ("demo:demo", "Fill a tenant with demo accounts, payments, schedules and failures."),
     "relay": ("relay:relay", "Send the rows of an outbox in another database."),
     "worker": ("worker:worker", "Run an application as a worker, until it is told to end."),
+    "mcp": ("mcp:mcp", "Offer the API to an assistant that speaks MCP."),
     "simulate": ("simulate:simulate", "Compute how late a spike would run on a fleet."),
     "completion": ("desktop:completion", "Print a completion script for a shell."),
     "migrate": ("migrate:migrate", "Bring the schema up to date."),
