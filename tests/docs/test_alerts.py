@@ -26,6 +26,7 @@ RECORDED = {rule["record"] for rule in RULES if "record" in rule}
 PANELS = msgspec.json.decode((ROOT / "deploy/grafana/postdate.json").read_bytes())["panels"]
 
 _NAME = re.compile(r"\b(?:postdate|process)[_:][a-z0-9_:]+")
+ROLES = ("postdate_owner", "postdate_writer", "postdate_reader", "postdate_client", "postdate_app")
 _PROCESS = {"process_resident_memory_bytes", "process_cpu_seconds_total"}
 
 
@@ -45,6 +46,23 @@ def key(rule: dict[str, Any]) -> str:
 
 def test_an_unknown_name_is_found() -> None:
     assert unknown('rate(postdate_jobs_done_total{kind="x"}[5m])') == {"postdate_jobs_done_total"}
+
+
+PAGES = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "SECURITY.md"]
+_SPOKEN = re.compile(r"`(postdate_[a-z0-9_]+)[`{]")
+_NO_METRIC = {"postdate_migrate", "postdate_outbox", "postdate_once", "postdate_server"}
+"""A login, tables of a client's own database, and a fixture of pytest."""
+
+
+def test_a_page_names_metrics_that_exist() -> None:
+    assert len(PAGES) > 50
+    wrong = [
+        f"{page.relative_to(ROOT)}: {name}"
+        for page in PAGES
+        for name in _SPOKEN.findall(page.read_text())
+        if unknown(name) and name not in _NO_METRIC and not name.startswith(ROLES)
+    ]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])

@@ -34,7 +34,7 @@ class PublisherMeter:
         )
         self._status = Gauge(
             "postdate_subscriptions",
-            "Subscriptions that are retrying or paused.",
+            "Subscriptions that are failing or paused.",
             ["status"],
             registry=registry,
         )
