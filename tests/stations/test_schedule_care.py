@@ -1,7 +1,6 @@
 """What looks after schedules: standing orders, the audit, new tz data, the book."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -9,7 +8,6 @@ import pytest
 
 from conftest import Api, Clock
 from postdate.core.setting.setting import Settings
-from postdate.ledger.prove import prove
 from postdate.node import schedule as wiring
 from postdate.runtime import node as node_store
 from postdate.scheduler.audit import Audit
@@ -177,69 +175,6 @@ async def test_the_audit_puts_back_a_lost_timer(api: Api, expander: Expander, cl
     await drain(expander)
     assert await labels(api, made["schedule_id"]) == ["FIRED"]
     await api.call("DELETE", f"/schedules/{made['schedule_id']}")
-
-
-async def test_a_schedule_that_came_too_far_goes_on_from_the_present(
-    api: Api, expander: Expander, clock: Clock
-) -> None:
-    """The clock was two hours ahead, and believed: the book reaches into the future."""
-    made = await create(api, every_seconds=60)
-    schedule_id, database = made["schedule_id"], api.node.database
-    await clock.advance(60)
-    await drain(expander)
-    await clock.advance(7200)
-    await drain(expander)
-    await clock.advance(-7200)
-    assert (await labels(api, schedule_id)).count("MISSED") > 90
-    audit, watch = Audit(database, Settings()), api.node.overdue
-    await audit.run_once()
-    await _beat(api)
-    await watch.run_once()
-    assert any("did not fire" in each for each in watch.sentences())
-    # What was made remains made, what was only booked is taken back, and the book says so.
-    early = ["LATE", "FIRED"]
-    assert await labels(api, schedule_id) == ["FIRED", *early]
-    [told] = await _events(api, schedule_id, "schedule.put_back")
-    assert told["count"] > 90
-    expander.look_everywhere()  # as it does twice a minute
-    await drain(expander)
-    for _ in range(2):
-        await clock.advance(60)
-        assert await drain(expander) == 1
-    assert await labels(api, schedule_id) == ["FIRED", "FIRED", "FIRED", *early]
-    assert (await prove(database, await _tenant_id(api))).findings == []
-    await audit.run_once()
-    await watch.run_once()
-    assert watch.sentences() == []
-    # At the instant of the one that was made early nothing is made again.
-    await clock.advance(7200)
-    await drain(expander)
-    rows = await book(api, schedule_id)
-    assert len({row["scheduled_for"] for row in rows}) == len(rows)
-    assert (await prove(database, await _tenant_id(api))).findings == []
-    await api.call("DELETE", f"/schedules/{schedule_id}")
-
-
-async def test_a_schedule_that_ended_in_the_future_goes_on(
-    api: Api, expander: Expander, clock: Clock
-) -> None:
-    now = await api.node.database.writer.fetchval("SELECT clock()")
-    made = await create(
-        api, every_seconds=60, end_at=(now + timedelta(hours=1)).isoformat(),
-        misfire={"policy": "skip"},
-    )  # fmt: skip
-    await clock.advance(7200)
-    await drain(expander)
-    path = f"/schedules/{made['schedule_id']}"
-    assert (await api.call("GET", path)).body["next_due_at"] is None
-    await clock.advance(-7200)
-    await Audit(api.node.database, Settings()).run_once()
-    expander.look_everywhere()  # as it does twice a minute
-    await drain(expander)
-    await clock.advance(60)
-    assert await drain(expander) == 1
-    assert await labels(api, made["schedule_id"]) == ["FIRED"]
-    await api.call("DELETE", path)
 
 
 async def test_a_timer_beyond_its_rule_is_put_back(

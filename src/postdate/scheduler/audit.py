@@ -1,7 +1,7 @@
 """Compare the book with what the rules say, and raise an alert that names the schedule."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from typing import Final
@@ -18,6 +18,7 @@ from postdate.database.connection.off_loop import computed
 from postdate.event.store.event import record_event
 from postdate.recurrence import zone
 from postdate.recurrence.rule import Occurrence, Status
+from postdate.runtime.clock_guard import node_time
 from postdate.runtime.shared_read import SharedReads
 from postdate.schedule.spec.schedule import identify, jitter
 from postdate.schedule.spec.timeline import Segment, upcoming
@@ -56,12 +57,13 @@ class Audit:
         settings: Settings,
         meter: ScheduleMeter | None = None,
         reads: SharedReads | None = None,
+        node_clock: Callable[[], datetime] = node_time,
     ) -> None:
         self._database = database
         self._reads = reads or SharedReads(database)
         self._settings = settings
         self._meter = meter or ScheduleMeter()
-        self._care = TimerCare(database, settings, self._meter)
+        self._care = TimerCare(database, settings, self._meter, node_clock)
         self._after = _START._replace(bucket=random.randrange(BUCKETS))
 
     async def run_once(self, limit: int = LIMIT) -> int:

@@ -1,6 +1,6 @@
 """Look after the timers of schedules: one that does not fire when its rule says so is a problem."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal
 from uuid import UUID
@@ -12,6 +12,7 @@ from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Connection, Database
 from postdate.database.connection.off_loop import computed
 from postdate.event.store.event import record_event
+from postdate.runtime.clock_guard import STEP, node_time
 from postdate.schedule.spec.expansion import next_due
 from postdate.schedule.spec.timeline import Segment
 from postdate.schedule.store import occurrence as occurrence_store
@@ -38,10 +39,17 @@ Fault = Literal["lost", "ahead", "moved", "overdue"]
 class TimerCare:
     """Judges the timers that the audit comes by, puts back what it can, and marks the schedule."""
 
-    def __init__(self, database: Database, settings: Settings, meter: ScheduleMeter) -> None:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        meter: ScheduleMeter,
+        node_clock: Callable[[], datetime] = node_time,
+    ) -> None:
         self._database = database
         self._settings = settings
         self._meter = meter
+        self._node_clock = node_clock
 
     async def look(
         self,
@@ -69,14 +77,16 @@ class TimerCare:
                 since=instant_text(since),
             )
         if fault == "ahead":
-            await self._put_back(row, now)
+            if not self._is_behind(now):
+                await self._put_back(row, now)
         elif fault != "overdue":
             await self._put_timer(row, due_at, expected or now)
 
     def _fault(
         self, row: ScheduleRow, due_at: datetime | None, expected: datetime | None, now: datetime
     ) -> Fault | None:
-        if row.handled > now + AHEAD or row.ended_at is not None:
+        # Nothing comes before the schedule was made, by whatever clock that was.
+        if row.handled > max(now, row.created_at) + AHEAD or row.ended_at is not None:
             return "ahead"
         if due_at is None:
             return "lost"
@@ -86,6 +96,15 @@ class TimerCare:
         if now - due_at > SILENT and due_at > self._settings.floor:
             return "overdue"
         return None
+
+    def _is_behind(self, now: datetime) -> bool:
+        """Return whether this machine's clock says that the database's clock was set back.
+
+        Then the book does not reach into the future, and what it says happened: decided again,
+        occurrences would run that were skipped. The schedule goes on when the clock returns.
+        """
+        step = timedelta(seconds=self._settings.number(STEP))
+        return self._node_clock() - now > step
 
     async def _mark(self, row: ScheduleRow, since: datetime | None) -> bool:
         async with self._database.write("audit.silent") as connection:
@@ -119,10 +138,15 @@ class TimerCare:
     async def _take_back(self, connection: Connection, row: ScheduleRow, now: datetime) -> bool:
         """Take some of the future back; return whether all of it is, and the schedule goes on."""
         taken = await occurrence_store.take_back(connection, row.key, now, MAX_TAKEN_BACK)
+        stands_at = max(now, row.created_at)
         if done := len(taken) < MAX_TAKEN_BACK:
-            await store.put_back(connection, row.key, now)
-            await store.put_timer(connection, row.key, now)
-        data: dict[str, object] = {"count": len(taken), "stood_at": row.handled, "stands_at": now}
+            await store.put_back(connection, row.key, stands_at)
+            await store.put_timer(connection, row.key, stands_at)
+        data: dict[str, object] = {
+            "count": len(taken),
+            "stood_at": row.handled,
+            "stands_at": stands_at,
+        }
         if taken:
             data |= {"first": taken[0], "last": taken[-1]}
         await record_event(connection, row.key[1:], "schedule.put_back", SYSTEM, data)
