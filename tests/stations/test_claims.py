@@ -122,7 +122,7 @@ async def test_a_flight_has_one_verdict_the_first(monkeypatch: pytest.MonkeyPatc
     flight, first = a_flight(), Move(seconds=1.0)
     recorder.submit(flight, first)
     recorder.submit(flight, Move(seconds=2.0))
-    assert list(recorder._waiting) == [(flight, first)]
+    assert (list(recorder._waiting), flight.verdict) == ([flight], first)
 
 
 def test_a_mark_trails_a_little_and_once_a_second_as_far_as_a_transaction_lasts() -> None:

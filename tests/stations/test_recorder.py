@@ -41,7 +41,7 @@ class Written(OutcomeRecorder):
     """Writes nowhere, and says that it did."""
 
     async def _write(self, group: Group, **_: Any) -> execution.Written:
-        return execution.Written({flight.execution.held.job_id for flight, _ in group}, set())
+        return execution.Written({flight.execution.held.job_id for flight in group}, set())
 
 
 async def test_a_verdict_that_comes_as_the_last_group_ends_is_written_too(

@@ -1,9 +1,10 @@
 """Leases: claimed timers, and what their holders may do with them."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from postdate.database.connection.column import compact, filled
@@ -47,6 +48,10 @@ class TakenJob(NamedTuple):
     scheduled_for: datetime | None
     origin_id: UUID | None
     traceparent: str | None
+
+
+_taken: Final[Callable[[Iterable[Any]], TakenJob]] = partial(tuple.__new__, TakenJob)
+"""`TakenJob._make`, at half its cost: every job passes here."""
 
 
 class FoundLease(NamedTuple):
@@ -170,7 +175,7 @@ async def take(  # noqa: PLR0913 - what to claim, for whom and how long, by name
         lane.tenant_id,
         _random_bits(),
     )
-    return list(map(TakenJob._make, rows))
+    return list(map(_taken, rows))
 
 
 def _random_bits() -> int:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from postdate.job.spec.outcome import Delivery
+from postdate.job.spec.verdict import Verdict
 from postdate.job.store.execution import ClaimedExecution
 from postdate.worker.claim import LaneClaim
 from postdate.worker.permit import HeldPermits
@@ -31,21 +32,24 @@ class ClaimedJob:
     permits: HeldPermits | None = None
     # Whether it still occupies a part of its claim's room.
     holds_room: bool = True
-    # Its destination's limits are being looked up.
-    admitting: bool = False
     running: asyncio.Task[None] | None = None
     started_at: float = 0.0
     ended_at: float = 0.0
     # Why it was stopped from outside before its handler returned.
     stopped: str | None = None
-    # Set when its verdict was submitted, and when the job is finished here.
-    recording: bool = False
+    # Its one verdict, from when it was submitted; and whether the job is finished here.
+    verdict: Verdict | None = None
     landed: bool = False
 
     @property
     def key(self) -> tuple[UUID, int]:
         """Return the key that distinguishes this lease from others of the same job."""
         return self.execution.held[:2]
+
+    @property
+    def recording(self) -> bool:
+        """Return whether its verdict was submitted."""
+        return self.verdict is not None
 
     @property
     def ran(self) -> bool:

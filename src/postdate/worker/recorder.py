@@ -1,20 +1,22 @@
 """Record outcomes in groups; a stale token changes nothing."""
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final
 from uuid import UUID
 
 from postdate.core.log import Log
 from postdate.database.connection.database import Database
 from postdate.job.spec.tally import Tally
-from postdate.job.spec.verdict import End, Keep, Move, Verdict
+from postdate.job.spec.verdict import DONE, Keep, Move, Verdict
 from postdate.job.store import execution
 from postdate.monitor.store.item_log import write_endings
 from postdate.runtime.retry import Backoff, RetryLadder, RetryLimits
 from postdate.runtime.under_way import UnderWay
+from postdate.worker.claim import LaneClaim
 from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
 
 log = Log()
@@ -31,9 +33,13 @@ TRIES: Final = RetryLimits(transient=None, alone=5, backoff=Backoff(0.1, 2.0))
 LOCKED_SECONDS: Final = 0.1
 """How soon a verdict is tried again whose timer somebody else had locked."""
 
-Group = Sequence[tuple[ClaimedJob, Verdict]]
+Group = Sequence[ClaimedJob]
+"""Jobs whose verdicts are written together."""
+
 Landing = Callable[[Sequence[ClaimedJob]], None]
 """Called with jobs whose record has begun, or is written."""
+
+_CLAIM: Final[Callable[[ClaimedJob], LaneClaim]] = attrgetter("claim")
 
 
 class OutcomeRecorder:
@@ -57,8 +63,8 @@ class OutcomeRecorder:
         self._begun = begun
         self._landed = landed
         self._checkpoint = checkpoint
-        self._waiting: deque[tuple[ClaimedJob, Verdict]] = deque()
-        self._aside: deque[tuple[ClaimedJob, Verdict]] = deque()
+        self._waiting: deque[ClaimedJob] = deque()
+        self._aside: deque[ClaimedJob] = deque()
         self._active = 0
         self._revisiting = False
         self._running = UnderWay()
@@ -68,18 +74,22 @@ class OutcomeRecorder:
 
     def submit(self, job: ClaimedJob, verdict: Verdict) -> None:
         """Queue a verdict; the job is finished when it is written, or when its lease is lost."""
-        if job.recording:
+        if job.verdict is not None:
             return  # it has one verdict: the first
-        job.recording = True
-        queue = self._aside if job.claim.in_doubt else self._waiting
-        queue.append((job, verdict))
+        job.verdict = verdict
+        if job.claim.in_doubt:
+            self._aside.append(job)
+        else:
+            self._waiting.append(job)
+            if self._active == MAX_GROUPS:
+                return  # the commits under way take it along
         self.resume()
 
     def drop_lost(self, job: ClaimedJob) -> None:
         """Finish a job whose lease is lost: there is nothing to write."""
-        if not job.recording:
-            job.recording = True
-            self._land([(job, Move(seconds=0.0))], set())
+        if job.verdict is None:
+            job.verdict = Move(seconds=0.0)
+            self._land([job], set())
 
     def resume(self) -> None:
         """Make sure that queued verdicts are being written."""
@@ -96,9 +106,8 @@ class OutcomeRecorder:
             # One turn of the loop lets outcomes that came together gather into one group.
             await asyncio.sleep(0)
             while self._waiting:
-                count = min(len(self._waiting), MAX_GROUP)
-                group = [self._waiting.popleft() for _ in range(count)]
-                self._begun([job for job, _ in group])
+                group = self._take(self._waiting)
+                self._begun(group)
                 await self._group.run(group)
                 group = ()
         finally:
@@ -113,7 +122,7 @@ class OutcomeRecorder:
         group: Group = ()
         try:
             while self._aside:
-                group = [self._aside.popleft() for _ in range(min(len(self._aside), MAX_GROUP))]
+                group = self._take(self._aside)
                 await self._group_aside.run(group)
                 group = ()
                 await asyncio.sleep(LOCKED_SECONDS)
@@ -121,13 +130,20 @@ class OutcomeRecorder:
             self._revisiting = False
             self._aside.extendleft(self._unfinished(group))
 
-    def _unfinished(self, group: Group) -> Group:
-        return [pair for pair in group if not pair[0].landed and pair not in self._aside]
+    def _take(self, queue: deque[ClaimedJob]) -> Group:
+        if len(queue) > MAX_GROUP:
+            return [queue.popleft() for _ in range(MAX_GROUP)]
+        group = list(queue)
+        queue.clear()
+        return group
 
-    async def _give_up(self, each: tuple[ClaimedJob, Verdict], error: Exception) -> None:
+    def _unfinished(self, group: Group) -> Group:
+        return [job for job in group if not job.landed and job not in self._aside]
+
+    async def _give_up(self, job: ClaimedJob, error: Exception) -> None:
         """Give up a verdict that failed too often on its own: its lease expires."""
-        log.error("record.refused", job_id=str(each[0].key[0]), exc_info=error)
-        self._land([each], set())
+        log.error("record.refused", job_id=str(job.key[0]), exc_info=error)
+        self._land([job], set())
 
     async def _record(self, group: Group, *, aside: bool = False) -> None:
         """Write a group, and finish the jobs that were recorded."""
@@ -135,16 +151,13 @@ class OutcomeRecorder:
 
     async def _write(self, group: Group, *, aside: bool) -> execution.Written:
         await self._checkpoint("record.before")
-        verdicts: list[tuple[execution.HeldLease, End | Move]] = []
-        keeps: list[tuple[execution.HeldLease, Keep]] = []
-        for job, verdict in group:
-            if isinstance(verdict, Keep):
-                keeps.append((job.execution.held, verdict))
-            else:
-                verdicts.append((job.execution.held, verdict))
+        keeps = [job for job in group if isinstance(job.verdict, Keep)]
+        ended = [job for job in group if not isinstance(job.verdict, Keep)] if keeps else group
+        verdicts: Any = [(job.execution.held, job.verdict) for job in ended]
         written = await execution.record(self._database, verdicts, in_doubt=aside)
         if keeps:
-            for job_id, until in (await execution.renew(self._database, keeps)).items():
+            kept: Any = [(job.execution.held, job.verdict) for job in keeps]
+            for job_id, until in (await execution.renew(self._database, kept)).items():
                 (written.done if until else written.locked).add(job_id)
         await self._checkpoint("record.after")
         return written
@@ -154,26 +167,39 @@ class OutcomeRecorder:
         if not locked:
             self._land(group, done)
             return
-        waits = [pair for pair in group if pair[0].execution.held.job_id in locked]
-        self._land([pair for pair in group if pair not in waits], done)
+        waits = [job for job in group if job.execution.held.job_id in locked]
+        self._land([job for job in group if job.execution.held.job_id not in locked], done)
         self._aside.extend(waits)
         self.resume()
 
     def _land(self, group: Group, done: set[UUID]) -> None:
-        written: list[tuple[int, Verdict]] = []
-        for job, verdict in group:
+        """Finish jobs: count what was written, and say which leases were lost."""
+        for job in group:
             job.landed = True
-            if job.execution.held.job_id in done:
-                written.append((job.claim.lane.tenant_id, verdict))
-            else:
+        written = group
+        if len(done) < len(group):
+            written = [job for job in group if job.execution.held.job_id in done]
+            for job in set(group).difference(written):
                 log.info("lease.lost", job_id=str(job.key[0]), token=job.key[1])
-        self._tally.recorded(written)
+        self._count(written)
         write_endings(
-            (job.execution.held.job_id, job.execution.held.attempt, verdict)
-            for job, verdict in group
-            if job.execution.held.job_id in done
+            (job.execution.held.job_id, job.execution.held.attempt, job.verdict)
+            for job in written
+            if job.verdict is not None
         )
-        self._tally.count_attempts(
-            [each.ended_at - each.started_at for each, _ in group if each.ran]
-        )
-        self._landed([job for job, _ in group])
+        self._tally.count_attempts([job.ended_at - job.started_at for job in group if job.ran])
+        self._landed(group)
+
+    def _count(self, written: Group) -> None:
+        """Count verdicts; plain successes, the usual case, by their claims."""
+        plain = [job for job in written if job.verdict is DONE]
+        for claim, count in Counter(map(_CLAIM, plain)).items():
+            self._tally.completed(claim.lane.tenant_id, count)
+        if len(plain) < len(written):
+            self._tally.recorded(
+                [
+                    (job.claim.lane.tenant_id, job.verdict)
+                    for job in written
+                    if job.verdict is not None and job.verdict is not DONE
+                ]
+            )

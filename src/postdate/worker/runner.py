@@ -5,6 +5,7 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import Final
 
 from postdate.core.failpoint import reach
@@ -48,6 +49,8 @@ STOP_SECONDS: Final = 3.0
 TAKEN: Final = "lease_lost"
 UNREADABLE: Final[Sequence[Limit]] = [Limit("unreadable")]
 
+_ROOM: Final[Callable[[ClaimedJob], Room]] = attrgetter("claim.room")
+
 LimitsOf = Callable[[Delivery], Awaitable[Sequence[Limit]]]
 """What limits a delivery beyond its lane: its destination, for example."""
 
@@ -83,6 +86,8 @@ class Runner:
         self._recorder = OutcomeRecorder(database, tally, self._make_room, self._land, checkpoint)
         self._jobs: set[ClaimedJob] = set()
         self._arrived: list[ClaimedJob] = []
+        self._admitting: list[list[ClaimedJob]] = []
+        """Jobs whose limits are being looked up, by the step that does it."""
         self._waiting: deque[ClaimedJob] = deque()
         self.limited = LimitedJobs(
             permits, capacity, start=self._start, put_off=self._throttle, room=room.send
@@ -115,16 +120,14 @@ class Runner:
     async def admit(self) -> None:
         """Start the claimed jobs without limits, and line the others up for their permits."""
         arrived, self._arrived = self._arrived, []
-        for job in arrived:
-            job.admitting = True
+        self._admitting.append(arrived)
         try:
             await self._admit(arrived)
         except BaseException:
             self._put_off(arrived)
             raise
         finally:
-            for job in arrived:
-                job.admitting = False
+            self._admitting.remove(arrived)
             if self._closing:
                 self._give_back()
             self._spawn()
@@ -197,13 +200,13 @@ class Runner:
 
     async def _work(self) -> None:
         self._spare = False
-        own = asyncio.current_task()
+        own, now = asyncio.current_task(), time.monotonic()
         while self._waiting:
             job = self._waiting.popleft()
             if not self._spare:
                 self._spawn()
-            job.started_at = time.monotonic()
-            if not job.may_start(job.started_at):
+            job.started_at = now
+            if not job.may_start(now):
                 # Another worker may have it by now; otherwise it is due again.
                 self._recorder.submit(job, Move(seconds=0.0))
                 continue
@@ -220,6 +223,7 @@ class Runner:
             if job.stopped is not None:
                 self._spawn()
                 return
+            now = job.ended_at
 
     async def _handle(self, job: ClaimedJob) -> Outcome:
         delivery = job.delivery
@@ -245,7 +249,8 @@ class Runner:
     def _end(self, job: ClaimedJob, outcome: Outcome) -> None:
         """Decide what follows; its permit is free for the next job before this one is recorded."""
         job.ended_at = time.monotonic()
-        job.end_permit()
+        if job.permits is not None:
+            job.end_permit()
         if job.stopped == TAKEN:
             self._recorder.drop_lost(job)
         elif isinstance(outcome, Completed):
@@ -268,7 +273,8 @@ class Runner:
         self._jobs.difference_update(jobs)
         self._tally.running = len(self._jobs)
         for job in jobs:
-            job.end_permit()
+            if job.permits is not None:
+                job.end_permit()
         self._release_room(jobs)
         self._changed.set()
 
@@ -280,7 +286,8 @@ class Runner:
         says nothing new.
         """
         now = time.monotonic()
-        late = [job for job in jobs if not job.holds_lease(now)]
+        old = [job for job in jobs if job.renew_at < now]
+        late = [job for job in old if not job.holds_lease(now)]
         if not late:
             self._capacity.grow(len(jobs))
         elif any(job.claim.claimed_at > self._shrunk_at for job in late):
@@ -293,7 +300,7 @@ class Runner:
         leaving = [job for job in jobs if job.holds_room]
         for job in leaving:
             job.holds_room = False
-        rooms = Counter(job.claim.room for job in leaving)
+        rooms = Counter(map(_ROOM, leaving))
         waited = any(self._capacity.free(room.tenant_id) == 0 for room in rooms)
         for room, count in rooms.items():
             room.release(count)
@@ -311,9 +318,9 @@ class Runner:
 
     def end_unhandled(self) -> None:
         """Finish jobs that no runner is working on; give back those that never started."""
-        cared = {*self._waiting, *self._arrived, *self.limited}
+        cared = {*self._waiting, *self._arrived, *self.limited}.union(*self._admitting)
         for job in self._jobs - cared:
-            if job.running is not None or job.recording or job.admitting:
+            if job.running is not None or job.recording:
                 continue
             log.error("job.unhandled", job_id=str(job.key[0]), token=job.key[1])
             if job.started_at:

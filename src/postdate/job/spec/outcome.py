@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 
-class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Delivery(msgspec.Struct, frozen=True, gc=False):
     """One execution of a job, as handed to the handler of its destination's type.
 
     `job_id` stays the same over all attempts, `token` rises with each claim, `attempt` counts from

@@ -128,14 +128,16 @@ class Tally:
             self.classes["retried", "lost"] += retried
             self.attempts["lost", self._tier_of(tenant_id)] += leases
 
+    def completed(self, tenant_id: int, count: int) -> None:
+        """Count plain successes of a tenant that were written."""
+        self.counts["completed"] += count
+        self.attempts[COMPLETED, self._tier_of(tenant_id)] += count
+
     def recorded(self, verdicts: Sequence[tuple[int, Verdict]]) -> None:
         """Count verdicts that were written, each with its tenant."""
-        done = Counter(tenant_id for tenant_id, verdict in verdicts if verdict is DONE)
-        for tenant_id, count in done.items():
-            self.counts["completed"] += count
-            self.attempts[COMPLETED, self._tier_of(tenant_id)] += count
         for tenant_id, verdict in verdicts:
             if verdict is DONE:
+                self.completed(tenant_id, 1)
                 continue
             if not isinstance(verdict, Keep) and verdict.tried:
                 self.attempts[_attempt_class(verdict), self._tier_of(tenant_id)] += 1

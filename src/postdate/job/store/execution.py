@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -48,6 +48,9 @@ class HeldLease(NamedTuple):
     job_id: UUID
     token: int
     attempt: int
+
+
+_held: Final[Callable[[tuple[UUID, int, int]], HeldLease]] = partial(tuple.__new__, HeldLease)
 
 
 class ClaimedExecution(msgspec.Struct, frozen=True, gc=False):
@@ -104,12 +107,12 @@ async def take(
     decrypted unless `opened` is False.
     """
     taken = await lease.take(connection, bucket, lane, **wanted)
-    if any(each.lost_at is not None for each in taken):
+    if [each for each in taken if each.lost_at is not None]:
         await lease.record_lost(connection, bucket, lane.tenant_id, taken)
     revised = [each for each in taken if each.revision]
     if revised:
         taken = await _revise(connection, bucket, lane, taken, revised)
-    if opened and any(each.payload is not None and each.payload.startswith(MARK) for each in taken):
+    if opened and [each for each in taken if each.payload and each.payload.startswith(MARK)]:
         taken = await _opened(connection, lane.tenant_id, taken, cipher)
     judged = [_judged(each, lane, policies) for each in taken]
     if policies.settings.is_verbose(lane.tenant_id):
@@ -161,28 +164,39 @@ def _revised(taken: TakenJob, loaded: LoadedJob | None) -> TakenJob:
 
 
 def _judged(taken: TakenJob, lane: Lane, policies: RetryPolicies) -> ClaimedExecution:
-    policy = policies.policy_of(taken.policy, lane.tenant_id)
-    verdict = _verdict(taken, policy)
-    return ClaimedExecution(
-        HeldLease(taken.subject, taken.token, taken.attempt),
-        taken.ready_at,
-        taken.late_seconds,
-        policy,
-        taken.first_due_at,
-        taken.expires_at,
-        None if verdict else _delivery(taken, policy, lane),
-        verdict,
-        taken.lost_at is not None,
+    """Decide on a claimed job, and build what its handler gets.
+
+    This runs for every job: values are unpacked once and passed by position, which costs a third of
+    the same by name.
+    """
+    # fmt: off
+    (
+        subject, token, attempt, _, ready_at, late_seconds, lost_at, _, _, first_due_at,
+        expires_at, destination, policy_text, payload, content_type, payload_ref, metadata,
+        schedule_id, scheduled_for, origin_id, traceparent,
+    ) = taken
+    policy = policies.policy_of(policy_text, lane.tenant_id)
+    # The usual case, in which there is nothing to decide: the first attempt, in time.
+    usual = attempt == 1 and expires_at is None and first_due_at is None
+    young = destination is not None and late_seconds <= policy.max_age_seconds
+    verdict = None if usual and young else _verdict(taken, policy)
+    delivery = None if verdict is not None else Delivery(
+        subject, token, attempt, lane.tenant_id, lane.name, _decoded(destination or ""), ready_at,
+        policy.timeout_seconds, policy.max_attempts, payload, content_type, payload_ref,
+        None if metadata is None else _decoded(metadata), traceparent, schedule_id, scheduled_for,
+        None, origin_id,
     )
+    return ClaimedExecution(
+        _held((subject, token, attempt)), ready_at, late_seconds, policy, first_due_at,
+        expires_at, delivery, verdict, lost_at is not None,
+    )
+    # fmt: on
 
 
 def _verdict(taken: TakenJob, policy: Policy) -> End | Move | None:
     if taken.destination is None:
         error = "Its description is gone."
         return End(status="FAILED", code=JOB_MISSING, error=error, tried=False)
-    young = taken.late_seconds <= policy.max_age_seconds
-    if young and taken.attempt == 1 and taken.expires_at is None and taken.first_due_at is None:
-        return None  # the usual case: nothing to decide, so nothing is built
     facts = Facts(
         job_id=taken.subject,
         attempt=taken.attempt,
@@ -192,28 +206,6 @@ def _verdict(taken: TakenJob, policy: Policy) -> End | Move | None:
         lost=taken.lost_at is not None,
     )
     return judge(facts, taken.ready_at + timedelta(seconds=taken.late_seconds))
-
-
-def _delivery(taken: TakenJob, policy: Policy, lane: Lane) -> Delivery:
-    return Delivery(
-        job_id=taken.subject,
-        token=taken.token,
-        attempt=taken.attempt,
-        tenant_id=lane.tenant_id,
-        lane=lane.name,
-        destination=_decoded(taken.destination or ""),
-        due_at=taken.ready_at,
-        timeout_seconds=policy.timeout_seconds,
-        max_attempts=policy.max_attempts,
-        payload=taken.payload,
-        content_type=taken.content_type,
-        payload_ref=taken.payload_ref,
-        metadata=None if taken.metadata is None else _decoded(taken.metadata),
-        traceparent=taken.traceparent,
-        schedule_id=taken.schedule_id,
-        scheduled_for=taken.scheduled_for,
-        origin_id=taken.origin_id,
-    )
 
 
 @lru_cache(maxsize=8192)
@@ -232,7 +224,7 @@ class Written(NamedTuple):
 
 async def record(
     database: Database,
-    verdicts: Iterable[tuple[HeldLease, End | Move]],
+    verdicts: Sequence[tuple[HeldLease, End | Move]],
     reporter: str | None = None,
     *,
     in_doubt: bool = False,
@@ -245,13 +237,8 @@ async def record(
     Ends and moves are two transactions: each then locks its timers in one order, so that writers
     cannot deadlock.
     """
-    ends: list[tuple[HeldLease, End]] = []
-    moves: list[tuple[HeldLease, Move]] = []
-    for held, verdict in verdicts:
-        if isinstance(verdict, End):
-            ends.append((held, verdict))
-        else:
-            moves.append((held, verdict))
+    ends = [(held, verdict) for held, verdict in verdicts if isinstance(verdict, End)]
+    moves = [(held, verdict) for held, verdict in verdicts if isinstance(verdict, Move)]
     written = Written(set(), set())
     if ends:
         write_ends = partial(end, reporter=reporter)
@@ -313,11 +300,10 @@ async def end(
     return done
 
 
-def _endings(group: list[tuple[HeldLease, End]]) -> Endings:
-    group.sort(key=_job_bytes)
-    subjects, tokens, attempts = zip(*(held for held, _ in group), strict=True)
-    verdicts = [verdict for _, verdict in group]
-    if attempts.count(1) == len(attempts) and all(verdict is DONE for verdict in verdicts):
+def _endings(group: Sequence[tuple[HeldLease, End]]) -> Endings:
+    held, verdicts = zip(*group, strict=True)
+    subjects, tokens, attempts = zip(*held, strict=True)
+    if attempts.count(1) == len(attempts) and verdicts.count(DONE) == len(verdicts):
         verdicts = verdicts[:1]  # the usual case: one verdict speaks for all
     return Endings(
         subjects=subjects,
@@ -330,10 +316,6 @@ def _endings(group: list[tuple[HeldLease, End]]) -> Endings:
         untried=[None if verdict.tried else True for verdict in verdicts],
         unknown=[verdict.unknown or None for verdict in verdicts],
     )
-
-
-def _job_bytes(row: tuple[HeldLease, End]) -> bytes:
-    return row[0].job_id.bytes
 
 
 async def move(
@@ -386,7 +368,12 @@ def _event(was: MovedTimer, held: HeldLease, verdict: Move, actor: str) -> NewEv
 
 
 def _by_bucket(rows: Iterable[tuple[HeldLease, V]]) -> list[tuple[int, list[tuple[HeldLease, V]]]]:
+    """Return the rows of each bucket, both in the one order of locking."""
     groups: dict[int, list[tuple[HeldLease, V]]] = defaultdict(list)
-    for row in rows:
+    for row in sorted(rows, key=_job_bytes):
         groups[bucket_of(row[0].job_id)].append(row)
     return sorted(groups.items())
+
+
+def _job_bytes(row: tuple[HeldLease, Any]) -> bytes:
+    return row[0].job_id.bytes
