@@ -99,7 +99,8 @@ MUTANTS = (
     ),
     mutant(
         "set_forgets_what_it_cancelled", PAYMENT_SET,
-        "for found, _ in ended}\n    await work.record(connection)\n", "for found, _ in ended}\n",
+        "await work.changed(connection, {found.timer.subject",
+        "work.step.due.update({found.timer.subject",
         KILLED_SET,
     ),
     mutant(
@@ -109,8 +110,8 @@ MUTANTS = (
     ),
     mutant(
         "set_forgets_what_it_moved", "change_set/change/job_operation.py",
-        "revision for each in moved}\n        await work.record(connection)\n",
-        "revision for each in moved}\n",
+        "await work.changed(\n            connection,\n",
+        "(lambda due, new: (work.step.due.update(due), work.step.revisions.update(new)))(\n",
         KILLED_SET,
     ),
     mutant(

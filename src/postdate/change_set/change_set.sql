@@ -5,7 +5,7 @@ INSERT INTO change_set (bucket, tenant_id, change_set_id, note, created_by, chan
 VALUES ($1, $2, $3, $4, $5, $6::text::jsonb, $7::text::jsonb, $8::text::jsonb)
 
 -- name: change_set_forget
--- Drafts that nobody applied for a week, and what was finished three months ago.
+-- Drafts that were not applied within a week, and sets that ended three months ago.
 DELETE FROM change_set
  WHERE tenant_id = $1 AND changed_at < clock() - CASE WHEN status = 'DRAFT' THEN interval '7 days'
                                                       ELSE interval '90 days' END
@@ -31,9 +31,9 @@ SELECT change_set_id, status, note, created_by, created_at, changed_at, changes,
  ORDER BY change_set_id DESC
 
 -- name: change_set_hold
--- Begin or go on with one: no row where somebody else works on it, or where it stands elsewhere.
--- Whoever worked on it before and comes back finds another token. Nodes hold by the server's time:
--- a test clock stands still.
+-- Begin or continue a set: no row if another process works on it, or if it has another status.
+-- A process that worked on it before finds another token. Nodes hold a set by the server's time,
+-- because a test clock stands still.
 UPDATE change_set SET status = $5, held_until = server_clock() + $6::interval,
        changed_at = clock(), token = token + 1
  WHERE bucket = $1 AND tenant_id = $2 AND change_set_id = $3 AND status = ANY ($4::text[])

@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.change_set.change import change as changes
-from postdate.change_set.change.change import SCOPES, Change
+from postdate.change_set.change.change import KINDS, SCOPES, Change
 from postdate.change_set.change.summary import ChangeSetSummary
 from postdate.core.identity import Identity, Scope
 from postdate.core.shape import shaped
@@ -33,9 +33,9 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int | None
     """How many jobs matched when the set was made."""
     payments: int | None
-    """The same of payments."""
+    """How many payments matched when the set was made."""
     amount: int | None
-    """What these payments come to."""
+    """The total amount of these payments."""
     more: bool | None
     changed: int | None
     restored: int | None
@@ -115,8 +115,6 @@ EFFECT_COVER: Final[Mapping[str, Cover | Scope]] = {
 }
 """Scope required for each field of `effect`."""
 
-_KINDS: Final = {str(kind.__struct_config__.tag): kind for kind in SCOPES}
-
 
 def view(
     found: ChangeSetSummary, actor: Identity, effect: ChangeEffect | None = None
@@ -160,7 +158,7 @@ def reply_seen_by(answer: Reply | msgspec.Struct, actor: Identity) -> Reply | ms
 
 def _sight(kind: str, actor: Identity) -> frozenset[Cover]:
     """Return what of a change of a kind a key may see."""
-    change = _KINDS[kind]
+    change = KINDS[kind]
     scope = READ_SCOPES[change]
     if scope is None or actor.allows(scope):
         return frozenset(Cover)

@@ -1,7 +1,7 @@
 """The kinds of changes in a change set; each is an operation that also exists by itself."""
 
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -137,6 +137,8 @@ SCOPES: Final[dict[type[msgspec.Struct], Scope]] = {
 }
 """What each change needs: the scope of the same operation by itself."""
 
+KINDS: Final = {str(kind.__struct_config__.tag): kind for kind in SCOPES}
+
 
 class ChangeStep(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The progress of one change, and what is needed to undo it.
@@ -154,25 +156,16 @@ class ChangeStep(msgspec.Struct, kw_only=True, omit_defaults=True):
     jobs: list[UUID] = []
     """The jobs that matched when the set was made: no others are touched."""
     payments: list[UUID] = []
-    """The same of payments."""
+    """The payments that matched when the set was made."""
     amount: int = 0
     """What these payments come to."""
     more: bool = False
 
-    paused: bool | None = None
-    """Whether it was paused, or halted, already."""
-    rate_per_second: float | None = None
-    jitter_seconds: int | None = None
-    insufficient_funds: InsufficientFunds | None = None
-    version: int | None = None
-    """That of the schedule before."""
-    value: Value | None = None
-    """What the tenant had set."""
-    by: str | None = None
-    """Who has set what there is now."""
+    before: Any = None
+    """What a single object was; True if it was already as wanted, and is left so."""
 
     to: datetime | None = None
-    """The new instant of jobs or payments, the same whoever goes on with the step."""
+    """The new instant of jobs or payments: another process that continues the step uses it too."""
     due: dict[UUID, datetime] = {}
     """The jobs or payments that this step has changed, and when each was due before."""
     revisions: dict[UUID, int] = {}

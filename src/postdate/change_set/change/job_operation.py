@@ -88,9 +88,7 @@ class JobOperation:
         actor, step = work.actor, work.step
 
         async def remember(connection: Connection, moved: Sequence[JobMoved]) -> None:
-            for each in moved:
-                del step.due[each.job_id], step.revisions[each.job_id]
-            await work.record(connection)
+            await work.changed_back(connection, (each.job_id for each in moved))
 
         found = dict.fromkeys(step.due, JobStatus.PENDING)
         back = {each: JobMoved(each, at, step.revisions[each]) for each, at in step.due.items()}
@@ -142,10 +140,11 @@ def _moved(work: StepWork) -> Remember[Sequence[JobMoved]]:
     """Record what was moved, in the transaction that moved it."""
 
     async def remember(connection: Connection, moved: Sequence[JobMoved]) -> None:
-        work.step.state = "begun"
-        work.step.due |= {each.job_id: each.before for each in moved}
-        work.step.revisions |= {each.job_id: each.revision for each in moved}
-        await work.record(connection)
+        await work.changed(
+            connection,
+            {each.job_id: each.before for each in moved},
+            {each.job_id: each.revision for each in moved},
+        )
 
     return remember
 
@@ -154,8 +153,6 @@ def _cancelled(work: StepWork) -> Remember[Sequence[OpenJob]]:
     """Record what was cancelled, in the transaction that cancelled it."""
 
     async def remember(connection: Connection, jobs: Sequence[OpenJob]) -> None:
-        work.step.state = "begun"
-        work.step.due |= {job.job_id: job.due_at or job.now for job in jobs}
-        await work.record(connection)
+        await work.changed(connection, {job.job_id: job.due_at or job.now for job in jobs})
 
     return remember

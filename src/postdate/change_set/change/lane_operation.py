@@ -1,11 +1,12 @@
-"""Pause and limit lanes, and undo it unless somebody else has changed the lane since."""
+"""Pause and limit lanes, and undo it unless others have changed the lane since."""
 
+from functools import partial
 from math import isclose
 
 from postdate.change_set.change.change import ChangeStep, LaneChanges, PauseLane
-from postdate.change_set.change.step_work import StepWork
+from postdate.change_set.change.step_work import ObjectOperation, StepWork
 from postdate.core.identity import Identity
-from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.database import Database
 from postdate.foresight.spec.hypothesis import Hypothesis
 from postdate.lane.change import LaneChange, Lanes
 from postdate.lane.store import lane as lane_store
@@ -13,7 +14,7 @@ from postdate.lane.store.lane import Lane
 from postdate.words.error import not_found
 
 
-class LaneOperation:
+class LaneOperation(ObjectOperation):
     """Changes lanes."""
 
     def __init__(self, database: Database, lanes: Lanes) -> None:
@@ -39,50 +40,40 @@ class LaneOperation:
 
     async def make(self, work: StepWork, change: LaneChanges) -> None:
         """Pause or limit a lane; one that is paused already stays as it is."""
-        actor, step = work.actor, work.step
-
-        async def before(connection: Connection, lane: Lane) -> bool:
-            step.paused = lane.paused_at is not None
-            step.rate_per_second = lane.rate_per_second
-            await work.done(connection)
-            return not (step.paused and isinstance(change, PauseLane))
-
+        key, actor = (work.actor.tenant_id, change.lane), work.actor.key_id
         if isinstance(change, PauseLane):
-            await self._lanes.pause(
-                actor.tenant_id, change.lane, note=work.note, actor=actor.key_id, before=before
-            )
+            before = work.recording(_is_paused)
+            await self._lanes.pause(*key, note=work.note, actor=actor, before=before)
         else:
             rate = LaneChange(rate_per_second=change.rate_per_second)
-            await self._lanes.change(actor.tenant_id, change.lane, rate, actor.key_id, before)
-
-    async def check_undo(self, actor: Identity, change: LaneChanges, step: ChangeStep) -> None:
-        """Allow it: jobs that a lane started meanwhile do not matter."""
+            await self._lanes.change(*key, rate, actor, work.recording(_rate))
 
     async def unmake(self, work: StepWork, change: LaneChanges) -> None:
         """Resume a lane that this change paused, or restore its old limit."""
-        actor, step = work.actor, work.step
-
-        async def before(connection: Connection, lane: Lane) -> bool:
-            if isinstance(change, PauseLane):
-                ours = lane.paused_at is not None and lane.paused_note == work.note
-                why = None if ours or step.paused else "it was paused or resumed by others since"
-            else:
-                ours = _equal_rates(lane.rate_per_second, change.rate_per_second)
-                why = None if ours else "its limit was changed by others since"
-            await work.undone(connection, why and f"lane {lane.name}: {why}")
-            return ours
-
+        key, actor = (work.actor.tenant_id, change.lane), work.actor.key_id
         if isinstance(change, PauseLane):
-            await self._lanes.resume(
-                actor.tenant_id, change.lane, actor=actor.key_id, before=before
-            )
+            others = f"lane {change.lane}: it was paused or resumed by others since"
+            ours = partial(_is_paused, note=work.note)
+            await self._lanes.resume(*key, actor=actor, before=work.restoring(ours, others))
         else:
-            rate = LaneChange(rate_per_second=step.rate_per_second)
-            await self._lanes.change(actor.tenant_id, change.lane, rate, actor.key_id, before)
+            others = f"lane {change.lane}: its limit was changed by others since"
+            rate = LaneChange(rate_per_second=work.step.before)
+            ours = partial(_has_rate, given=change.rate_per_second)
+            await self._lanes.change(*key, rate, actor, work.restoring(ours, others))
 
 
-def _equal_rates(stored: float | None, given: float | None) -> bool:
+def _is_paused(lane: Lane, note: str | None = None) -> bool:
+    """Return whether a lane is paused, or paused with this note."""
+    return lane.paused_at is not None and note in {None, lane.paused_note}
+
+
+def _rate(lane: Lane) -> float | None:
+    return lane.rate_per_second
+
+
+def _has_rate(lane: Lane, given: float | None) -> bool:
     """Compare rates; they are stored with single precision."""
+    stored = lane.rate_per_second
     if stored is None or given is None:
         return stored is given
     return isclose(stored, given, rel_tol=1e-6)

@@ -260,24 +260,18 @@ def _back(step: ChangeStep, found: OpenPayment) -> When | None:
 
 
 async def _moved(work: StepWork, connection: Connection, moved: Sequence[PaymentMoved]) -> None:
-    work.step.state = "begun"
-    work.step.due |= {each.payment_id: each.before for each in moved}
-    work.step.revisions |= {each.payment_id: each.revision for each in moved}
-    await work.record(connection)
+    due = {each.payment_id: each.before for each in moved}
+    await work.changed(connection, due, {each.payment_id: each.revision for each in moved})
 
 
 async def _moved_back(
     work: StepWork, connection: Connection, moved: Sequence[PaymentMoved]
 ) -> None:
-    for each in moved:
-        del work.step.due[each.payment_id], work.step.revisions[each.payment_id]
-    await work.record(connection)
+    await work.changed_back(connection, (each.payment_id for each in moved))
 
 
 async def _cancelled(work: StepWork, connection: Connection, ended: Sequence[LockedOpen]) -> None:
-    work.step.state = "begun"
-    work.step.due |= {found.timer.subject: found.timer.due_at for found, _ in ended}
-    await work.record(connection)
+    await work.changed(connection, {found.timer.subject: found.timer.due_at for found, _ in ended})
 
 
 def _leave(step: ChangeStep, payment_id: UUID, why: str) -> None:

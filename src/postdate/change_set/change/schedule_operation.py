@@ -1,8 +1,10 @@
-"""Pause schedules and change their policies, and undo it unless somebody else has since."""
+"""Pause schedules and change their policies, and undo it unless others have since."""
 
+from functools import partial
+from typing import Any
 from uuid import UUID
 
-from msgspec import UNSET
+import msgspec
 
 from postdate.change_set.change.change import (
     ChangePolicy,
@@ -12,11 +14,11 @@ from postdate.change_set.change.change import (
 )
 from postdate.change_set.change.step_work import StepWork
 from postdate.core.identity import Identity
-from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.database import Database
 from postdate.foresight.spec.hypothesis import Hypothesis
 from postdate.schedule.change.schedule import Schedules, lock_changeable
 from postdate.schedule.change.validation import check_rights
-from postdate.schedule.spec.schedule import InsufficientFunds, Policies
+from postdate.schedule.spec.schedule import Policies
 from postdate.schedule.spec.spec import SchedulePatch
 from postdate.schedule.store.schedule import ScheduleRow
 from postdate.words.error import Code, RefusedError, refuse
@@ -31,7 +33,7 @@ class ScheduleOperation:
 
     async def plan(self, actor: Identity, change: ScheduleChanges) -> ChangeStep:
         """Refuse a schedule that the key may not change, and an empty change."""
-        if isinstance(change, ChangePolicy) and not _patch(change).changes():
+        if isinstance(change, ChangePolicy) and not _patch(change, change).changes():
             raise refuse(Code.INVALID_FIELD, "Give at least one field to change.", "jitter_seconds")
         async with self._database.write() as connection:
             await lock_changeable(connection, actor, change.schedule_id)
@@ -51,22 +53,16 @@ class ScheduleOperation:
 
     async def make(self, work: StepWork, change: ScheduleChanges) -> None:
         """Pause a schedule, or change its policies."""
-        step = work.step
-
-        async def before(connection: Connection, row: ScheduleRow) -> bool:
-            step.paused, step.version = row.paused, row.version
-            if isinstance(change, ChangePolicy):
-                policies = row.definition.policies
-                step.jitter_seconds = policies.jitter_seconds
-                step.insufficient_funds = policies.insufficient_funds
-            await work.done(connection)
-            return True
-
         if isinstance(change, PauseSchedule):
-            await self._schedules.pause(work.actor, change.schedule_id, work.note, before)
+            await self._schedules.pause(
+                work.actor, change.schedule_id, work.note, work.recording(_is_paused)
+            )
         else:
             await self._schedules.change(
-                work.actor, change.schedule_id, _patch(change), before_change=before
+                work.actor,
+                change.schedule_id,
+                _patch(change, change),
+                before_change=work.recording(_policies),
             )
 
     async def check_undo(
@@ -95,45 +91,41 @@ class ScheduleOperation:
             await work.end_undone(_sentence(change.schedule_id, "it is gone"))
 
     async def _unmake(self, work: StepWork, change: ScheduleChanges) -> None:
-        step = work.step
-
-        async def before(connection: Connection, row: ScheduleRow) -> bool:
-            if isinstance(change, PauseSchedule):
-                ours = row.paused and row.paused_note == work.note
-                why = None if ours or step.paused else "it was paused or resumed by others since"
-            else:
-                ours = _has(row.definition.policies, change)
-                why = None if ours else "its policies were changed by others since"
-            await work.undone(connection, why and _sentence(change.schedule_id, why))
-            return ours
-
+        key = work.actor, change.schedule_id
         if isinstance(change, PauseSchedule):
-            await self._schedules.resume(work.actor, change.schedule_id, before)
+            others = _sentence(change.schedule_id, "it was paused or resumed by others since")
+            ours = partial(_is_paused, note=work.note)
+            await self._schedules.resume(*key, work.restoring(ours, others))
             return
-        back = _patch(change, step.jitter_seconds, step.insufficient_funds)
-        await self._schedules.change(work.actor, change.schedule_id, back, before_change=before)
+        others = _sentence(change.schedule_id, "its policies were changed by others since")
+        before = work.restoring(partial(_has_policies, change=change), others)
+        back = _patch(change, msgspec.convert(work.step.before, Policies))
+        await self._schedules.change(*key, back, before_change=before)
+
+
+def _is_paused(row: ScheduleRow, note: str | None = None) -> bool:
+    """Return whether a schedule is paused, or paused with this note."""
+    return row.paused and note in {None, row.paused_note}
 
 
 def _sentence(schedule_id: UUID, why: str) -> str:
     return f"schedule {schedule_id}: {why}"
 
 
-def _patch(
-    change: ChangePolicy,
-    jitter_seconds: int | None = None,
-    funds: InsufficientFunds | None = None,
-) -> SchedulePatch:
-    """Return the patch of a change, or one with these policies instead."""
-    jitter = change.jitter_seconds if jitter_seconds is None else jitter_seconds
-    own = change.insufficient_funds if funds is None else funds
-    return SchedulePatch(
-        jitter_seconds=UNSET if change.jitter_seconds is None or jitter is None else jitter,
-        insufficient_funds=UNSET if change.insufficient_funds is None or own is None else own,
-    )
+def _patch(change: ChangePolicy, wanted: ChangePolicy | Policies) -> SchedulePatch:
+    """Return a patch of the policies that a change is about, with the wanted values."""
+    fields = ("jitter_seconds", "insufficient_funds")
+    given = [each for each in fields if getattr(change, each) is not None]
+    return SchedulePatch(**{each: getattr(wanted, each) for each in given})
 
 
-def _has(policies: Policies, change: ChangePolicy) -> bool:
+def _policies(row: ScheduleRow) -> Any:
+    return msgspec.to_builtins(row.definition.policies)
+
+
+def _has_policies(row: ScheduleRow, change: ChangePolicy) -> bool:
     """Return whether a schedule has the policies that a change gave it."""
+    policies = row.definition.policies
     return (
         change.jitter_seconds in {None, policies.jitter_seconds}
         and change.insufficient_funds in (None, policies.insufficient_funds)

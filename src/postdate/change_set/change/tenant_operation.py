@@ -1,10 +1,11 @@
-"""Freeze and halt a tenant and change its settings, and undo it unless somebody else has since."""
+"""Freeze and halt a tenant and change its settings, and undo it unless others have since."""
 
 from typing import Literal
 
 from postdate.change_set.change.change import ChangeStep, Freeze, HaltTenant, PutSetting
-from postdate.change_set.change.step_work import StepWork
+from postdate.change_set.change.step_work import ObjectOperation, StepWork
 from postdate.core.identity import Identity
+from postdate.core.setting.table import Value
 from postdate.database.connection.database import Connection, Database
 from postdate.foresight.spec.hypothesis import FOR_EVER, Hypothesis
 from postdate.halt.change import FreezeWindow, Halting
@@ -14,7 +15,7 @@ from postdate.setting.store import SettingRow
 from postdate.words.error import Code, RefusedError, refuse
 
 
-class HaltOperation:
+class HaltOperation(ObjectOperation):
     """Freezes and halts."""
 
     def __init__(self, halts: Halting) -> None:
@@ -51,7 +52,7 @@ class HaltOperation:
             theirs = found is not None and found.note != work.note
             if theirs and isinstance(change, Freeze):
                 raise refuse(Code.CONFLICT, "The tenant has a freeze window already.")
-            step.state, step.paused = "begun", theirs
+            step.state, step.before = "begun", theirs
             await work.record(connection)
             return found is None
 
@@ -62,25 +63,19 @@ class HaltOperation:
             await self._halts.freeze(actor.tenant_id, window, work.note, actor.key_id, before)
         await work.end(0)
 
-    async def check_undo(
-        self, actor: Identity, change: Freeze | HaltTenant, step: ChangeStep
-    ) -> None:
-        """Allow it: nothing was executed because of it."""
-
     async def unmake(self, work: StepWork, change: Freeze | HaltTenant) -> None:
-        """Lift the halt that this change set; leave one that somebody else has set since."""
+        """Lift the halt that this change set; leave one that others have set since."""
         kind: Literal["kill", "freeze"] = "kill" if isinstance(change, HaltTenant) else "freeze"
 
-        async def before(connection: Connection, found: Halt | None) -> bool:
-            ours = found is not None and found.note == work.note
-            why = None if ours or work.step.paused else "it was set or lifted by others since"
-            await work.undone(connection, why and f"{change.__struct_config__.tag}: {why}")
-            return ours
+        def is_ours(found: Halt | None) -> bool:
+            return found is not None and found.note == work.note
 
+        others = f"{change.__struct_config__.tag}: it was set or lifted by others since"
+        before = work.restoring(is_ours, others)
         await self._halts.lift(work.actor.tenant_id, kind, work.actor.key_id, before)
 
 
-class SettingOperation:
+class SettingOperation(ObjectOperation):
     """Sets a tenant's own settings."""
 
     def __init__(self, database: Database, settings: SettingChanges) -> None:
@@ -102,19 +97,13 @@ class SettingOperation:
     async def make(self, work: StepWork, change: PutSetting) -> None:
         """Set the value."""
 
-        async def before(connection: Connection, found: SettingRow | None) -> bool:
-            work.step.value = None if found is None else found.value
-            work.step.by = work.actor.key_id
-            await work.done(connection)
-            return True
+        def was(found: SettingRow | None) -> list[Value | None]:
+            return [None if found is None else found.value, work.actor.key_id]
 
-        await self._settings.put_own(work.actor, change.name, change.value, before)
-
-    async def check_undo(self, actor: Identity, change: PutSetting, step: ChangeStep) -> None:
-        """Allow it."""
+        await self._settings.put_own(work.actor, change.name, change.value, work.recording(was))
 
     async def unmake(self, work: StepWork, change: PutSetting) -> None:
-        """Restore the old value, unless somebody else changed it or it is no longer allowed."""
+        """Restore the old value, unless others changed it or it is no longer allowed."""
         try:
             await self._unmake(work, change)
         except RefusedError as error:
@@ -123,16 +112,13 @@ class SettingOperation:
             await work.end_undone(f"setting {change.name}: {error.refusal.detail}")
 
     async def _unmake(self, work: StepWork, change: PutSetting) -> None:
-        step = work.step
+        value, by = work.step.before
 
-        async def before(connection: Connection, found: SettingRow | None) -> bool:
-            now = None if found is None else (found.value, found.changed_by)
-            ours = now == (change.value, step.by)
-            why = None if ours else f"setting {change.name}: it was set by others since"
-            await work.undone(connection, why)
-            return ours
+        def is_ours(found: SettingRow | None) -> bool:
+            return found is not None and (found.value, found.changed_by) == (change.value, by)
 
-        if step.value is None:
+        before = work.restoring(is_ours, f"setting {change.name}: it was set by others since")
+        if value is None:
             await self._settings.clear_own(work.actor, change.name, before)
         else:
-            await self._settings.put_own(work.actor, change.name, step.value, before)
+            await self._settings.put_own(work.actor, change.name, value, before)

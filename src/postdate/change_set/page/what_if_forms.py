@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from postdate.change_set.change.change import KINDS, SCOPES
 from postdate.console.form import Answer, EndpointForm, FormField, instant_field
 from postdate.console.page_request import PageRequest
-from postdate.core.identity import Scope
 from postdate.core.setting.table import SETTINGS, TenantMay
 
 CHANGE: Final = "changes.0."
@@ -51,7 +51,7 @@ def _drafted(_: PageRequest, made: Answer) -> tuple[str, str]:
     )
 
 
-def _form(kind: str, title: str, means: str, scope: Scope, *fields: FormField) -> EndpointForm:
+def _form(kind: str, title: str, means: str, *fields: FormField) -> EndpointForm:
     return EndpointForm(
         path=f"/what-if/{kind.replace('_', '-')}",
         operation="create_change_set",
@@ -61,7 +61,7 @@ def _form(kind: str, title: str, means: str, scope: Scope, *fields: FormField) -
         means=f"{means} Nothing is changed before the draft is applied.",
         fields=(*fields, _NOTE, _AHEAD),
         fixed={f"{CHANGE}type": kind},
-        needs=scope,
+        needs=SCOPES[KINDS[kind]],
         done=_drafted,
         back="/what-if",
     )
@@ -72,14 +72,12 @@ WHAT_IF: Final = (
         "pause_lane",
         "What if a lane were paused?",
         "No job of the lane would start.",
-        Scope.JOBS_WRITE,
         _LANE,
     ),
     _form(
         "limit_lane",
         "What if a lane were slower or faster?",
         "The lane would start no more jobs in a second than this.",
-        Scope.JOBS_WRITE,
         _LANE,
         FormField(
             name=f"{CHANGE}rate_per_second",
@@ -93,14 +91,12 @@ WHAT_IF: Final = (
         "pause_schedule",
         "What if a schedule were paused?",
         "Its occurrences would be skipped.",
-        Scope.SCHEDULES_WRITE,
         _SCHEDULE,
     ),
     _form(
         "change_policy",
         "What if a schedule were spread, or retried without funds?",
         "Its occurrences would be spread over the seconds given, or its payments keep trying.",
-        Scope.SCHEDULES_WRITE,
         _SCHEDULE,
         FormField(name=f"{CHANGE}jitter_seconds", label="Spread over seconds", kind="whole"),
         FormField(
@@ -114,7 +110,6 @@ WHAT_IF: Final = (
         "freeze",
         "What if everything were frozen for a while?",
         "Work that is due in the window would wait until its end.",
-        Scope.ADMIN,
         instant_field(f"{CHANGE}from_at", "From", "in UTC; now if empty"),
         instant_field(f"{CHANGE}until_at", "Until", required=True),
     ),
@@ -122,7 +117,6 @@ WHAT_IF: Final = (
         "reschedule_jobs",
         "What if these jobs ran later?",
         "The jobs that match now would be due at another time.",
-        Scope.JOBS_WRITE,
         *_FILTER,
         instant_field(f"{CHANGE}to.run_at", "New time", required=True),
         FormField(
@@ -136,7 +130,6 @@ WHAT_IF: Final = (
         "cancel_jobs",
         "What if these jobs were cancelled?",
         "The jobs that match now would end as CANCELLED.",
-        Scope.JOBS_WRITE,
         *_FILTER,
     ),
     _form(
@@ -144,7 +137,6 @@ WHAT_IF: Final = (
         "What if these payments were made later?",
         "The pending payments that match now would be due at another time. Name at least one part "
         "of the filter.",
-        Scope.PAYMENTS_WRITE,
         *_PAYMENTS,
         instant_field(f"{CHANGE}to.scheduled_time", "New time", required=True),
     ),
@@ -153,14 +145,12 @@ WHAT_IF: Final = (
         "What if these payments were cancelled?",
         "The pending payments that match now would end as CANCELLED, and what they hold be "
         "released. Name at least one part of the filter.",
-        Scope.PAYMENTS_WRITE,
         *_PAYMENTS,
     ),
     _form(
         "put_setting",
         "What if a setting were changed?",
         "The setting would apply to this tenant, within what the operator allows.",
-        Scope.ADMIN,
         FormField(
             name=f"{CHANGE}name",
             label="Setting",
@@ -173,8 +163,7 @@ WHAT_IF: Final = (
     _form(
         "halt",
         "What if everything were halted?",
-        "Nothing of this tenant would start or be settled until somebody lifts the halt.",
-        Scope.ADMIN,
+        "Nothing of this tenant would start or be settled until the halt is lifted.",
     ),
 )
 SEVERAL: Final = EndpointForm(
