@@ -1,8 +1,9 @@
 import io
 
+import pytest
 from rich.console import Console
 
-from postdate.cli.output import print_table
+from postdate.cli.table import cell_text, print_rows, print_table
 
 NAMES = ["payment_id", "from_account_id", "description"]
 ROWS = [
@@ -41,3 +42,55 @@ def test_a_program_that_reads_a_table_gets_all_of_it() -> None:
     assert "┃ payment_id" in out
     assert out.count("x") == 60
     assert "…" not in out
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (True, "yes"),
+        ([], ""),
+        (["jobs:read", "admin"], "jobs:read, admin"),
+        ({"type": "worker"}, '{"type":"worker"}'),
+        ([{"n": 1}], '[{"n":1}]'),
+        (2500, "2500"),
+        ("a\x1b[2Jb", "a\\x1b[2Jb"),
+    ],
+)
+def test_a_cell_has_no_python_in_it_and_no_instruction_to_a_terminal(
+    value: object, text: str
+) -> None:
+    assert cell_text(value) == text
+
+
+JOB, PAYMENT = "0190f3a2-0000-7003-8000-000000000001", "0190f3a2-0000-7003-8000-00000000abcd"
+
+
+def _table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, terminal: bool
+) -> list[str]:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    rows = [{"job_id": JOB, "about": PAYMENT, "amount": n} for n in (5, 2500)]
+    print_rows(rows, ("job_id", "amount", "about"), "iso")
+    return capsys.readouterr().out.splitlines()[3:5]
+
+
+def test_numbers_are_aligned_and_a_program_reads_whole_ids(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few, many = _table(monkeypatch, capsys, terminal=False)
+    assert "│      5 │" in few
+    assert "│   2500 │" in many
+    assert few.count(JOB) == few.count(PAYMENT) == 1
+
+
+def test_a_person_copies_the_own_id_and_reads_others_in_short(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few, _ = _table(monkeypatch, capsys, terminal=True)
+    assert JOB in few
+    assert "0190f3a2…abcd" in few
+    assert PAYMENT not in few

@@ -5,30 +5,24 @@ items ask for confirmation, and only at a terminal.
 """
 
 import csv
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from postdate.cli.table import cell_text, print_rows
 from postdate.words.error import StartError
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
 FORMATS: Final = ("table", "json", "jsonl", "csv")
 TIMES: Final = ("iso", "relative")
 BAR_WIDTH: Final = 40
-WIDEST: Final = 10_000
-FEWEST: Final = 3
-"""With fewer columns than these, one thing is printed below the other instead."""
-UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 Step = Callable[[str], None]
 """Told the name of each part of long work that is done."""
@@ -88,7 +82,7 @@ def show(value: Any, columns: Sequence[str] = ()) -> None:
         case "csv":
             _csv(rows)
         case _:
-            _table(rows, columns)
+            print_rows(rows, columns, options().time)
     sys.stdout.flush()
 
 
@@ -97,7 +91,7 @@ def show_line(row: dict[str, Any], names: Sequence[str]) -> None:
     if options().form != "table" or not sys.stdout.isatty():
         sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
     else:
-        print("  ".join(_shown(row.get(name)) for name in names))
+        print("  ".join(cell_text(row.get(name), options().time) for name in names))
     sys.stdout.flush()
 
 
@@ -114,78 +108,7 @@ def _csv(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _cell(cell: Any) -> Any:
-    return msgspec.json.encode(cell).decode() if isinstance(cell, dict | list) else cell
-
-
-def _shown(cell: Any) -> str:
-    if cell is None:
-        return ""
-    if options().time == "relative" and isinstance(cell, str) and INSTANT.fullmatch(cell):
-        return relative((datetime.fromisoformat(cell) - datetime.now(UTC)).total_seconds())
-    return str(cell)
-
-
-def relative(seconds: float) -> str:
-    """Return how far away an instant is."""
-    size = abs(seconds)
-    for unit, name in UNITS:
-        if size >= unit:
-            text = f"{size / unit:.1f}".removesuffix(".0") + f" {name}"
-            return f"in {text}" if seconds > 0 else f"{text} ago"
-    return "now"
-
-
-def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
-    from rich.console import Console
-
-    if not rows:
-        Console(stderr=True).print("none")
-        return
-    console, names = Console(), _names(rows)
-    chosen = [name for name in columns if name in names]
-    if chosen:
-        names = _fitting(console, rows, chosen)
-    shown = [[_shown(row.get(name)) for name in names] for row in rows]
-    print_table(console, names, shown)
-
-
-def _fitting(console: "Console", rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
-    """Drop the least important columns until the rest fits; keep all for another program."""
-    widths = [max(len(n), *(len(_shown(row.get(n))) for row in rows)) + 3 for n in names]
-    count = len(names)
-    while console.is_terminal and count > FEWEST and sum(widths[:count]) + 1 > console.width:
-        count -= 1
-    return list(names[:count])
-
-
-def print_table(console: "Console", names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; if it is too wide for the terminal, print the fields below each other.
-
-    Output to another program has no width limit.
-    """
-    from rich.measure import Measurement
-    from rich.table import Column, Table
-    from rich.text import Text
-
-    # As text: what a tenant wrote in brackets is no instruction to us.
-    texts = [[Text(cell) for cell in row] for row in rows]
-    table = Table(*names)
-    for row in texts:
-        table.add_row(*row)
-    wide = Measurement.get(console, console.options.update(max_width=WIDEST), table).maximum
-    if not console.is_terminal:
-        console.width = max(console.width, wide)
-    if wide <= console.width:
-        console.print(table)
-        return
-    for number, row in enumerate(texts):
-        one = Table.grid("", Column(overflow="fold"), padding=(0, 2))
-        for name, cell in zip(names, row, strict=True):
-            if cell:
-                one.add_row(name, cell)
-        if number:
-            console.print()
-        console.print(one)
+    return msgspec.json.encode(cell).decode() if isinstance(cell, dict | list | bool) else cell
 
 
 FLAGS: Final[dict[str, dict[str, Any]]] = {

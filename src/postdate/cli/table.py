@@ -1,0 +1,139 @@
+"""Tables for people: numbers aligned, lists in words, ids short where a person reads them."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDEST: Final = 10_000
+FEWEST: Final = 3
+"""With fewer columns than these, one thing is printed below the other instead."""
+UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+ID: Final = re.compile(
+    r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{8}([0-9a-f]{4})"
+)
+Row = dict[str, Any]
+
+
+def print_rows(rows: Sequence[Row], columns: Sequence[str], time: str) -> None:
+    """Print rows as a table: of `columns` as many as fit, or all fields if none is named."""
+    from rich.console import Console
+
+    if not rows:
+        Console(stderr=True).print("none")
+        return
+    console = Console()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    chosen = [name for name in columns if name in names]
+    texts = _texts(rows, chosen or names, time, short=console.is_terminal and len(rows) > 1)
+    if chosen:
+        names = _fitting(console, texts)
+    numbers = [name for name in names if all(_is_number(row.get(name)) for row in rows)]
+    print_table(console, names, [[row[name] for name in names] for row in texts], numbers)
+
+
+def cell_text(cell: Any, time: str = "iso") -> str:
+    """Return what a person reads of a value."""
+    match cell:
+        case None:
+            return ""
+        case bool():
+            return "yes" if cell else "no"
+        case str() if time == "relative" and INSTANT.fullmatch(cell):
+            return relative((datetime.fromisoformat(cell) - datetime.now(UTC)).total_seconds())
+        case [] | [str() | int() | float(), *_]:
+            return ", ".join(cell_text(each, time) for each in cell)
+        case dict() | list():
+            return msgspec.json.encode(cell).decode()
+        case _:
+            return _printable(str(cell))
+
+
+def _printable(text: str) -> str:
+    """Write control characters as escapes: a terminal would obey them."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
+        for each in text
+    )
+
+
+def relative(seconds: float) -> str:
+    """Return how far away an instant is."""
+    size = abs(seconds)
+    for unit, name in UNITS:
+        if size >= unit:
+            text = f"{size / unit:.1f}".removesuffix(".0") + f" {name}"
+            return f"in {text}" if seconds > 0 else f"{text} ago"
+    return "now"
+
+
+def _texts(
+    rows: Sequence[Row], names: Sequence[str], time: str, *, short: bool
+) -> list[dict[str, str]]:
+    """Write every cell; with `short` the ids of other things, for the own one is copied whole."""
+    found = [{name: cell_text(row.get(name), time) for name in names} for row in rows]
+    if short:
+        for row in found:
+            row |= {name: ID.sub(r"\1…\2", row[name]) for name in names[1:]}
+    return found
+
+
+def _is_number(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool))
+
+
+def _fitting(console: "Console", rows: Sequence[dict[str, str]]) -> list[str]:
+    """Drop the least important columns until the rest fits; keep all for another program."""
+    names = list(rows[0])
+    widths = [max(len(name), *(len(row[name]) for row in rows)) + 3 for name in names]
+    count = len(names)
+    while console.is_terminal and count > FEWEST and sum(widths[:count]) + 1 > console.width:
+        count -= 1
+    return names[:count]
+
+
+def print_table(
+    console: "Console",
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: Sequence[str] = (),
+) -> None:
+    """Print a table; if it is too wide for the terminal, print the fields below each other.
+
+    Output to another program has no width limit.
+    """
+    from rich.measure import Measurement
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    # As text: what a tenant wrote in brackets is no instruction to us.
+    texts = [[Text(cell) for cell in row] for row in rows]
+    table = Table(*(Column(name, justify=_side(name in numbers)) for name in names))
+    for row in texts:
+        table.add_row(*row)
+    wide = Measurement.get(console, console.options.update(max_width=WIDEST), table).maximum
+    if not console.is_terminal:
+        console.width = max(console.width, wide)
+    if wide <= console.width:
+        console.print(table)
+        return
+    for number, row in enumerate(texts):
+        one = Table.grid("", Column(overflow="fold"), padding=(0, 2))
+        for name, cell in zip(names, row, strict=True):
+            if cell:
+                one.add_row(name, cell)
+        if number:
+            console.print()
+        console.print(one)
+
+
+def _side(is_number: bool) -> Literal["left", "right"]:  # noqa: FBT001 - it says which
+    return "right" if is_number else "left"
