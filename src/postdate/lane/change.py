@@ -4,30 +4,23 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
+from postdate.core.identity import Identity
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Connection, Database
-from postdate.event.store.event import named, record_event
 from postdate.intake.before_change import BeforeChange, always
+from postdate.lane.spec import LanePauseBody
 from postdate.lane.store import lane as lane_store
 from postdate.lane.store.lane import Lane, LaneDirectory, LaneKey
+from postdate.lane.view import LANE
+from postdate.resource.change import Change, Changes, Given
 from postdate.words.error import Code, Refusal, not_found, refuse
 
 
-class LaneChange(msgspec.Struct, frozen=True, kw_only=True):
-    """New values for a lane; UNSET leaves a value as it is, None removes a limit."""
-
-    weight: int | msgspec.UnsetType = msgspec.UNSET
-    width: int | msgspec.UnsetType = msgspec.UNSET
-    max_running: int | msgspec.UnsetType | None = msgspec.UNSET
-    rate_per_second: float | msgspec.UnsetType | None = msgspec.UNSET
-
-
-class Lanes:
+class Lanes(Changes):
     """Finds, creates, changes and pauses lanes."""
 
     def __init__(self, database: Database, directory: LaneDirectory, settings: Settings) -> None:
-        self._database = database
-        self._settings = settings
+        super().__init__(database, settings)
         self.directory = directory
 
     async def ensure(
@@ -58,7 +51,7 @@ class Lanes:
                 continue
             if tenant_id not in counts:
                 counts[tenant_id] = await lane_store.count(connection, tenant_id)
-            max_lanes = self._settings.integer("job.max_lanes", tenant_id)
+            max_lanes = self.settings.integer("job.max_lanes", tenant_id)
             if counts[tenant_id] >= max_lanes:
                 detail = f"The tenant has {counts[tenant_id]} lanes; the limit is {max_lanes}."
                 refused[lane_key] = Refusal(Code.TOO_MANY_LANES, detail, "lane")
@@ -67,70 +60,78 @@ class Lanes:
             names.add((tenant_id, name))
         return refused
 
+    @LANE.change()
     async def change(
         self,
-        tenant_id: int,
+        change: Change[Identity],
         name: str,
-        change: LaneChange,
-        actor: str,
+        given: Given,
         before: BeforeChange[Lane] = always,
     ) -> None:
-        """Change weight, width or limits of a lane."""
-        values = {k: v for k, v in msgspec.structs.asdict(change).items() if v is not msgspec.UNSET}
-        async with self._database.write("lane.change") as connection:
-            lane = await _one(connection, tenant_id, name)
-            if not await before(connection, lane):
-                return
-            if values.get("width", lane.width) < lane.width:
-                detail = f"The width is {lane.width} and can only grow: jobs are in its buckets."
-                raise refuse(Code.INVALID_FIELD, detail, "width")
-            changed = await lane_store.change(connection, msgspec.structs.replace(lane, **values))
-            await self._record(connection, lane, "lane.changed", actor, values)
-        self.directory.remember(changed)
+        """Change the weight, width and limits of a lane.
 
+        The weight decides when lanes compete; limits apply across all nodes.
+        """
+        if not given:
+            raise refuse(Code.INVALID_FIELD, "Give at least one field to change.")
+        lane = await _one(change, name)
+        if not await before(change.connection, lane):
+            return
+        if given.get("width", lane.width) < lane.width:
+            detail = f"The width is {lane.width} and can only grow: jobs are in its buckets."
+            raise refuse(Code.INVALID_FIELD, detail, "width")
+        wanted = msgspec.structs.replace(lane, **given)
+        changed = await lane_store.change(change.connection, wanted)
+        await self._record(change, changed, given)
+
+    @LANE.act("pause", "paused")
     async def pause(
         self,
-        tenant_id: int,
+        change: Change[Identity],
         name: str,
-        *,
-        note: str | None,
-        actor: str,
+        body: LanePauseBody,
         before: BeforeChange[Lane] = always,
     ) -> None:
-        """Pause a lane: running jobs continue, no other job starts until it is resumed."""
-        async with self._database.write("lane.pause") as connection:
-            lane = await _one(connection, tenant_id, name)
-            if not await before(connection, lane):
-                return
+        """Pause a lane: running jobs continue, no other job starts.
+
+        New jobs are still accepted; waiting jobs keep their due instants.
+        """
+        lane = await _one(change, name)
+        if await before(change.connection, lane):
             changed = await lane_store.pause(
-                connection, tenant_id, name, paused=True, note=note, actor=actor
+                change.connection,
+                change.tenant_id,
+                name,
+                paused=True,
+                note=body.note,
+                actor=change.actor.key_id,
             )
-            await self._record(connection, lane, "lane.paused", actor, {"note": note})
-        self.directory.remember(changed)
+            await self._record(change, changed, {"note": body.note})
 
+    @LANE.act("resume", "resumed")
     async def resume(
-        self, tenant_id: int, name: str, *, actor: str, before: BeforeChange[Lane] = always
+        self, change: Change[Identity], name: str, before: BeforeChange[Lane] = always
     ) -> None:
-        """Resume a paused lane."""
-        async with self._database.write("lane.resume") as connection:
-            lane = await _one(connection, tenant_id, name)
-            if not await before(connection, lane):
-                return
-            changed = await lane_store.pause(connection, tenant_id, name, paused=False)
-            await self._record(connection, lane, "lane.resumed", actor, {})
-        self.directory.remember(changed)
+        """Resume a paused lane.
 
-    async def _record(
-        self, connection: Connection, lane: Lane, kind: str, actor: str, data: Mapping[str, object]
-    ) -> None:
-        about = named(lane.tenant_id, "lane", lane.name)
-        data = {"lane": lane.name, **data}
-        await record_event(connection, about, kind, actor, data)
+        Jobs that came due meanwhile start immediately, within the lane's limits.
+        """
+        lane = await _one(change, name)
+        if await before(change.connection, lane):
+            key = change.tenant_id, name
+            changed = await lane_store.pause(change.connection, *key, paused=False)
+            await self._record(change, changed, {})
+
+    async def _record(self, change: Change[Identity], changed: list[Lane], data: Given) -> None:
+        """Record the event; this node knows of the change once it is committed."""
+        [lane, *_] = changed
+        await change.record(lane.name, {"lane": lane.name, **data})
+        change.afterwards(lambda: self.directory.remember(changed))
 
 
-async def _one(connection: Connection, tenant_id: int, name: str) -> Lane:
-    await lane_store.change_alone(connection, tenant_id)
-    found = await lane_store.find(connection, [(tenant_id, name)])
+async def _one(change: Change[Identity], name: str) -> Lane:
+    await lane_store.change_alone(change.connection, change.tenant_id)
+    found = await lane_store.find(change.connection, [(change.tenant_id, name)])
     if not found:
         raise not_found("lane", name)
     return found[0]

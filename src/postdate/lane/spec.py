@@ -1,22 +1,88 @@
 """Lanes: a tenant's queues of jobs, and the buckets each of them uses."""
 
-import re
+from datetime import datetime
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
+from msgspec import Meta
+
+from postdate.core.field import Created, MaxRunning, Name, RatePerSecond
 from postdate.core.ids import BUCKETS
+from postdate.core.shape import Spec, View
 
 DEFAULT: Final = "default"
 """The lane of a job that names none."""
-
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
-NAME_RULE: Final = "A lane has 1 to 63 of A-Z a-z 0-9 _ . : - and begins with A-Z 0-9."
 
 Kind = Literal["push", "pull"]
 """Who takes a lane's jobs: our own handlers, or workers that ask for them over HTTP."""
 
 PULLED: Final = "worker"
 """The one type of destination whose jobs wait to be asked for."""
+
+
+LaneName = Annotated[
+    Name,
+    Meta(
+        description="The queue of jobs it belongs to: the unit of fairness, limits and pausing.",
+        examples=["mail"],
+    ),
+]
+Weight = Annotated[
+    int, Meta(ge=1, le=100, description="Its share relative to other lanes.", examples=[1])
+]
+Width = Annotated[
+    int,
+    Meta(ge=1, le=64, description="Number of buckets it uses; can only grow.", examples=[8]),
+]
+Count = Annotated[int, Meta(examples=[2])]
+
+
+class LaneSpec(Spec, kw_only=True):
+    """A lane; the first job that names one creates it."""
+
+    weight: Weight = 1
+    width: Width = 8
+    max_running: MaxRunning = None
+    rate_per_second: RatePerSecond = None
+
+
+class LanePauseBody(Spec, kw_only=True):
+    """Why it is paused."""
+
+    note: Annotated[
+        Annotated[str, Meta(max_length=500)] | None,
+        Meta(description="Why, in a few words.", examples=["ticket 812"]),
+    ] = None
+
+
+class LaneView(View, frozen=True, kw_only=True):
+    """A lane. With `counts_capped` the counts are lower bounds."""
+
+    lane: LaneName
+    weight: Weight
+    width: Width
+    max_running: MaxRunning
+    rate_per_second: RatePerSecond
+    paused: Annotated[
+        bool, Meta(description="Whether nothing of the lane is started.", examples=[False])
+    ]
+    paused_at: datetime | None
+    paused_note: str | None
+    paused_by: str | None
+    created_at: Created
+    ready: Annotated[Count, Meta(description="How many are due and wait for a worker.")]
+    pending: Annotated[Count, Meta(description="How many wait for their instant.")]
+    running: Annotated[Count, Meta(description="How many run now.")]
+    unknown: Annotated[
+        Count, Meta(description="How many wait for a person to say what became of them.")
+    ]
+    counts_capped: Annotated[
+        bool,
+        Meta(
+            description="Whether counting stopped early because there are very many.",
+            examples=[False],
+        ),
+    ]
 
 
 def kind_of(destination_type: str) -> Kind:

@@ -1,18 +1,18 @@
 """Lanes: their limits, and how many jobs wait in them."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
-import msgspec
-
+from postdate.core.identity import Scope
 from postdate.core.shape import shaped
 from postdate.database.connection.database import Database
 from postdate.database.connection.query import Reader
 from postdate.job.store import job_list
 from postdate.job.store.job_list import LaneCount
+from postdate.lane.spec import LaneSpec, LaneView
 from postdate.lane.store import lane as lane_store
 from postdate.lane.store.lane import Lane
+from postdate.resource.resource import Resource
 
 MAX_COUNT: Final = 10_000
 """A lane's jobs are counted about so far; then the counts are "at least"."""
@@ -21,24 +21,16 @@ MAX_LIST_COUNT: Final = 1000
 """The same for each lane of a list."""
 
 
-class LaneView(msgspec.Struct, frozen=True, kw_only=True):
-    """A lane. With `counts_capped` the counts are lower bounds."""
-
-    lane: str
-    weight: int
-    width: int
-    max_running: int | None
-    rate_per_second: float | None
-    paused: bool
-    paused_at: datetime | None
-    paused_note: str | None
-    paused_by: str | None
-    created_at: datetime
-    ready: int
-    pending: int
-    running: int
-    unknown: int
-    counts_capped: bool
+LANE: Final = Resource(
+    noun="lane",
+    spec=LaneSpec,
+    shows=LaneView,
+    key="lane",
+    read=Scope.JOBS_READ,
+    write=Scope.JOBS_WRITE,
+    patchable=("weight", "width", "max_running", "rate_per_second"),
+    columns=("lane", "paused", "ready", "pending", "running", "max_running", "rate_per_second"),
+)
 
 
 class LaneViews:
@@ -47,17 +39,14 @@ class LaneViews:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, tenant_id: int, name: str) -> LaneView | None:
-        """Show one lane."""
-        reader = self._database.tenant_reader(tenant_id)
-        lanes = await lane_store.find(reader, [(tenant_id, name)])
-        shown = await _show(reader, lanes, MAX_COUNT)
-        return shown[0] if shown else None
-
+    @LANE.list()
     async def page(
         self, tenant_id: int, after: str, limit: int
     ) -> tuple[list[LaneView], str | None]:
-        """List lanes by name."""
+        """List the lanes.
+
+        With what waits, is ready and runs, and the limits that hold.
+        """
         reader = self._database.tenant_reader(tenant_id)
         # Two rows a name, and one more name to see whether there is a next page.
         lanes = await lane_store.page(reader, tenant_id, after, 2 * limit + 2)
@@ -65,6 +54,17 @@ class LaneViews:
         shown = await _show(reader, [lane for lane in lanes if lane.name in names], MAX_LIST_COUNT)
         more = any(lane.name not in names for lane in lanes)
         return shown, names[-1] if more else None
+
+    @LANE.get("show_lane")
+    async def find(self, tenant_id: int, name: str) -> LaneView | None:
+        """Show a lane.
+
+        With what waits, is ready and runs, and the limits that hold.
+        """
+        reader = self._database.tenant_reader(tenant_id)
+        lanes = await lane_store.find(reader, [(tenant_id, name)])
+        shown = await _show(reader, lanes, MAX_COUNT)
+        return shown[0] if shown else None
 
 
 async def _show(connection: Reader, lanes: Sequence[Lane], max_count: int) -> list[LaneView]:

@@ -76,12 +76,13 @@ def _endpoint(tag: str, declared: Declared, handler: Handler, *, fresh: bool) ->
 
 
 def body_of(declared: Declared) -> type[msgspec.Struct] | None:
-    """Return the type of the body: the method's last parameter, if it is a struct or a patch."""
-    *_, last = inspect.signature(declared.function).parameters.values()
-    if last.annotation is Given:
-        return declared.resource.patch
-    is_struct = isinstance(last.annotation, type) and issubclass(last.annotation, msgspec.Struct)
-    return last.annotation if is_struct else None
+    """Return the type of the body: the parameter of a method that is a struct, or a patch."""
+    for each in inspect.signature(declared.function).parameters.values():
+        if each.annotation is Given:
+            return declared.resource.patch
+        if isinstance(each.annotation, type) and issubclass(each.annotation, msgspec.Struct):
+            return each.annotation
+    return None
 
 
 def _returns(declared: Declared, *, fresh: bool) -> type[msgspec.Struct] | None:

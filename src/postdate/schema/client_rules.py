@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from postdate.core.field import NAME, NAME_RULE
 from postdate.core.setting.table import SETTINGS
 from postdate.job.spec.job import (
     LARGE_METADATA,
@@ -19,7 +20,6 @@ from postdate.job.spec.job import (
     PAYLOAD_BYTES,
     JobSpec,
 )
-from postdate.lane.spec import NAME, NAME_RULE
 from postdate.payment.spec.payment import PaymentOrder
 
 Schema = dict[str, Any]

@@ -7,9 +7,11 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from postdate.core.field import RatePerSecond
 from postdate.core.identity import Scope
 from postdate.core.setting.table import Value
 from postdate.job.change.bulk import BulkFilter, Instant
+from postdate.lane.spec import LaneName
 from postdate.payment.spec import payment as payment_model
 from postdate.payment.spec.payment import AccountId
 from postdate.schedule.spec.schedule import InsufficientFunds
@@ -17,7 +19,6 @@ from postdate.schedule.spec.spec import Jitter
 
 MAX_CHANGES: Final = 20
 
-LaneName = Annotated[str, Meta(min_length=1, max_length=63)]
 At = Annotated[datetime, Meta(tz=True)]
 
 
@@ -54,7 +55,7 @@ class LimitLane(_ItemChange, frozen=True, kw_only=True, tag="limit_lane"):
     """Limit the jobs that a lane starts per second; null removes the limit."""
 
     lane: LaneName
-    rate_per_second: Annotated[float, Meta(ge=0.001, le=1_000_000)] | None
+    rate_per_second: RatePerSecond
 
 
 class PauseSchedule(_ItemChange, frozen=True, kw_only=True, tag="pause_schedule"):

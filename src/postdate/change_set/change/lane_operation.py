@@ -8,7 +8,8 @@ from postdate.change_set.change.step_work import ObjectOperation, StepWork
 from postdate.core.identity import Identity
 from postdate.database.connection.database import Database
 from postdate.foresight.spec.hypothesis import Hypothesis
-from postdate.lane.change import LaneChange, Lanes
+from postdate.lane.change import Lanes
+from postdate.lane.spec import LanePauseBody
 from postdate.lane.store import lane as lane_store
 from postdate.lane.store.lane import Lane
 from postdate.words.error import not_found
@@ -40,26 +41,24 @@ class LaneOperation(ObjectOperation):
 
     async def make(self, work: StepWork, change: LaneChanges) -> None:
         """Pause or limit a lane; one that is paused already stays as it is."""
-        key, actor = (work.actor.tenant_id, change.lane), work.actor.key_id
         if isinstance(change, PauseLane):
             before = work.recording(_is_paused)
-            await self._lanes.pause(*key, note=work.note, actor=actor, before=before)
+            await self._lanes.pause(work.actor, change.lane, LanePauseBody(note=work.note), before)
         else:
-            rate = LaneChange(rate_per_second=change.rate_per_second)
-            await self._lanes.change(*key, rate, actor, work.recording(_rate))
+            rate = {"rate_per_second": change.rate_per_second}
+            await self._lanes.change(work.actor, change.lane, rate, work.recording(_rate))
 
     async def unmake(self, work: StepWork, change: LaneChanges) -> None:
         """Resume a lane that this change paused, or restore its old limit."""
-        key, actor = (work.actor.tenant_id, change.lane), work.actor.key_id
         if isinstance(change, PauseLane):
             others = f"lane {change.lane}: it was paused or resumed by others since"
             ours = partial(_is_paused, note=work.note)
-            await self._lanes.resume(*key, actor=actor, before=work.restoring(ours, others))
+            await self._lanes.resume(work.actor, change.lane, work.restoring(ours, others))
         else:
             others = f"lane {change.lane}: its limit was changed by others since"
-            rate = LaneChange(rate_per_second=work.step.before)
+            rate = {"rate_per_second": work.step.before}
             ours = partial(_has_rate, given=change.rate_per_second)
-            await self._lanes.change(*key, rate, actor, work.restoring(ours, others))
+            await self._lanes.change(work.actor, change.lane, rate, work.restoring(ours, others))
 
 
 def _is_paused(lane: Lane, note: str | None = None) -> bool:

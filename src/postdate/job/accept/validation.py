@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from postdate.core import any_json
+from postdate.core.field import NAME, NAME_RULE
 from postdate.core.setting.setting import Settings
 from postdate.destination.spec.target import Networks, check_url
 from postdate.intake.idempotency import KeyedRequest
@@ -29,7 +30,6 @@ from postdate.job.spec.job import (
     spread_offset,
 )
 from postdate.job.spec.view import JSON
-from postdate.lane.spec import NAME, NAME_RULE, Kind
 from postdate.lane.store.lane import LaneKey
 from postdate.secret.payload_encryption import MARK
 from postdate.words.error import Code, Refusal
@@ -73,8 +73,8 @@ def route(
     wrong = check_destination(destination, allowed)
     if wrong is not None:
         return wrong
-    kind: Kind = "pull" if isinstance(destination, Worker) else "push"
-    return Route((tenant_id, lane, kind), encode_destination(destination))
+    key: LaneKey = tenant_id, lane, "pull" if isinstance(destination, Worker) else "push"
+    return Route(key, encode_destination(destination))
 
 
 def check(request: JobRequest, to: Route, keyed: KeyedRequest | None) -> CheckedJob | Refusal:

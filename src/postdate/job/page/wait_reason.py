@@ -11,7 +11,7 @@ from postdate.destination.spec.destination import DestinationView
 from postdate.halt.view import HaltView
 from postdate.job.spec.job import Queue, Webhook
 from postdate.job.spec.view import JobView
-from postdate.lane.view import LaneView
+from postdate.lane.spec import LaneView
 from postdate.monitor.view.secret_key import MissingKey
 
 

@@ -6,23 +6,20 @@ from postdate.console.action import Action, Field
 from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.core.identity import Scope
+from postdate.lane.spec import LanePauseBody
 
 
 async def _pause(request: PageRequest) -> str:
     name: str = request.param("lane")
     note = request.form.get("note", "").strip()
-    await request.services.lane.change.pause(
-        request.actor.tenant_id, name, note=note or None, actor=request.actor.key_id
-    )
+    await request.services.lane.change.pause(request.actor, name, LanePauseBody(note=note or None))
     request.services.overview.forget(request.actor.tenant_id)
     return f"Lane {name} is paused: none of its jobs start until it is resumed."
 
 
 async def _resume(request: PageRequest) -> str:
     name: str = request.param("lane")
-    await request.services.lane.change.resume(
-        request.actor.tenant_id, name, actor=request.actor.key_id
-    )
+    await request.services.lane.change.resume(request.actor, name)
     request.services.overview.forget(request.actor.tenant_id)
     return f"Lane {name} is resumed."
 

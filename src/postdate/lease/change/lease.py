@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from postdate.core.field import NAME
 from postdate.core.ids import bucket_of
 from postdate.core.limit import Limit
 from postdate.core.setting.setting import Settings
@@ -22,7 +23,6 @@ from postdate.job.spec.verdict import Move
 from postdate.job.store import execution
 from postdate.job.store.execution import ClaimedExecution, Recorded
 from postdate.job.store.expiry import end_expired
-from postdate.lane.spec import NAME
 from postdate.lane.store import permit
 from postdate.lane.store.lane import Lane, LaneDirectory
 from postdate.lane.store.permit import claim_holder, lane_limits

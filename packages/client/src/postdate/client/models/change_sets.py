@@ -26,6 +26,7 @@ class PauseLaneParams(TypedDict, total=False):
 
     type: Required[Literal["pause_lane"]]
     lane: Required[str]
+    """The queue of jobs it belongs to: the unit of fairness, limits and pausing."""
 
 
 class LimitLaneParams(TypedDict, total=False):
@@ -37,7 +38,9 @@ class LimitLaneParams(TypedDict, total=False):
 
     type: Required[Literal["limit_lane"]]
     lane: Required[str]
+    """The queue of jobs it belongs to: the unit of fairness, limits and pausing."""
     rate_per_second: Required[float | None]
+    """Maximum starts per second, across all nodes; null is no limit."""
 
 
 class PauseScheduleParams(TypedDict, total=False):
@@ -242,13 +245,16 @@ class LimitLane(Struct, frozen=True, kw_only=True, tag_field="type", tag="limit_
     """Limit the jobs that a lane starts per second; null removes the limit."""
 
     lane: str
+    """The queue of jobs it belongs to: the unit of fairness, limits and pausing."""
     rate_per_second: float | None
+    """Maximum starts per second, across all nodes; null is no limit."""
 
 
 class PauseLane(Struct, frozen=True, kw_only=True, tag_field="type", tag="pause_lane"):
     """Pause a lane."""
 
     lane: str
+    """The queue of jobs it belongs to: the unit of fairness, limits and pausing."""
 
 
 class PauseSchedule(Struct, frozen=True, kw_only=True, tag_field="type", tag="pause_schedule"):

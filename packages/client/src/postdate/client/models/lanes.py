@@ -9,24 +9,36 @@ class Lane(Struct, frozen=True, kw_only=True):
     """A lane. With `counts_capped` the counts are lower bounds."""
 
     lane: str
+    """The queue of jobs it belongs to: the unit of fairness, limits and pausing."""
     weight: int
+    """Its share relative to other lanes."""
     width: int
+    """Number of buckets it uses; can only grow."""
     max_running: int | None
+    """Maximum at a time, across all nodes; null is no limit."""
     rate_per_second: float | None
+    """Maximum starts per second, across all nodes; null is no limit."""
     paused: bool
+    """Whether nothing of the lane is started."""
     paused_at: datetime | None
     paused_note: str | None
     paused_by: str | None
     created_at: datetime
+    """When it was created."""
     ready: int
+    """How many are due and wait for a worker."""
     pending: int
+    """How many wait for their instant."""
     running: int
+    """How many run now."""
     unknown: int
+    """How many wait for a person to say what became of them."""
     counts_capped: bool
+    """Whether counting stopped early because there are very many."""
 
 
 class LaneList(Struct, frozen=True, kw_only=True):
-    """A page of lanes, by name."""
+    """A page of lanes."""
 
     lanes: list[Lane]
     next_cursor: str | None
