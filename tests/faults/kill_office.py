@@ -24,7 +24,7 @@ from postdate.payment.accept.warning import PaymentWarnings
 from postdate.secret import secret_rotation
 from postdate.secret.receipt_key import ReceiptKeys
 from postdate.secret.secret import Keyring
-from postdate.subscription.change import SubscriptionSpec
+from postdate.subscription.spec import ReplayBody, SubscriptionPauseBody, SubscriptionSpec
 from postdate.tenant.change.tenant import LIVE, KeyLimits, TenantMode, Tenants
 from support.declared import remembering
 
@@ -282,9 +282,13 @@ class SubscriptionLife(Office):
         if await self.told("subscription.deleted"):
             return
         if not await self.told("subscription.resumed"):
-            await change.pause(who, key, "a reason")
-            await change.resume(who, key)
-        await self.once(made, "subscription.replay", lambda r: change.replay(who, key, 0, r))
+            await change.switch(who, key, SubscriptionPauseBody(paused=True, note="a reason"))
+            await change.switch(who, key, SubscriptionPauseBody(paused=False))
+        await self.once(
+            made,
+            "subscription.replay",
+            lambda r: remembering(change.replay, r)(who, key, ReplayBody(start="beginning")),
+        )
         await change.delete(who, key)
 
     async def violations(self) -> list[str]:

@@ -17,7 +17,8 @@ from postdate.job.spec.outcome import Completed, Delivery, Outcome
 from postdate.node import job as job_wiring
 from postdate.node import schedule as wiring
 from postdate.schedule.spec.spec import ScheduleSpec
-from postdate.subscription.change import Subscriptions, SubscriptionSpec
+from postdate.subscription.change import Subscriptions
+from postdate.subscription.spec import SubscriptionSpec
 from postdate.words.error import RefusedError
 from support.subscription import URL, Subscriber
 

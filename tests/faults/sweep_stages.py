@@ -17,7 +17,8 @@ from postdate.node.settings import ProcessSettings
 from postdate.publisher.deliverer import LEASE_SECONDS
 from postdate.schedule.spec.spec import ScheduleSpec
 from postdate.scheduler.expander import Expander
-from postdate.subscription.change import Subscriptions, SubscriptionSpec
+from postdate.subscription.change import Subscriptions
+from postdate.subscription.spec import SubscriptionSpec
 from support.event import emit, new_event, seal_all, sealer, subjects
 from support.schedule import PULL, drain
 from support.subscription import URL, Subscriber, node

@@ -14,15 +14,21 @@ from postdate.core.setting.setting import Settings, Stored
 from postdate.database.connection.database import Database
 from postdate.event.spec.types import EVENT_TYPES
 from postdate.event.store import seal
+from postdate.http.page import encode_cursor
 from postdate.job.spec.job import Queue
 from postdate.job.spec.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown
 from postdate.publisher import deliverer as deliverer_module
 from postdate.publisher.deliverer import Deliverer
 from postdate.publisher.meter import PublisherMeter
-from postdate.subscription.change import Subscriptions, SubscriptionSpec
+from postdate.subscription.change import Subscriptions
+from postdate.subscription.spec import ReplayBody, SubscriptionPauseBody, SubscriptionSpec
 from postdate.words.error import RefusedError
 from support.event import subjects
 from support.subscription import URL, SubscribedTenant, Subscriber, node
+
+PAUSE = SubscriptionPauseBody(paused=True, note="test")
+RESUME = SubscriptionPauseBody(paused=False)
+ALL = ReplayBody(start="beginning")
 
 
 @pytest.fixture
@@ -182,7 +188,7 @@ async def test_what_cannot_mend_itself_is_paused(subscribed: SubscribedTenant) -
     assert str(made[0]) in (row.paused_note or "")
     assert (await subscribed.timers(), row.lag_events > 0) == (0, True)
     subscribed.subscriber.answers.clear()
-    await subscribed.subscriptions.resume(subscribed.who, subscription_id)
+    await subscribed.subscriptions.switch(subscribed.who, subscription_id, RESUME)
     await subscribed.run()
     assert subscribed.subscriber.ids() == made
 
@@ -232,13 +238,13 @@ async def test_a_replay_sends_again_and_can_leave_out(subscribed: SubscribedTena
     subscription_id = await subscribed.subscribe("job.*")
     first = await subscribed.tell("job.accepted")
     await subscribed.run()
-    await subscribed.subscriptions.replay(subscribed.who, subscription_id, 0)
+    await subscribed.subscriptions.replay(subscribed.who, subscription_id, ALL)
     await subscribed.run()
     assert subscribed.subscriber.ids() == first * 2
-    await subscribed.subscriptions.pause(subscribed.who, subscription_id, "test")
+    await subscribed.subscriptions.switch(subscribed.who, subscription_id, PAUSE)
     await subscribed.tell("job.accepted")
-    await subscribed.subscriptions.replay(subscribed.who, subscription_id, None)
-    await subscribed.subscriptions.resume(subscribed.who, subscription_id)
+    await subscribed.subscriptions.replay(subscribed.who, subscription_id, ReplayBody(start="now"))
+    await subscribed.subscriptions.switch(subscribed.who, subscription_id, RESUME)
     await subscribed.run()
     assert subscribed.subscriber.ids() == first * 2
 
@@ -249,7 +255,7 @@ async def test_a_replay_wins_over_a_delivery_under_way(subscribed: SubscribedTen
     made = await subscribed.tell("job.accepted")
     subscribed.subscriber.block[URL] = asyncio.Event()
     await subscribed.deliverer.run_once(64)
-    await subscribed.subscriptions.replay(subscribed.who, subscription_id, 0)
+    await subscribed.subscriptions.replay(subscribed.who, subscription_id, ALL)
     subscribed.subscriber.block.pop(URL).set()
     await subscribed.deliverer.drain()
     await subscribed.run()
@@ -259,7 +265,7 @@ async def test_a_replay_wins_over_a_delivery_under_way(subscribed: SubscribedTen
 async def test_a_paused_or_deleted_subscription_gets_nothing(subscribed: SubscribedTenant) -> None:
     paused = await subscribed.subscribe("job.*")
     deleted = await subscribed.subscribe("job.*")
-    await subscribed.subscriptions.pause(subscribed.who, paused, "test")
+    await subscribed.subscriptions.switch(subscribed.who, paused, PAUSE)
     await subscribed.subscriptions.delete(subscribed.who, deleted)
     await subscribed.tell("job.accepted")
     assert (await subscribed.run(), subscribed.subscriber.got) == (0, [])
@@ -367,4 +373,4 @@ async def test_a_subject_of_a_queue_may_carry_the_type(subscribed: SubscribedTen
 
 async def test_a_position_that_is_not_there_yet_is_refused(subscribed: SubscribedTenant) -> None:
     with pytest.raises(RefusedError, match="invalid_cursor"):
-        await subscribed.subscribe("job.*", position=10**9)
+        await subscribed.subscribe("job.*", start=encode_cursor(10**9))

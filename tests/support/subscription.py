@@ -16,8 +16,8 @@ from postdate.job.spec.outcome import Completed, Delivery, Outcome
 from postdate.publisher.deliverer import Deliverer
 from postdate.publisher.meter import PublisherMeter
 from postdate.subscription import store as subscription_store
-from postdate.subscription.change import Subscriptions, SubscriptionSpec
-from postdate.subscription.store import SubscriptionRow
+from postdate.subscription.change import Subscriptions
+from postdate.subscription.spec import SubscriptionSpec, SubscriptionView
 from support.event import emit, new_event, seal_all, subjects
 
 URL = "https://example.com/hook"
@@ -85,7 +85,7 @@ class SubscribedTenant:
         await self.deliverer.drain()
         return claimed
 
-    async def row(self, subscription_id: UUID) -> SubscriptionRow:
+    async def row(self, subscription_id: UUID) -> SubscriptionView:
         async with self.database.read(self.tenant_id) as connection:
             [row] = await subscription_store.page(
                 connection, self.tenant_id, UUID(int=0), 1, subscription_id

@@ -67,7 +67,8 @@ def _describe(shape: Json) -> None:
         _set_description(schema, text)
         if example and _example_fits(schema, example[0]):
             schema.setdefault("examples", example)
-            _mark_instant(schema, example[0])
+        if "examples" in schema:
+            _mark_instant(schema, schema["examples"][0])
 
 
 def _set_description(schema: Json, text: str) -> None:

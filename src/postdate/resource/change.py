@@ -63,13 +63,18 @@ class Change(Generic[A]):
         """Return whose things are changed."""
         return self.actor.tenant_id
 
-    async def record(self, key: UUID | str, data: msgspec.Struct | EventData | None = None) -> None:
+    async def record(
+        self,
+        key: UUID | str,
+        data: msgspec.Struct | EventData | None = None,
+        event: str | None = None,
+    ) -> None:
         """Seal the event of this change: the noted fields of a view, or given data."""
         tenant_id = self.tenant_id
         about = named(tenant_id, self.noun, key) if isinstance(key, str) else (tenant_id, key)
         if isinstance(data, msgspec.Struct):
             data = {name: msgspec.to_builtins(getattr(data, name)) for name in self.event_fields}
-        kind = f"{self.noun}.{self.event}"
+        kind = f"{self.noun}.{event or self.event}"
         await record_event(self.connection, about, kind, self.actor.key_id, data)
 
     def afterwards(self, step: Callable[[], None]) -> None:

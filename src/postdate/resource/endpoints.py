@@ -76,7 +76,9 @@ def _endpoint(tag: str, declared: Declared, handler: Handler, *, fresh: bool) ->
 
 
 def body_of(declared: Declared) -> type[msgspec.Struct] | None:
-    """Return the type of the body: the parameter of a method that is a struct, or a patch."""
+    """Return the type of the body: the parameter of a change that is a struct, or a patch."""
+    if declared.kind in {"list", "get"}:
+        return None
     for each in inspect.signature(declared.function).parameters.values():
         if each.annotation is Given:
             return declared.resource.patch

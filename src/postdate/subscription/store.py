@@ -1,15 +1,16 @@
 """Subscriptions: who receives which events, and their positions."""
 
 from collections.abc import Collection
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
-from postdate.core.ids import bucket_of
+from postdate.core.ids import MIN_ID, bucket_of
 from postdate.core.test_clock import own_lane
 from postdate.database.connection.query import Connection, Reader, fetch_all, fetch_one, query
+from postdate.http.page import encode_cursor
+from postdate.subscription.spec import SubscriptionStatus, SubscriptionView
 from postdate.timer.timer import LANE_EVENT
 
 
@@ -38,25 +39,6 @@ class LeasedSubscription(msgspec.Struct, frozen=True):
     failures: int
     failing_seconds: float | None
     paused: bool
-
-
-class SubscriptionRow(msgspec.Struct, frozen=True):
-    """A subscription as stored, with its lag."""
-
-    subscription_id: UUID
-    destination: dict[str, Any]
-    types: list[str]
-    accounts: list[str] | None
-    position: int
-    created_at: datetime
-    delivered_at: datetime | None
-    paused_at: datetime | None
-    paused_note: str | None
-    failures: int
-    error: str | None
-    lag_events: int
-    lag_seconds: float | None
-    retry_at: datetime | None
 
 
 class DeliveryProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,11 +172,29 @@ async def release_if_idle(
 
 async def page(
     connection: Reader, tenant_id: int, after: UUID, limit: int, only: UUID | None = None
-) -> list[SubscriptionRow]:
+) -> list[SubscriptionView]:
     """List a tenant's subscriptions, oldest first, or give only one of them."""
-    return await fetch_all(
-        connection, SubscriptionRow, "subscription_page", tenant_id, after, limit, only
-    )
+    return await fetch_all(connection, _view, "subscription_page", tenant_id, after, limit, only)
+
+
+def _view(
+    subscription_id: UUID,
+    status: str,
+    destination: dict[str, Any],
+    types: list[str],
+    accounts: list[str] | None,
+    position: int,
+    *others: Any,
+) -> SubscriptionView:
+    where = destination, types, accounts, encode_cursor(position)
+    return SubscriptionView(subscription_id, SubscriptionStatus(status), *where, *others)
+
+
+async def find(
+    connection: Reader, tenant_id: int, subscription_id: UUID
+) -> SubscriptionView | None:
+    """Find one subscription."""
+    return next(iter(await page(connection, tenant_id, MIN_ID, 1, subscription_id)), None)
 
 
 async def lag(connection: Connection) -> Lag:

@@ -85,13 +85,16 @@ SELECT subscription_release_if_idle($1, $2, $3, $4, $5)
 -- name: subscription_page
 -- With how far each is behind: an upper bound, for what it has not looked at may not be for it.
 -- One without a timer has nothing left to send.
-SELECT s.subscription_id, s.destination, s.types, s.accounts, s.position,
-       s.created_at, s.delivered_at, s.paused_at, s.paused_note, s.failures, s.error,
+SELECT s.subscription_id,
+       CASE WHEN s.paused_at IS NOT NULL THEN 'PAUSED' WHEN s.failures > 0 THEN 'RETRYING'
+            ELSE 'ACTIVE' END AS status,
+       s.destination, s.types, s.accounts, s.position,
        CASE WHEN NOT s.behind AND s.paused_at IS NULL THEN 0
             ELSE coalesce(s.sealed, 0) - s.position END AS lag_events,
        CASE WHEN s.behind OR s.paused_at IS NOT NULL
             THEN extract(epoch FROM clock() - seal_time($1, s.position + 1))::float8
-            END AS lag_seconds, s.retry_at
+            END AS lag_seconds,
+       s.failures, s.error, s.retry_at, s.delivered_at, s.paused_at, s.paused_note, s.created_at
   FROM (SELECT s.*, p.position AS sealed, t.subject IS NOT NULL AS behind,
                CASE WHEN s.failures > 0 AND t.claimed_at IS NULL THEN t.due_at END AS retry_at
           FROM subscription s

@@ -1,28 +1,27 @@
 """Read subscriptions: their filters, positions and errors."""
 
-from enum import StrEnum
+from typing import Final
 from uuid import UUID
 
-from postdate.core.identity import Identity
-from postdate.core.ids import MIN_ID
+from postdate.core.identity import Identity, Scope
 from postdate.database.connection.database import Database
-from postdate.subscription import store as subscription_store
-from postdate.subscription.store import SubscriptionRow
+from postdate.resource.resource import CountLimit, Resource
+from postdate.subscription import store
+from postdate.subscription.spec import SubscriptionSpec, SubscriptionView
 
-
-class SubscriptionStatus(StrEnum):
-    """The status of a subscription."""
-
-    ACTIVE = "ACTIVE"
-    RETRYING = "RETRYING"
-    PAUSED = "PAUSED"
-
-
-def status_of(row: SubscriptionRow) -> SubscriptionStatus:
-    """Return the status of a subscription, derived from its row."""
-    if row.paused_at is not None:
-        return SubscriptionStatus.PAUSED
-    return SubscriptionStatus.RETRYING if row.failures else SubscriptionStatus.ACTIVE
+SUBSCRIPTION: Final = Resource(
+    noun="subscription",
+    spec=SubscriptionSpec,
+    shows=SubscriptionView,
+    key="subscription_id",
+    key_type=UUID,
+    read=Scope.ADMIN,
+    write=Scope.ADMIN,
+    read_limited="filtered",
+    write_limited="filtered",
+    limit=CountLimit("event.max_subscriptions", store.count),
+    columns=("subscription_id", "status", "types", "lag_events", "lag_seconds", "failures"),
+)
 
 
 class SubscriptionViews:
@@ -31,20 +30,26 @@ class SubscriptionViews:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @SUBSCRIPTION.list()
     async def page(
         self, actor: Identity, after: UUID, limit: int
-    ) -> tuple[list[SubscriptionRow], UUID | None]:
-        """List subscriptions, oldest first, and return where the next page begins.
+    ) -> tuple[list[SubscriptionView], UUID | None]:
+        """List subscriptions with their lag.
 
-        A key limited to accounts sees those limited to its accounts, so its page may be short.
+        `lag_events` and `lag_seconds` show whether a receiver keeps up.
         """
+        # A key limited to accounts sees those limited to its accounts, so its page may be short.
         reader = self._database.tenant_reader(actor.tenant_id)
-        rows = await subscription_store.page(reader, actor.tenant_id, after, limit)
+        rows = await store.page(reader, actor.tenant_id, after, limit)
         own = [row for row in rows if actor.covers(row.accounts)]
         return own, rows[-1].subscription_id if len(rows) == limit else None
 
-    async def find(self, actor: Identity, subscription_id: UUID) -> SubscriptionRow | None:
-        """Return one subscription that the key may see."""
+    @SUBSCRIPTION.get("show_subscription")
+    async def find(self, actor: Identity, subscription_id: UUID) -> SubscriptionView | None:
+        """Show a subscription.
+
+        With its position in the chain, its failures, and when it is retried.
+        """
         reader = self._database.tenant_reader(actor.tenant_id)
-        found = await subscription_store.page(reader, actor.tenant_id, MIN_ID, 1, subscription_id)
-        return found[0] if found and actor.covers(found[0].accounts) else None
+        found = await store.find(reader, actor.tenant_id, subscription_id)
+        return found if found is not None and actor.covers(found.accounts) else None

@@ -9,6 +9,7 @@ from postdate.console.page_request import PageRequest
 from postdate.core.identity import Scope
 from postdate.http.endpoint import existing
 from postdate.http.page import encode_cursor
+from postdate.subscription.spec import ReplayBody, SubscriptionPauseBody
 from postdate.words.error import Code, refuse
 
 _PATH: Final = "/subscriptions/{subscription_id:uuid}"
@@ -17,15 +18,17 @@ POSITION_DIGITS: Final = 18
 
 async def _pause(request: PageRequest) -> str:
     reason = reason_of(request)
-    await request.services.subscription.change.pause(
-        request.actor, request.uuid("subscription_id"), reason
+    await request.services.subscription.change.switch(
+        request.actor,
+        request.uuid("subscription_id"),
+        SubscriptionPauseBody(paused=True, note=reason),
     )
     return "The subscription is paused: events wait until it is resumed."
 
 
 async def _resume(request: PageRequest) -> str:
-    await request.services.subscription.change.resume(
-        request.actor, request.uuid("subscription_id")
+    await request.services.subscription.change.switch(
+        request.actor, request.uuid("subscription_id"), SubscriptionPauseBody(paused=False)
     )
     return "The subscription resumes where it was paused."
 
@@ -76,7 +79,9 @@ def _is_position(text: str) -> bool:
 async def _replay(request: PageRequest) -> str:
     position: int = plan_of(request)
     await request.services.subscription.change.replay(
-        request.actor, request.uuid("subscription_id"), position
+        request.actor,
+        request.uuid("subscription_id"),
+        ReplayBody(start=encode_cursor(position)),
     )
     return f"The subscription continues after event {position:,}."
 

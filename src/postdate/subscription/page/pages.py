@@ -10,7 +10,6 @@ from starlette.responses import Response
 from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.core.identity import Scope
 from postdate.core.ids import MIN_ID
-from postdate.subscription.view import status_of
 
 PAGE: Final = 50
 
@@ -30,7 +29,7 @@ async def subscriptions_page(request: PageRequest) -> Response:
     return request.render(
         "subscriptions.html",
         subscriptions=rows,
-        status_of=status_of,
+        status_of=lambda one: one.status,
         target_of=target_of,
         first=query.after == MIN_ID,
         following=request.next_page(after=following),

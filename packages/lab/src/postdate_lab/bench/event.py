@@ -17,7 +17,7 @@ from postdate.job.spec.job import Queue
 from postdate.node import publisher as publisher_parts
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import Sealer
-from postdate.subscription.change import SubscriptionSpec
+from postdate.subscription.spec import SubscriptionSpec
 from postdate_lab.bench.arm import Arm, Suite, repeated
 from postdate_lab.bench.machine import Stopwatch
 from postdate_lab.bench.nats import Nats, nats_server
@@ -80,7 +80,7 @@ async def deliver(at: Testbed, plan: EventPlan) -> list[Measure]:
         source = await Source.begin(at)
         await source.record(plan.delivered)
         await at.seal()
-        await source.subscribe(broker, position=0)
+        await source.subscribe(broker, start="beginning")
         watch = Stopwatch()
         async with publishing(at):
             await broker.until(plan.delivered)
@@ -93,7 +93,7 @@ async def lag(at: Testbed, plan: EventPlan) -> list[Measure]:
     count = LAG_RATE * plan.seconds
     async with nats_server(at.home) as broker:
         source = await Source.begin(at)
-        await source.subscribe(broker, position=0)
+        await source.subscribe(broker, start="beginning")
         async with publishing(at):
             began = time.monotonic()
             for step in range(plan.seconds * 20):
@@ -169,13 +169,13 @@ class Source:
                 )
 
     async def subscribe(
-        self, broker: Nats, *, position: int | None = None, registered: bool = False
+        self, broker: Nats, *, start: str = "now", registered: bool = False
     ) -> None:
         """Subscribe a NATS subject to everything."""
         if not registered:
             await _register(self._at, self._tenant_id, broker)
         spec = SubscriptionSpec(
-            destination=Queue(name=NAME, subject=broker.subject), types=[KIND], position=position
+            destination=Queue(name=NAME, subject=broker.subject), types=[KIND], start=start
         )
         await publisher_parts.intake(self._at.node).create(admin(self._tenant_id), spec)
 

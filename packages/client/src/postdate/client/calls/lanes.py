@@ -13,7 +13,12 @@ from postdate.client.models.lanes import Lane, LaneList
 class Lanes(Group[K]):
     """What the API offers about lanes."""
 
-    @call("list_lanes", "GET", "/lanes")
+    @call(
+        "list_lanes",
+        "GET",
+        "/lanes",
+        columns=("lane", "paused", "ready", "pending", "running", "max_running", "rate_per_second"),
+    )
     def list_page(self, *, limit: int | UnsetType = UNSET, cursor: str | None = None) -> LaneList:
         """List the lanes.
 
@@ -53,8 +58,8 @@ class Lanes(Group[K]):
         `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
         `weight`: Its share relative to other lanes.
         `width`: Number of buckets it uses; can only grow.
-        `max_running`: The most at once, over all nodes.
-        `rate_per_second`: The most in a second, over all nodes.
+        `max_running`: Maximum at a time, across all nodes; null is no limit.
+        `rate_per_second`: Maximum starts per second, across all nodes; null is no limit.
         """
 
     @call("pause_lane", "POST", "/lanes/{lane}/pause")

@@ -15,26 +15,12 @@ from postdate.client.models.subscriptions import Subscription, SubscriptionList
 class Subscriptions(Group[K]):
     """What the API offers about subscriptions."""
 
-    @call("create_subscription", "POST", "/subscriptions")
-    def create(
-        self,
-        *,
-        destination: WebhookDestinationParams | QueueDestinationParams,
-        types: Sequence[str] | UnsetType = UNSET,
-        accounts: Sequence[str] | None = None,
-        from_: str | UnsetType = UNSET,
-        idempotency_key: str | None = None,
-    ) -> Subscription:
-        """Create a subscription: deliver events to a webhook or queue.
-
-        Events are delivered at least once, in order, each with its own id.
-        `destination`: Where events go; `{type}` in a queue's subject is the event's type.
-        `types`: Types such as `payment.completed` or `payment.*`; none means all.
-        `accounts`: Only events about these accounts.
-        `from_`: `now`, `beginning`, or a cursor of `GET /events`.
-        """
-
-    @call("list_subscriptions", "GET", "/subscriptions")
+    @call(
+        "list_subscriptions",
+        "GET",
+        "/subscriptions",
+        columns=("subscription_id", "status", "types", "lag_events", "lag_seconds", "failures"),
+    )
     def list_page(
         self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
     ) -> SubscriptionList:
@@ -58,6 +44,25 @@ class Subscriptions(Group[K]):
 
         With its position in the chain, its failures, and when it is retried.
         `subscription_id`: The subscription's id.
+        """
+
+    @call("create_subscription", "POST", "/subscriptions")
+    def create(
+        self,
+        *,
+        destination: WebhookDestinationParams | QueueDestinationParams,
+        types: Sequence[str] | UnsetType = UNSET,
+        accounts: Sequence[str] | None = None,
+        from_: str | UnsetType = UNSET,
+        idempotency_key: str | None = None,
+    ) -> Subscription:
+        """Create a subscription: deliver events to a webhook or queue.
+
+        Events are delivered at least once, in order, each with its own id.
+        `destination`: Where events go; `{type}` in a queue's subject is the event's type.
+        `types`: Types such as `payment.completed` or `payment.*`; none means all.
+        `accounts`: Only events about these accounts; null means all.
+        `from_`: `now`, `beginning`, or a cursor of `GET /events`.
         """
 
     @call("delete_subscription", "DELETE", "/subscriptions/{subscription_id}")

@@ -26,21 +26,18 @@ class PauseLaneParams(TypedDict, total=False):
 
     type: Required[Literal["pause_lane"]]
     lane: Required[str]
-    """The queue of jobs it belongs to: the unit of fairness, limits and pausing."""
 
 
 class LimitLaneParams(TypedDict, total=False):
     """Limit the jobs that a lane starts per second; null removes the limit.
 
     `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
-    `rate_per_second`: The most in a second, over all nodes.
+    `rate_per_second`: Maximum starts per second, across all nodes; null is no limit.
     """
 
     type: Required[Literal["limit_lane"]]
     lane: Required[str]
-    """The queue of jobs it belongs to: the unit of fairness, limits and pausing."""
     rate_per_second: Required[float | None]
-    """Maximum starts per second, across all nodes; null is no limit."""
 
 
 class PauseScheduleParams(TypedDict, total=False):

@@ -17,23 +17,33 @@ class SubscriptionStatus(OpenEnum):
 
 
 class Subscription(Struct, frozen=True, kw_only=True):
-    """A subscription. `lag` counts unread events, including those the filter will drop."""
+    """A subscription. `lag_events` counts unread events, including those the filter will drop."""
 
     subscription_id: str
+    """The subscription's id."""
     status: SubscriptionStatus
     destination: dict[str, Any]
+    """Where events go."""
     types: list[str]
+    """Types such as `payment.completed` or `payment.*`; none means all."""
     accounts: list[str] | None
+    """Only events about these accounts; null means all."""
     cursor: str
+    """The last event it has read."""
     lag_events: int
+    """Unread events, including those the filter will drop."""
     lag_seconds: float | None
+    """The age of the oldest unread event."""
     failures: int
+    """How many deliveries failed since the last success."""
     error: str | None
     retry_at: datetime | None
     delivered_at: datetime | None
+    """When the last event was delivered."""
     paused_at: datetime | None
     paused_note: str | None
     created_at: datetime
+    """When it was created."""
 
 
 class SubscriptionList(Struct, frozen=True, kw_only=True):
