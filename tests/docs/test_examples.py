@@ -28,6 +28,10 @@ SAYS = {
         "held after cancelling: 0",
         "a second time: CANCELLED",
     ],
+    "task_in_fastapi.py": [
+        "answered: 202",
+        "report: {'status': 'COMPLETED', 'result': '2031-01: 3 pages'}",
+    ],
     "work_from_a_lane.py": ["attempt 1, token ", "done: ['cat-0', 'cat-1', 'cat-2']"],
     "retry_until_it_works.py": ["FAILED the bank is closed", "job: COMPLETED"],
     "register_many_at_once.py": ["accepted: 99", "refused: ['"],

@@ -40,7 +40,7 @@ def command(place: Path, url: str, key: str, *words: str) -> Iterator["subproces
 def test_the_guide_is_followed(
     postdate_server: PostdateServer, postdate: TestTenant, tmp_path: Path
 ) -> None:
-    declared, scheduled, waited, tested = blocks()
+    declared, scheduled, waited, _, tested = blocks()
     (tmp_path / "shop.py").write_text(declared)
     known: dict[str, Any] = {"datetime": datetime, "UTC": UTC}
     exec(compile(declared, str(GUIDE), "exec"), known)

@@ -1,7 +1,8 @@
 """An application: its tasks, the server that keeps them, and the worker that runs them."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, overload
 
@@ -100,6 +101,40 @@ class Postdate:
     def run_worker(self, *, concurrency: int = 10, lease_seconds: float = 30.0) -> None:
         """Run tasks until SIGTERM or SIGINT, then finish what is under way."""
         self.worker(concurrency=concurrency, lease_seconds=lease_seconds).run_forever()
+
+    def lifespan(
+        self, *, worker: bool = False, concurrency: int = 10
+    ) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+        """Return what FastAPI and Starlette take as `lifespan`: it closes connections at the end.
+
+        With `worker`, tasks run beside the requests, until the server stops; what is under way is
+        finished first.
+        """
+
+        @asynccontextmanager
+        async def living(_: Any) -> AsyncIterator[None]:
+            running = self.worker(concurrency=concurrency) if worker else None
+            working = None if running is None else asyncio.create_task(running.run())
+            try:
+                yield
+            finally:
+                if running is not None and working is not None:
+                    running.stop()
+                    await working
+                await self.close()
+
+        return living
+
+    async def get_client(self) -> AsyncClient:
+        """Return the client, as a dependency: `Depends(app.get_client)`."""
+        return self.asynchronous
+
+    async def close(self) -> None:
+        """Close the connections; a later call opens new ones."""
+        if self._asynchronous is not None:
+            await self._asynchronous.close()
+        if self._client is not None:
+            await asyncio.to_thread(self._client.close)
 
     @contextmanager
     def testing(self, tenant: "TestTenant | None" = None) -> Iterator[TaskTime]:
