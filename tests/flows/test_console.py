@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from conftest import Api, eventually
-from postdate.console import bulk
 from postdate.console.session import COOKIE
 from postdate.tenant.change.tenant import Tenants
 from support.plain_browser import Browser
@@ -298,10 +297,11 @@ async def test_a_payment_is_moved_and_cancelled(browser: Browser) -> None:
     paid = await payment(api)
     await browser.sign_in()
     later = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%dT%H:%M:%S}"
-    moved = await browser.confirm(f"/payments/{paid}/reschedule", at=later)
+    moved = await browser.confirm(f"/payments/{paid}/reschedule", scheduled_time=later)
     assert moved.headers["location"] == f"/payments/{paid}"
     assert (await api.call("GET", f"/payments/{paid}")).body["scheduled_time"].startswith(later)
-    refused = await browser.confirm(f"/payments/{paid}/reschedule", at="2000-01-01T00:00:00")
+    past = "2000-01-01T00:00:00"
+    refused = await browser.confirm(f"/payments/{paid}/reschedule", scheduled_time=past)
     assert refused.status == 422
     assert "time_out_of_range" in refused.text
     assert (await browser.confirm(f"/payments/{paid}/cancel")).status == 303
@@ -323,18 +323,15 @@ async def test_destinations_are_switched_off_with_a_reason_and_on_again(browser:
     assert "moving" not in (await browser.get("/destinations")).text
 
 
-async def test_a_redrive_takes_only_ids_it_was_given(
-    browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bulk, "UNDO_SECONDS", 0.0)
+async def test_a_redrive_takes_only_ids_it_was_given(browser: Browser) -> None:
     await browser.sign_in()
     open_job = await job(browser.api)
-    told = await browser.confirm("/dead-letters/redrive", jobs=open_job, per_second="5")
+    told = await browser.confirm("/dead-letters/redrive", job_ids=open_job, per_second="5")
     assert told.status == 303
     text = (await browser.get("/dead-letters")).text
     assert "0 of 1 jobs redriven as new jobs. Skipped: 1 conflict." in text
-    assert (await browser.confirm("/dead-letters/redrive", jobs="all")).status == 422
-    assert (await browser.confirm("/dead-letters/redrive", jobs="")).status == 422
+    assert (await browser.confirm("/dead-letters/redrive", job_ids="all")).status == 422
+    assert (await browser.confirm("/dead-letters/redrive", job_ids="")).status == 422
 
 
 async def test_the_overview_counts_what_comes(browser: Browser) -> None:

@@ -28,8 +28,8 @@ async def subscription(api: Api) -> str:
 async def test_a_subscription_is_paused_with_a_reason_resumed_and_ended(browser: Browser) -> None:
     assert "There are no subscriptions yet" in (await browser.get("/subscriptions")).text
     path = f"/subscriptions/{await subscription(browser.api)}"
-    assert (await browser.confirm(f"{path}/pause", reason="")).status == 422
-    assert (await browser.confirm(f"{path}/pause", reason="their side is down")).status == 303
+    assert (await browser.confirm(f"{path}/pause", note="")).status == 422
+    assert (await browser.confirm(f"{path}/pause", note="their side is down")).status == 303
     text = (await browser.get("/subscriptions")).text
     assert "PAUSED" in text
     assert "their side is down" in text
@@ -77,7 +77,7 @@ async def test_who_paused_a_schedule_stands_in_the_audit(browser: Browser) -> No
     api = browser.api
     body = {"every_seconds": 60, "template": {"job": {"destination": {"type": "worker"}}}}
     one = (await api.call("POST", "/schedules", body)).body["schedule_id"]
-    await browser.confirm(f"/schedules/{one}/pause", reason="moving")
+    await browser.confirm(f"/schedules/{one}/pause", note="moving")
     await seal_all(api.node.database)
     text = (await browser.get(f"/audit?subject={one}")).text
     assert "schedule.paused" in text
@@ -90,7 +90,7 @@ async def test_a_form_that_rotates_a_key_makes_one_though_it_is_sent_twice(
     api = browser.api
     made = (await api.call("POST", "/keys", {"scopes": ["jobs:read"]})).body
     path = f"/keys/{made['key_id']}/rotate"
-    form = (await browser.get(path)).hidden | {"hours": "1"}
+    form = (await browser.get(path)).hidden | {"overlap_seconds": "3600"}
     before = len((await api.call("GET", "/keys")).body["keys"])
     for said in ("shown only now", "This form was already submitted"):
         assert (await browser.post(path, form)).status == 303
@@ -108,8 +108,9 @@ async def test_keys_that_end_soon_are_named_and_rotated(browser: Browser, clock:
     text = (await browser.get("/settings")).text
     assert "1 key ends within two weeks" in text
     assert "ENDING" in text
-    assert (await browser.confirm(f"/keys/{made['key_id']}/rotate", hours="x")).status == 422
-    assert (await browser.confirm(f"/keys/{made['key_id']}/rotate", hours="1")).status == 303
+    rotate = f"/keys/{made['key_id']}/rotate"
+    assert (await browser.confirm(rotate, overlap_seconds="x")).status == 422
+    assert (await browser.confirm(rotate, overlap_seconds="3600")).status == 303
     shown = (await browser.get("/settings")).text
     fresh = shown.partition("shown only now: ")[2].partition(" ")[0]
     assert (await api.call("GET", "/whoami", key=fresh)).status == 200

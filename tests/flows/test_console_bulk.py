@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conftest import Api
-from postdate.console import action, bulk
+from postdate.console import bulk, dry_run
 from support.event import seal_all
 from support.plain_browser import Browser
 
@@ -52,8 +52,9 @@ async def test_a_filter_is_shown_first_and_touches_only_what_was_shown(browser: 
     api = browser.api
     shown = await jobs(api, 7, lane="mail", description="newsletter")
     other = await jobs(api, 1, lane="reports")
-    assert "/jobs/bulk/cancel?lane=mail&amp;dry=1" in (await browser.get("/jobs?lane=mail")).text
-    page = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")
+    listed = (await browser.get("/jobs?lane=mail")).text
+    assert "/jobs/bulk/cancel?filter.lane=mail&amp;dry=1" in listed
+    page = await browser.get("/jobs/bulk/cancel?filter.lane=mail&dry=1")
     assert "Cancel these (7)" in page.text
     assert page.text.count("newsletter") == 5
     assert set(await statuses(api, shown)) == {"PENDING"}
@@ -85,7 +86,7 @@ async def test_selected_jobs_get_another_instant(browser: Browser) -> None:
     one, two, three = await jobs(api, 3, lane="mail")
     asked = await browser.get(f"/jobs/bulk/reschedule?dry=1&jobs={one}&jobs={two}")
     assert "2 selected" in asked.text
-    query = f"dry=1&jobs={one}&jobs={two}&at=2035-01-01T00:00:00"
+    query = f"dry=1&jobs={one}&jobs={two}&to.run_at=2035-01-01T00:00:00"
     page = await browser.get(f"/jobs/bulk/reschedule?{query}")
     assert "Reschedule these (2)" in page.text
     done = await browser.post("/jobs/bulk/reschedule", page.hidden | {"reason": "later"})
@@ -101,16 +102,16 @@ async def test_a_filter_must_name_something(browser: Browser) -> None:
     page = await browser.get("/jobs/bulk/cancel?dry=1")
     assert page.status == 422
     assert "The filter needs at least one field" in page.text
-    assert (await browser.get("/jobs/bulk/cancel?dry=1&status=NONSENSE")).status == 422
+    assert (await browser.get("/jobs/bulk/cancel?dry=1&filter.status=NONSENSE")).status == 422
     assert (await browser.get("/jobs/bulk/cancel?dry=1&jobs=all")).status == 422
 
 
 async def test_the_count_of_a_large_bulk_action_must_be_typed(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(action, "TYPE_COUNT_ABOVE", 2)
+    monkeypatch.setattr(dry_run, "TYPE_COUNT_ABOVE", 2)
     made = await jobs(browser.api, 3, lane="mail")
-    page = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")
+    page = await browser.get("/jobs/bulk/cancel?filter.lane=mail&dry=1")
     assert "Type 3 to confirm" in page.text
     path = "/jobs/bulk/cancel"
     refused = await browser.post(path, page.hidden | {"reason": "x", "typed": "4"})
@@ -125,8 +126,8 @@ async def test_dead_letters_are_grouped_and_redriven_at_a_pace(browser: Browser)
     mine, other = await failed(api, 3, "mail"), await failed(api, 1, "reports")
     text = (await browser.get("/dead-letters")).text
     assert "<code>broken</code>" in text
-    assert "/dead-letters/redrive-all?dry=1&amp;lane=mail" in text
-    page = await browser.get("/dead-letters/redrive-all?lane=mail&dry=1")
+    assert "/dead-letters/redrive-all?dry=1&amp;filter.lane=mail" in text
+    page = await browser.get("/dead-letters/redrive-all?filter.lane=mail&dry=1")
     assert "Redrive these (3)" in page.text
     path = "/dead-letters/redrive-all"
     wrong = await browser.post(path, page.hidden | {"reason": "fixed", "per_second": "0"})
@@ -139,7 +140,7 @@ async def test_dead_letters_are_grouped_and_redriven_at_a_pace(browser: Browser)
     assert {one["origin_id"] for one in new} == set(mine)
     assert len({one["due_at"] for one in new}) == 3
     assert not {one["origin_id"] for one in new} & set(other)
-    again = await browser.get("/dead-letters/redrive-all?lane=mail&dry=1")
+    again = await browser.get("/dead-letters/redrive-all?filter.lane=mail&dry=1")
     await browser.post(path, again.hidden | {"reason": "again"})
     assert "Skipped: 3 already_redriven." in (await browser.get("/dead-letters")).text
 
@@ -148,14 +149,14 @@ async def test_a_bulk_action_is_not_open_to_readers(browser: Browser) -> None:
     await jobs(browser.api, 1, lane="mail")
     await browser.sign_in(await browser.api.new_key("jobs:read"))
     assert "Cancel selected" not in (await browser.get("/jobs")).text
-    assert (await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")).status == 403
+    assert (await browser.get("/jobs/bulk/cancel?filter.lane=mail&dry=1")).status == 403
 
 
 async def begun(browser: Browser, many: int, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
     """Set a cancellation going whose pieces hold two jobs; give its address, and the jobs."""
     monkeypatch.setattr(bulk, "STEP_ITEMS", 2)
     made = await jobs(browser.api, many, lane="mail")
-    page = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")
+    page = await browser.get("/jobs/bulk/cancel?filter.lane=mail&dry=1")
     answer = await browser.post("/jobs/bulk/cancel", page.hidden | {"reason": "too many"})
     assert answer.status == 303
     return answer.headers["location"], made
@@ -240,7 +241,7 @@ async def test_a_bulk_action_can_be_undone_before_its_first_step(
 ) -> None:
     monkeypatch.setattr(bulk, "UNDO_SECONDS", 60.0)
     made = await jobs(browser.api, 2, lane="mail")
-    form = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")
+    form = await browser.get("/jobs/bulk/cancel?filter.lane=mail&dry=1")
     begun = await browser.post("/jobs/bulk/cancel", form.hidden | {"reason": "x"})
     path = begun.headers["location"]
     page = await browser.get(path)
@@ -260,7 +261,7 @@ async def test_a_bulk_action_begins_at_once_where_somebody_says_so(
 ) -> None:
     monkeypatch.setattr(bulk, "UNDO_SECONDS", 60.0)
     made = await jobs(browser.api, 2, lane="mail")
-    form = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")
+    form = await browser.get("/jobs/bulk/cancel?filter.lane=mail&dry=1")
     begun = await browser.post("/jobs/bulk/cancel", form.hidden | {"reason": "x"})
     path = begun.headers["location"]
     await browser.post(f"{path}/step", {"csrf": form.token, "now": "1"})

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import re
 import shlex
 import subprocess
@@ -16,17 +17,19 @@ from postdate.cli import output
 from postdate.cli.main import app
 from postdate.client import Client
 from postdate.client.call import Method
-from postdate.console.action import Action, Field
-from postdate.console.action_table import ACTIONS
-from postdate.console.equivalent_command import ENDPOINT_BY_NAME, EquivalentCommand
-from postdate.console.form import EndpointForm, FormField
-from postdate.console.forms import FORMS
+from postdate.console.button import Button
+from postdate.console.button_table import BUTTON_BY_KEY
+from postdate.console.form_field import FormField
+from postdate.console.operation import ENDPOINT_BY_NAME
 from support.plain_browser import Browser
 
 SOME_ID = "01a1e1c8-dd23-7001-bd68-723753d52271"
 OTHER_ID = "01a1e1c8-dd23-7001-bd68-723753d52272"
-BY_KIND = {"number": "5", "datetime-local": "2030-01-01T09:00"}
-BY_NAME = {"schedule": SOME_ID, "jobs": f"{SOME_ID} {OTHER_ID}", "from": "7"}
+BY_KIND = {"whole": "5", "decimal": "5", "datetime-local": "2030-01-01T09:00"}
+BY_NAME = {"job_ids": f"{SOME_ID}\n{OTHER_ID}", "scopes": "jobs:read", "from": "now"}
+BY_END = {"schedule_id": SOME_ID, "account_id": "alice", "currency": "EUR", "accounts": "alice"}
+JSON = {"changes": '[{"type": "halt"}]', "retry": '{"max_attempts": 2}'}
+BUTTONS = list(BUTTON_BY_KEY.values())
 
 
 def in_path(template: str) -> dict[str, str]:
@@ -34,14 +37,17 @@ def in_path(template: str) -> dict[str, str]:
     return {name: SOME_ID if kind else "some name" for name, kind in parts}
 
 
-def typed(field: Field) -> str:
+def typed(field: FormField) -> str:
     if field.kind == "choice":
         return field.choices[0]
-    return BY_KIND.get(field.kind) or BY_NAME.get(field.name) or 'it\'s "late"'
+    if field.kind == "json":
+        return JSON.get(field.name, '{"to": "ann\'s"}')
+    end = next((text for end, text in BY_END.items() if field.name.endswith(end)), None)
+    return BY_KIND.get(field.kind) or BY_NAME.get(field.name) or end or 'it\'s "late"'
 
 
-def values_of(action: Action) -> dict[str, str]:
-    return {field.name: typed(field) for field in action.fields}
+def values_of(button: Button) -> dict[str, str]:
+    return {field.name: typed(field) for field in button.form_fields}
 
 
 def check_cli(lines: str) -> None:
@@ -90,83 +96,66 @@ def check(shown: list[str], operation: str) -> Any:
     return check_curl(curl, operation)
 
 
-def named(action: Action) -> str:
-    return action.path
+def named(button: Button) -> str:
+    return button.key
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=named)
-def test_every_button_shows_its_request_in_three_ways(action: Action) -> None:
-    path, values = in_path(action.path), values_of(action)
-    ways: list[tuple[EquivalentCommand | None, list[str]]] = [
-        (action.same, []),
-        (action.same_for_each, [SOME_ID, OTHER_ID]),
-    ]
-    assert any(same for same, _ in ways)
-    for same, chosen in ways:
-        if same is None:
-            continue
-        body = check(action.commands(path, values, chosen), same.operation)
-        shape = ENDPOINT_BY_NAME[same.operation].body
+def either_or(body: Any) -> Any:
+    """A schedule makes a job or a payment, and has one rule."""
+    if "template" in body:
+        del body["template"]["payment"]
+    return body
+
+
+@pytest.mark.parametrize("button", BUTTONS, ids=named)
+def test_every_button_shows_its_request_in_three_ways(button: Button) -> None:
+    path, values = in_path(button.path), values_of(button)
+    ways: list[tuple[str, list[str]]] = [(button.operation, [])]
+    if button.each is not None:
+        own = [] if button.each.operation == button.operation else ways
+        ways = [*own, (button.each.operation, [SOME_ID, OTHER_ID])]
+    for operation, chosen in ways:
+        body = check(button.commands(path, values, chosen), operation)
+        shape = ENDPOINT_BY_NAME[operation].body
         if shape is not None:
             # The API takes what is shown.
-            msgspec.convert(body, shape)
+            msgspec.json.decode(msgspec.json.encode(either_or(body)), type=shape)
         else:
             assert body == {}
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=named)
-def test_before_anything_is_typed_an_ellipsis_stands_for_what_must_be(action: Action) -> None:
-    if action.same is None:
+@pytest.mark.parametrize("button", BUTTONS, ids=named)
+def test_before_anything_is_typed_an_ellipsis_stands_for_what_must_be(button: Button) -> None:
+    shown = button.commands(in_path(button.path), {})
+    if not shown or button.stored:
         return
-    needed = [field for field in action.fields if field.required]
-    cli, curl, python = action.commands(in_path(action.path), {}, [])
-    for line in (cli, curl, python):
+    needed = [field for field in button.form_fields if field.required] or (
+        button.operation == "create_schedule"
+    )
+    for line in shown:
         assert ("…" in line) == bool(needed), line
-    check_python(python, action.same.operation)
-    check_curl(curl, action.same.operation)
-
-
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.operation)
-def test_every_form_shows_its_request_in_three_ways(form: EndpointForm) -> None:
-    values = {field.name: written(field) for field in form.fields}
-    check(form.commands(in_path(form.path), form.body(values)), form.operation)
-
-
-def written(field: FormField) -> str:
-    match field.kind:
-        case "choice":
-            return next(choice for choice in field.choices if choice)
-        case "json":
-            return '{"to": "ann\'s"}'
-        case "datetime-local":
-            return "2030-01-01T09:00"
-        case "whole" | "decimal":
-            return "5"
-        case _:
-            return 'it\'s "late"'
-
-
-def bulk(verb: str) -> Action:
-    return next(action for action in ACTIONS if action.path == f"/jobs/bulk/{verb}")
+    check_python(shown[2], button.operation)
+    check_curl(shown[1], button.operation)
 
 
 def test_a_bulk_action_shows_the_whole_filter_and_nothing_else() -> None:
     """A line that dropped a part of the filter would touch more than the page shows."""
-    given = {"schedule": SOME_ID, "due_before": "2030-01-01T09:00"}
-    cli, curl, python = bulk("cancel").commands({}, given, [])
+    given = {"filter.schedule_id": SOME_ID, "filter.due_before": "2030-01-01T09:00"}
+    cli, curl, python = BUTTON_BY_KEY["jobs/bulk/cancel"].commands({}, given)
     body = {
         "filter": {"schedule_id": SOME_ID, "due_before": "2030-01-01T09:00:00+00:00"},
         "reason": "…",
     }
     assert check_curl(curl, "cancel_jobs") == body
     assert f"filter={body['filter']!r}" in python
-    assert f"--schedule-id {SOME_ID} --due-before 2030-01-01T09:00:00+00:00" in cli
-    assert "--lane" not in cli
+    assert json.dumps(body, ensure_ascii=False) in cli
 
 
 def test_of_selected_jobs_each_has_its_line() -> None:
-    cli, curl, python = bulk("cancel").commands({}, {}, [SOME_ID, OTHER_ID])
-    assert cli.splitlines() == [f"postdate job cancel {one}" for one in (SOME_ID, OTHER_ID)]
+    cli, curl, python = BUTTON_BY_KEY["jobs/bulk/cancel"].commands({}, {}, [SOME_ID, OTHER_ID])
+    assert cli.splitlines() == [
+        f"postdate api cancel_job --path job_id={one}" for one in (SOME_ID, OTHER_ID)
+    ]
     assert curl.count("curl -s -X POST") == 2
     assert python.splitlines()[1:] == [
         f"Client().jobs.cancel('{one}')" for one in (SOME_ID, OTHER_ID)
@@ -174,9 +163,9 @@ def test_of_selected_jobs_each_has_its_line() -> None:
 
 
 def test_what_is_shown_is_quoted() -> None:
-    action = next(action for action in ACTIONS if action.path == "/lanes/{lane}/pause")
-    cli, curl, python = action.commands({"lane": "a b"}, {"note": 'it\'s "late"'}, [])
-    assert cli == "postdate lane pause 'a b' --reason 'it'\"'\"'s \"late\"'"
+    pause = BUTTON_BY_KEY["lanes/pause"]
+    cli, curl, python = pause.commands({"lane": "a b"}, {"note": 'it\'s "late"'})
+    assert shlex.split(cli)[2:5] == ["pause_lane", "--path", "lane=a b"]
     assert "/lanes/a%20b/pause" in curl
     assert check_curl(curl, "pause_lane") == {"note": 'it\'s "late"'}
     assert python.endswith("""Client().lanes.pause('a b', note='it\\'s "late"')""")
@@ -187,24 +176,24 @@ ODD = ["9" * 30, "9" * 5000, "1e999", "-5", "{0}", "[x]", "\x00", "\u0663", "\uf
 
 @pytest.mark.parametrize("text", ODD, ids=lambda text: repr(text)[:12])
 def test_whatever_is_typed_is_shown_or_refused_but_breaks_no_page(text: str) -> None:
-    for action in ACTIONS:
-        values = dict.fromkeys(values_of(action), text)
+    for button in BUTTONS:
+        values = dict.fromkeys(values_of(button), text)
         for chosen in ([], [text]):
-            assert all(action.commands(in_path(action.path), values, chosen) or [True])
+            assert all(button.commands(in_path(button.path), values, chosen) or [True])
 
 
 def test_a_terminal_obeys_nothing_of_what_is_pasted() -> None:
     """A link may fill a form in: Ctrl-U empties the line, and the rest would be a command."""
-    action = next(action for action in ACTIONS if action.path == "/lanes/{lane}/pause")
+    pause = BUTTON_BY_KEY["lanes/pause"]
     note = "it's\x15rm -rf ~\n\x7f \u202e é\\"
-    shown = action.commands({"lane": "mail"}, {"note": note}, [])
+    shown = pause.commands({"lane": "mail"}, {"note": note})
     assert all(line.isprintable() for text in shown for line in text.splitlines())
     cli, curl, _ = shown
     assert len(cli.splitlines()) == 1
     assert check_curl(curl, "pause_lane") == {"note": note}
     bash = ["bash", "-c", f'postdate() {{ printf %s "${{!#}}"; }}; {cli}']
     told = subprocess.run(bash, env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True)
-    assert told.stdout.decode() == note
+    assert json.loads(told.stdout) == {"note": note}
 
 
 async def test_a_confirmation_shows_python_too(api: Api) -> None:
@@ -229,9 +218,9 @@ async def test_an_expired_dry_run_shows_no_line_for_more_than_was_selected(api: 
     job_id = (await api.call("POST", "/jobs", spec)).body["job_id"]
     async with Browser(api) as browser:
         await browser.sign_in()
-        address = f"/jobs/bulk/cancel?lane=mail&jobs={job_id}&dry=1"
+        address = f"/jobs/bulk/cancel?filter.lane=mail&jobs={job_id}&dry=1"
         refused = await browser.confirm(address, reason="late", once="forgotten since")
         assert refused.status == 409
         assert "This dry run has expired." in refused.text
-        assert "postdate job cancel-many" not in refused.text
+        assert "cancel_jobs" not in refused.text
         assert "Client()" not in refused.text

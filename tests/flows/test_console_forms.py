@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from conftest import Api, eventually
-from postdate.console.equivalent_command import ENDPOINT_BY_NAME
-from postdate.console.form import EndpointForm
-from postdate.console.forms import FORMS
+from postdate.console.button import Button
+from postdate.console.button_table import BUTTONS
 from support.plain_browser import Browser, Seen
 
 CREATED = {
@@ -186,12 +185,11 @@ async def test_a_key_without_the_scope_gets_no_form(browser: Browser) -> None:
     assert (await browser.post("/new/job", form)).status == 403
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.operation)
-def test_every_form_names_an_operation_and_its_fields(
-    form: EndpointForm,
-) -> None:
-    assert form.operation in ENDPOINT_BY_NAME
-    shape = form.endpoint.body
-    if shape is not None:
-        known = {field.encode_name for field in msgspec.structs.fields(shape)}
-        assert {field.name.partition(".")[0] for field in form.fields} <= known
+@pytest.mark.parametrize("button", BUTTONS, ids=lambda button: button.key)
+def test_every_field_of_a_form_is_one_of_the_operation(button: Button) -> None:
+    """A name that the body does not have is refused when the field is made."""
+    shape = button.endpoint.body
+    known = {field.encode_name for field in msgspec.structs.fields(shape)} if shape else set()
+    assert {field.name.partition(".")[0] for field in button.form_fields} <= known
+    assert {name.partition(".")[0] for name in button.fixed} <= known
+    assert all(field.label for field in button.form_fields)

@@ -11,7 +11,7 @@ from playwright.async_api import Page, expect
 from conftest import Api
 from flows.test_console_forms import CREATED
 from postdate.console import bulk
-from postdate.console.forms import FORMS
+from postdate.console.button_table import BUTTONS
 from support.real_browser import make, needs_chromium
 
 pytestmark = [
@@ -30,7 +30,7 @@ FIELDS: dict[str, dict[str, str]] = {
     "/lanes/{lane}/edit": {"weight": "5"},
     "/schedules/{schedule_id:uuid}/edit": {"cron": "0 10 1 * *"},
     "/jobs/{job_id:uuid}/purge": {},
-    "/destinations/{name}/rotate": {"overlap_seconds": "60"},
+    "/destinations/{name}/rotate-secret": {"overlap_seconds": "60"},
     "/destinations/{name}/delete": {},
     "/halts/kill": {"note": "fraud"},
     "/halts/release": {},
@@ -119,14 +119,15 @@ def address(path: str, made: dict[str, str]) -> str:
 
 
 async def test_every_form_is_filled_in_and_sent(page: Page, api: Api) -> None:
-    assert {form.path for form in FORMS} == set(FIELDS)
+    by_path = {button.path: button for button in BUTTONS}
     made = await prepare(api)
-    for form in FORMS:
-        where = api.url + address(form.path, made)
+    for path, fields in FIELDS.items():
+        button = by_path[path]
+        where = api.url + address(path, made)
         await page.goto(where, wait_until="domcontentloaded")
-        fields = FIELDS[form.path].items()
-        values = {name: made.get(text.strip("<>"), text) for name, text in fields}
-        landed, said = await page.evaluate(FILL_AND_PRESS, [values, form.button])
+        values = {name: made.get(text.strip("<>"), text) for name, text in fields.items()}
+        pressed = button.confirm or button.words
+        landed, said = await page.evaluate(FILL_AND_PRESS, [values, pressed])
         assert said.startswith("✓"), (where, said)
         assert landed != where
         await api.node.refresh_settings()
@@ -207,7 +208,7 @@ async def test_a_bulk_action_is_undone_while_it_waits(
     monkeypatch.setattr(bulk, "UNDO_SECONDS", 60.0)
     spec = {"destination": {"type": "worker"}, "delay_seconds": 3600, "lane": "mail"}
     job_id = (await make(api, "/jobs", spec))["job_id"]
-    await page.goto(api.url + "/jobs/bulk/cancel?lane=mail&dry=1")
+    await page.goto(api.url + "/jobs/bulk/cancel?filter.lane=mail&dry=1")
     await page.get_by_label("Reason").fill("not needed")
     await page.get_by_role("button", name="Cancel these (1)").click()
     await expect(page.locator("[data-countdown]")).to_be_visible()

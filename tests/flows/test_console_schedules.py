@@ -8,7 +8,6 @@ import pytest
 from conftest import Api, Clock
 from postdate.console import bulk
 from postdate.node.schedule import occurrences
-from postdate.schedule.page import bulk_actions as schedule_bulk
 from postdate.scheduler.expander import LIMIT, Expander
 from postdate.scheduler.meter import ScheduleMeter
 from support.plain_browser import Browser
@@ -78,10 +77,10 @@ async def test_a_pause_needs_a_reason_and_names_who_paused(
     one = await schedule(browser.api, every_seconds=60)
     path = f"/schedules/{one}"
     form = await browser.get(f"{path}/pause")
-    assert f"postdate schedule pause {one}" in form.text
+    assert f"postdate api pause_schedule --path schedule_id={one}" in form.text
     assert "/pause&#34; -H" in form.text
-    assert (await browser.confirm(f"{path}/pause", reason=" ")).status == 422
-    assert (await browser.confirm(f"{path}/pause", reason="moving house")).status == 303
+    assert (await browser.confirm(f"{path}/pause", note=" ")).status == 422
+    assert (await browser.confirm(f"{path}/pause", note="moving house")).status == 303
     await runs(book, clock, 60, 1)
     text = (await browser.get(path)).text
     assert "moving house" in text
@@ -147,17 +146,17 @@ async def test_selected_schedules_are_paused_and_resumed_together(
     page = await browser.get(f"/schedules/bulk/pause?{query}")
     assert "Pause these (2)" in page.text
     assert "1 paused" in page.text
-    refused = await browser.post("/schedules/bulk/pause", page.hidden | {"reason": ""})
+    refused = await browser.post("/schedules/bulk/pause", page.hidden | {"note": ""})
     assert refused.status == 422
-    monkeypatch.setattr(schedule_bulk, "PIECE", 1)
+    monkeypatch.setattr(bulk, "STEP_ITEMS", 1)
     monkeypatch.setattr(bulk, "UNDO_SECONDS", 0.0)
-    begun = await browser.post("/schedules/bulk/pause", refused.hidden | {"reason": "audit"})
+    begun = await browser.post("/schedules/bulk/pause", refused.hidden | {"note": "audit"})
     path = begun.headers["location"]
     assert "1 of 2" in (await browser.get(path)).text
     await browser.post(f"{path}/step", {"csrf": page.token})
     notes = [(await api.call("GET", f"/schedules/{one}")).body for one in made]
     assert [one.get("paused_note") for one in notes] == [None, "audit", "audit", "before"]
-    monkeypatch.setattr(schedule_bulk, "PIECE", 50)
+    monkeypatch.setattr(bulk, "STEP_ITEMS", 50)
     page = await browser.get(f"/schedules/bulk/resume?{query}")
     assert (await browser.post("/schedules/bulk/resume", page.hidden)).status == 303
     assert "3 of 3 schedules resumed." in (await browser.get("/schedules")).text

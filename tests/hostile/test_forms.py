@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from conftest import Api
-from postdate.console.forms import LANE_EDIT
+from postdate.console.button_table import BUTTON_BY_KEY
 from support.plain_browser import Browser
 
 JOB = {"destination.type": "worker", "lane": "forms"}
@@ -117,7 +117,7 @@ async def test_an_edit_shows_nothing_to_a_key_that_may_only_write(browser: Brows
 
 @pytest.mark.parametrize("part", ["$(id)", "`id`", 'a"b', "a\nb", "../x"])
 def test_a_shown_line_of_curl_runs_nothing_of_the_address(part: str) -> None:
-    _, curl, _ = LANE_EDIT.commands({"lane": part}, {"weight": 1})
+    _, curl, _ = BUTTON_BY_KEY["lanes/edit"].commands({"lane": part}, {"weight": "1"})
     address = curl.partition('"$URL')[2].partition('" -H')[0]
     assert address.startswith("/api/v1/lanes/")
     assert not set(address.removeprefix("/api/v1/lanes/")) & set('$`"\n/()\\')

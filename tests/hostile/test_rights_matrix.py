@@ -12,9 +12,8 @@ import pytest
 
 from conftest import Answered, Api
 from postdate.api.endpoints import ENDPOINTS
-from postdate.console.action_table import ACTIONS
 from postdate.console.bulk import PAGES as BULK_PAGES
-from postdate.console.forms import FORMS
+from postdate.console.button_table import BUTTONS
 from postdate.console.page_table import PAGES
 from postdate.core.identity import Scope
 from postdate.event.spec.event import VISIBLE
@@ -182,10 +181,8 @@ def pages() -> Iterator[tuple[str, Limited]]:
     """Return every address of the console, and how it treats a limited key."""
     for page in (*PAGES, *BULK_PAGES):
         yield page.path, page.limited
-    for action in ACTIONS:
-        yield action.path, action.limited
-    for form in FORMS:
-        yield form.path, form.endpoint.limited
+    for button in BUTTONS:
+        yield button.path, button.endpoint.limited
 
 
 NAMES = {"job_id": "job", "payment_id": "payment", "account_id": "account", "lane": "lane"} | {

@@ -7,7 +7,6 @@ CLIENT_PAYMENT = "database/functions/client_payment.sql"
 OWN = "flows/test_own_transaction.py"
 ROLES = "hostile/test_own_transaction_roles.py"
 FORMS = "hostile/test_forms.py"
-CONSOLE_FORM = "console/form.py"
 PAYMENT_SET = "change_set/change/payment_operation.py"
 KILLED_SET = "faults/test_failpoints.py::test_what_is_killed_between_two_commits_goes_on"
 
@@ -76,9 +75,9 @@ MUTANTS = (
         "model/test_foresight_count.py::test_a_day_on_which_clocks_change_is_counted_once",
     ),
     mutant(
-        "form_sent_twice_does_it_twice", CONSOLE_FORM,
-        "once = form_key(request) if self.endpoint.idempotency else None",
-        "once = __import__('secrets').token_hex() if self.endpoint.idempotency else None",
+        "form_sent_twice_does_it_twice", "console/button.py",
+        'once = request.form.get("once") or secrets.token_urlsafe(16)',
+        "once = secrets.token_urlsafe(16)",
         "flows/test_console_forms.py::test_a_form_that_is_sent_twice_creates_once",
     ),
     mutant(
@@ -88,7 +87,7 @@ MUTANTS = (
         f"{FORMS}::test_a_form_keeps_its_key_until_it_is_answered",
     ),
     mutant(
-        "form_takes_infinity_for_no_limit", CONSOLE_FORM,
+        "form_takes_infinity_for_no_limit", "console/form_field.py",
         "return number if math.isfinite(number) else text", "return number",
         f"{FORMS}::test_a_limit_that_is_no_number_does_not_take_the_limit_away",
     ),

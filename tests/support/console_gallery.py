@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from playwright.async_api import Page, async_playwright
 
-from postdate.change_set.page.what_if_forms import WHAT_IF_FORMS
+from postdate.change_set.page.what_if_buttons import BUTTONS
 from postdate.cli.demo_life import DemoLife
 from postdate.client import Client
 from support.plain_browser import PROGRAM
@@ -130,7 +130,7 @@ def pages(client: Client) -> dict[str, str]:
         "foresight-money-hour": "/foresight/money?window=hour",
         "foresight-money-account": "/foresight/money?account=demo-carol&window=year",
         "what-if": "/what-if",
-        **{f"what-if-{form.path.rpartition('/')[2]}": form.path for form in WHAT_IF_FORMS},
+        **{f"what-if-{form.path.rpartition('/')[2]}": form.path for form in BUTTONS},
         "foresight-month": "/foresight?window=month",
         "destinations": "/destinations",
         "destination-good": "/destinations/crm",

@@ -14,7 +14,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 PROGRAM = next((found for name in NAMES if (found := shutil.which(name))), None)
 """The browser for the tests that need a real one, where there is one."""
 
-_FIELD = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
+_FIELD = re.compile(r'<input type="hidden" name="([\w.]+)" value="([^"]*)"')
 
 
 @dataclass

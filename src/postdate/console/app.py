@@ -11,8 +11,7 @@ from starlette.routing import Route
 
 from postdate.api.services import Services
 from postdate.console import asset, bulk
-from postdate.console.action_table import ACTIONS
-from postdate.console.forms import FORMS, SCHEDULE, preview_schedule
+from postdate.console.button_table import BUTTON_BY_KEY
 from postdate.console.login import LoginPage
 from postdate.console.page_request import (
     HEADERS,
@@ -23,7 +22,7 @@ from postdate.console.page_request import (
     read_form,
     redirect,
 )
-from postdate.console.page_table import PAGES
+from postdate.console.page_table import PAGES, PARTS
 from postdate.console.render import environment
 from postdate.console.session import COOKIE, ConsoleSession, Sessions
 from postdate.core import test_clock
@@ -46,7 +45,7 @@ class Console:
         self._services = services
         self._gate = gate
         self._sessions = Sessions(services.session)
-        self._templates = environment()
+        self._templates = environment(BUTTON_BY_KEY)
         self._login = LoginPage(gate, services.session, self._templates)
 
     def routes(self) -> list[Route]:
@@ -55,28 +54,21 @@ class Console:
             Route(page.path, self._guard(page.show, page.handler.__name__), methods=["GET"])
             for page in (*PAGES, *bulk.PAGES)
         ]
-        confirmed = [
-            Route(action.path, self._guard(handler, handler.__name__), methods=[method])
-            for action in ACTIONS
-            for method, handler in (("GET", action.ask), ("POST", action.act))
-        ]
-        forms = [
-            Route(form.path, self._guard(handler, form.operation), methods=[method])
-            for form in FORMS
-            for method, handler in (("GET", form.ask), ("POST", form.act))
+        buttons = [
+            Route(button.path, self._guard(handler, button.operation), methods=[method])
+            for button in BUTTON_BY_KEY.values()
+            for method, handler in (("GET", button.ask), ("POST", button.act))
         ]
         steps = [
             Route(path, self._guard(step, step.__name__), methods=["POST"])
-            for path, step in bulk.STEPS
+            for path, step in (*bulk.STEPS, *PARTS)
         ]
         return [
             *asset.routes(),
             Route("/login", self._login.show, methods=["GET"]),
             Route("/login", self._login.enter, methods=["POST"]),
             Route("/logout", self._guard(self._sign_out, "sign_out"), methods=["POST"]),
-            *confirmed,
-            *forms,
-            Route(SCHEDULE.preview, self._guard(preview_schedule, "preview"), methods=["POST"]),
+            *buttons,
             *steps,
             *pages,
             # The last of all routes: an address that no page has.

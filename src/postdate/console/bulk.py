@@ -11,13 +11,15 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from starlette.responses import Response
 
+from postdate.console.operation import Body, call_endpoint, check_halt
 from postdate.console.page_request import ConsolePage, PageRequest, redirect
-from postdate.core.identity import Scope
+from postdate.console.shown_request import path_names
+from postdate.http.endpoint import AnyEndpoint
 from postdate.words.error import Code, Refusal, RefusedError, refuse
 
 STEP_ITEMS: Final = 500
@@ -37,23 +39,17 @@ class BulkStep:
     left: Mapping[str, int] = field(default_factory=dict)
 
 
-RunStep = Callable[[PageRequest, Sequence[UUID], int], Awaitable[BulkStep]]
-"""Does one step; the number is how many items went before."""
-
-
 @dataclass(slots=True, kw_only=True)
 class BulkRun:
     """A confirmed bulk action: its items, and how far it has come."""
 
-    title: str
-    verb: str
-    noun: str
-    scope: Scope
+    of: "Bulk"
+    endpoint: AnyEndpoint
+    """The operation that is done to the items."""
+    body: Body
     back: str
     items: Sequence[UUID]
-    do: RunStep
-    size: int | None = None
-    """The items of one step, where that is not `STEP_ITEMS`."""
+    seen: Mapping[UUID, Any]
 
     name: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     begins_at: float = field(default_factory=lambda: time.monotonic() + UNDO_SECONDS)
@@ -82,7 +78,7 @@ class BulkRun:
     @property
     def summary(self) -> str:
         """Return in words what was done, skipped, and not processed."""
-        words = [f"{self.done:,} of {len(self.items):,} {self.noun}s {self.verb}."]
+        words = [f"{self.done:,} of {len(self.items):,} {self.of.noun}s {self.of.verb}."]
         if self.left:
             parts = [f"{many:,} {why}" for why, many in sorted(self.left.items())]
             words.append(f"Skipped: {', '.join(parts)}.")
@@ -95,12 +91,11 @@ class BulkRun:
         async with self.going:
             if self.ended or (self.undo_seconds and "now" not in request.form):
                 return
-            # The action that began it has decided about keys limited to accounts.
-            request.require(self.scope, "served")
-            piece = self.items[self.position : self.position + (self.size or STEP_ITEMS)]
+            request.require(self.endpoint.scope, self.endpoint.limited)
+            piece = self.items[self.position : self.position + min(self.of.size, STEP_ITEMS)]
             try:
-                request.check_halt()
-                outcome = await self.do(request, piece, self.position)
+                check_halt(request, self.endpoint)
+                outcome = await self.of.step(request, self, piece)
             except RefusedError as error:
                 self.refusal = error.refusal
                 return
@@ -108,6 +103,33 @@ class BulkRun:
             self.position += len(piece)
             self.done += outcome.done
             self.left.update(outcome.left)
+
+
+RunStep = Callable[[PageRequest, BulkRun, Sequence[UUID]], Awaitable[BulkStep]]
+
+
+async def call_each(request: PageRequest, run: BulkRun, piece: Sequence[UUID]) -> BulkStep:
+    """Carry the operation out for one item after the other, each in a transaction of its own."""
+    [name] = path_names(run.endpoint)
+    left: Counter[str] = Counter()
+    for item in piece:
+        try:
+            await call_endpoint(request, run.endpoint, run.body, path={name: item})
+        except RefusedError as error:
+            left[str(error.refusal.code)] += 1
+    return BulkStep(len(piece) - left.total(), left)
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Bulk:
+    """How a button is carried out for many items: in words, and step by step."""
+
+    title: str
+    verb: str
+    noun: str
+    step: RunStep = call_each
+    size: int = STEP_ITEMS
+    """The most items of one step."""
 
 
 async def begin(request: PageRequest, work: BulkRun) -> Response:

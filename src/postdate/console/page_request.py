@@ -121,10 +121,6 @@ class PageRequest:
         """Refuse a key that lacks a scope, or that is limited to accounts where none is meant."""
         self.gate.check_rights(self.actor, scope, limited)
 
-    def check_halt(self) -> None:
-        """Refuse a change while the tenant is halted."""
-        self.gate.check_halt(self.actor)
-
     def address_with(self, **changed: object) -> str:
         """Return the address of this page with some query parameters changed, None removes one."""
         kept = [(n, v) for n, v in self.http.query_params.multi_items() if n not in changed]

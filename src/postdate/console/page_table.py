@@ -15,6 +15,7 @@ from postdate.lane.page import pages as lane
 from postdate.monitor.page import node, overview
 from postdate.payment.page import pages as payment
 from postdate.receipt import page as receipt
+from postdate.schedule.page import buttons as schedule_buttons
 from postdate.schedule.page import pages as schedule
 from postdate.search import page as search
 from postdate.setting.page import pages as setting
@@ -39,3 +40,5 @@ PAGES: Final[tuple[ConsolePage, ...]] = (
     *audit.PAGES,
     *search.PAGES,
 )
+PARTS: Final = ((schedule_buttons.PREVIEW, schedule_buttons.preview_schedule),)
+"""Parts of pages that are computed from a form which is not sent yet."""

@@ -3,13 +3,15 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from postdate.core import any_json
+from postdate.core.identity import Scope
 from postdate.job.spec.job import Destination, Queue, Webhook
 from postdate.job.spec.view import JobView
 
@@ -76,11 +78,46 @@ UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 _INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)")
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ON: Final = Markup('<a class="{kind}" href="{link}">{words}</a>')
+_OFF: Final = Markup(
+    '<span class="button off" title="Your key lacks the scope {scope}">{words} '
+    "<small>needs {scope}</small></span>"
+)
 _QUOTED: Final = re.compile(r"`([^`]*)`")
 
 
-def environment() -> Environment:
+class Offered(Protocol):
+    """A button as pages offer it."""
+
+    @property
+    def words(self) -> str:
+        """Return what it says."""
+
+    @property
+    def scope(self) -> object:
+        """Return the scope that a key needs."""
+
+    @property
+    def danger(self) -> bool:
+        """Return whether what it does cannot be taken back."""
+
+    def address(self, **given: object) -> str:
+        """Return the link to its form."""
+
+
+def environment(buttons: Mapping[str, Offered]) -> Environment:
     """Make the template environment: everything is escaped, nothing may be undefined."""
+
+    @pass_context
+    def offer(page: Context, key: str, words: str = "", **given: object) -> Markup:
+        """Offer a button by its key; one that the key may not press names the scope it lacks."""
+        button = buttons[key]
+        said, scope = words or f"{button.words}…", button.scope
+        if isinstance(scope, Scope) and not page["allows"](scope):
+            return _OFF.format(scope=scope, words=said)
+        kind = "button danger" if button.danger else "button"
+        return _ON.format(kind=kind, link=button.address(**given), words=said)
+
     made = Environment(
         loader=PackageLoader("postdate.console"),
         autoescape=True,
@@ -106,6 +143,7 @@ def environment() -> Environment:
         "target_name": target_name,
     }
     made.globals |= {
+        "offer": offer,
         "payload": payload,
         "pages": PAGES,
         "funding_words": FUNDING,
@@ -258,12 +296,19 @@ def _members(value: Any, name: str = "") -> list[tuple[str, str]]:
     return [(name, str(value))]
 
 
+def spoken(value: Any) -> str:
+    """Write a value of an answer in a sentence: numbers and instants so that they can be read."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return amount(value)
+    match = _INSTANT.fullmatch(str(value))
+    return f"{match[1]} {match[2]} UTC" if match else str(value)
+
+
 def _brief(text: str) -> str:
     """Write an instant with its zone, the end of an id, and the beginning of a long text."""
-    if match := _INSTANT.fullmatch(text):
-        return f"{match[1]} {match[2]} UTC"
     if _ID.fullmatch(text):
         return short(text)
+    text = spoken(text)
     return text if len(text) <= MAX_FACT else f"{text[: MAX_FACT - 1]}…"
 
 

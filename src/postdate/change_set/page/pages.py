@@ -9,7 +9,7 @@ from starlette.responses import Response
 from postdate.change_set.api.change_set_view import ChangeSetView, StepView, view
 from postdate.change_set.change.change import Change
 from postdate.change_set.change.change_set import ChangeSet
-from postdate.change_set.page.what_if_forms import WHAT_IF_FORMS
+from postdate.change_set.page.what_if_buttons import BUTTONS
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.core.ids import MAX_ID
 from postdate.event.page.pages import subject_events
@@ -135,7 +135,7 @@ def _queues(effect: ChangeEffect | None) -> list[tuple[Any, Any]]:
 
 async def what_if_page(request: PageRequest) -> Response:
     """Offer every kind of change that can be tried out."""
-    return request.render("what_if.html", forms=WHAT_IF_FORMS)
+    return request.render("what_if.html", forms=BUTTONS)
 
 
 PAGES: Final = (

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
-from postdate.change_set.page.what_if_forms import job_filter_query
+from postdate.change_set.page.what_if_buttons import CHANGE
 from postdate.console.export import send_file
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.core.identity import Scope
@@ -14,6 +14,7 @@ from postdate.core.status import JobStatus
 from postdate.event.page.pages import subject_events
 from postdate.event.page.timeline import job_timeline
 from postdate.http.endpoint import existing
+from postdate.job.page.bulk_buttons import filter_query
 from postdate.job.page.wait_reason import WaitFacts, destination_name, why_put_off, why_waiting
 from postdate.job.spec.job import Worker
 from postdate.job.spec.view import JobView
@@ -47,10 +48,6 @@ COLUMNS: Final = (
     "redriven_as",
     "metadata",
 )
-
-
-FILTERS: Final = ("status", "lane", "schedule", "due_after", "due_before")
-"""The filters that a change of many jobs knows too."""
 
 
 class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +98,7 @@ async def jobs_page(request: PageRequest) -> Response:
     next_page = None
     if following is not None:
         next_page = request.next_page(after=following.job_id, at=following.due_at)
+    given = msgspec.structs.asdict(query)
     return request.render(
         "jobs.html",
         jobs=jobs,
@@ -109,9 +107,8 @@ async def jobs_page(request: PageRequest) -> Response:
         statuses=list(JobStatus),
         filtered=query.filter != JobFilter(),
         matching=request.filters("after", "at"),
-        what_if=job_filter_query(
-            {name: getattr(query, name) for name in FILTERS if getattr(query, name)}
-        ),
+        bulk=filter_query(given),
+        what_if=filter_query(given, CHANGE),
     )
 
 
