@@ -27,7 +27,7 @@ MAX_FUNCTIONS = {
     "job": 373,
     "cron tick": 180,
     "read": 106,
-    "console action": 213,
+    "console action": 212,
     "accepted payment": 183,
     "accepted job": 181,
 }

@@ -26,7 +26,7 @@ from support.plain_browser import Browser
 SOME_ID = "01a1e1c8-dd23-7001-bd68-723753d52271"
 OTHER_ID = "01a1e1c8-dd23-7001-bd68-723753d52272"
 BY_KIND = {"whole": "5", "decimal": "5", "datetime-local": "2030-01-01T09:00"}
-BY_NAME = {"job_ids": f"{SOME_ID}\n{OTHER_ID}", "scopes": "jobs:read", "from": "now"}
+BY_NAME = {"job_ids": f"{SOME_ID}\n{OTHER_ID}", "scopes": "jobs:read", "name": "shop"}
 BY_END = {"schedule_id": SOME_ID, "account_id": "alice", "currency": "EUR", "accounts": "alice"}
 JSON = {"changes": '[{"type": "halt"}]', "retry": '{"max_attempts": 2}'}
 BUTTONS = list(BUTTON_BY_KEY.values())

@@ -16,6 +16,8 @@ from conftest import INTERNAL_TOKEN, SECRET_KEY, Api, owner_dsn
 from postdate.api.endpoints import ENDPOINTS
 from postdate.cli import noun
 from postdate.cli.operation_command import OperationCommand
+from postdate.console.button import Button
+from postdate.console.operation import ENDPOINT_BY_NAME
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Database
 from postdate.database.embedded import Embedded
@@ -183,6 +185,22 @@ def test_a_field_is_an_option_of_the_command_and_a_column_of_its_list(
         assert (shown.name, shown.help) == ((f"--{FIELD}",), "How bright it is.")
         given = {"name": "north", FIELD: 40}
         assert commands[verb].fields(given) == {"name": "north", FIELD: 40}
+
+
+def test_a_field_is_in_the_forms_and_in_the_request_that_they_show(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(operation_name.NOUNS, "beacons", "beacon")
+    for endpoint in with_beacons():
+        monkeypatch.setitem(ENDPOINT_BY_NAME, endpoint.handler.__name__, endpoint)
+    for verb, path in (("create", {}), ("change", {"name": "north"})):
+        button = Button(f"{verb}_beacon", means="It shines.")
+        [field] = [each for each in button.form_fields if each.name == FIELD]
+        assert (field.label, field.kind, field.example) == ("Candela", "whole", "40")
+        assert field.hint.startswith("How bright it is")
+        shown = button.commands(path, {FIELD: "50"})
+        assert all("50" in line and FIELD in line for line in shown)
+        assert f"Client().beacons.{verb}(" in shown[2]
 
 
 def test_a_field_is_a_column_of_the_list_and_an_unknown_one_is_refused() -> None:

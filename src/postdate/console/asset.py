@@ -35,7 +35,7 @@ def _serve(package: str, path: str, media_type: str) -> Callable[[Request], Awai
     tag = f'"{sha256(data).hexdigest()[:32]}"'
     headers = {
         "etag": tag,
-        # FieldSpec for again with each page, answered by 304: a new version is never missed.
+        # Asked for again with each page, answered by 304: a new version is never missed.
         "cache-control": "no-cache",
         "x-content-type-options": "nosniff",
     }

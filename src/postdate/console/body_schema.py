@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain
 from typing import Any, Final
 
-from postdate.api.endpoints import ENDPOINTS
 from postdate.console.form_field import FieldKind, FieldSpec, FormField
 from postdate.http.endpoint import AnyEndpoint
 from postdate.http.openapi import Json, document
@@ -25,34 +24,31 @@ _UNBOUNDED: Final = 2**53
 """From here on a bound is that of a number of JSON, and says nothing about the field."""
 
 
-@cache
-def _document() -> Json:
-    return document(ENDPOINTS, "")
-
-
 class BodySchema:
     """The schema of one body; `fixed` values of a form choose between the shapes of a union."""
 
     def __init__(self, endpoint: AnyEndpoint, fixed: Mapping[str, Any]) -> None:
         self._operation = endpoint.handler.__name__
         self._fixed = fixed
-        asked = _document()["paths"][endpoint.template][endpoint.method.lower()]
+        described = document([endpoint], "")
+        self._shared: Json = described["components"]["schemas"]
+        asked = described["paths"][endpoint.template][endpoint.method.lower()]
         body = asked.get("requestBody", {"content": {"application/json": {"schema": {}}}})
-        self._root: Json = body["content"]["application/json"]["schema"]
+        self._root = self._resolved(body["content"]["application/json"]["schema"])
 
     def names(self) -> list[str]:
         """Return the fields of the body, in their order."""
-        return list(_resolved(self._root).get("properties", {}))
+        return list(self._root.get("properties", {}))
 
     @cached_property
     def required(self) -> tuple[str, ...]:
         """Return the fields without which a request is refused."""
-        return tuple(_resolved(self._root).get("required", ()))
+        return tuple(self._root.get("required", ()))
 
     def field(self, asked: FieldSpec) -> FormField:
         """Make the field of a form: its kind, choices, bounds and hint are those of its type."""
         schema, required = self._find(asked.name)
-        shapes = list(_shapes(schema))
+        shapes = self._shapes(schema)
         kind, choices = _kind(shapes)
         hints = _hints(schema, shapes, kind, choices)
         if not asked.required:
@@ -78,25 +74,38 @@ class BodySchema:
             found = self._member(schema, part, path)
             if found is None:
                 raise LookupError(f"{self._operation} has no field {name}")
-            schema, required = found[0], required and found[1]
+            schema, required = self._resolved(found[0]), required and found[1]
             path = f"{path}{part}."
         return schema, required
 
     def _member(self, schema: Json, part: str, path: str) -> tuple[Json, bool] | None:
-        whole = _resolved(schema)
-        if whole.get("type") == "array":
-            return (whole["items"], True) if part.isdecimal() else None
-        tags = whole.get("discriminator", {"propertyName": None, "mapping": {}})
+        if schema.get("type") == "array":
+            return (schema["items"], True) if part.isdecimal() else None
+        tags = schema.get("discriminator", {"propertyName": None, "mapping": {}})
         given = not _takes_null(schema)
         chosen = tags["mapping"].get(self._fixed.get(f"{path}{tags['propertyName']}"))
         if part == tags["propertyName"]:
             return {"enum": list(tags["mapping"])}, given
-        shapes = [_resolved({"$ref": chosen})] if chosen else list(_shapes(schema))
+        shapes = [self._resolved({"$ref": chosen})] if chosen else self._shapes(schema)
         holders = [each for each in shapes if part in each.get("properties", {})]
         if not holders:
             return None
         needed = given and len(shapes) == 1 and part in holders[0].get("required", ())
         return holders[0]["properties"][part], needed
+
+    def _shapes(self, schema: Json) -> list[Json]:
+        """Return every shape that a value may have, null aside."""
+        found = [self._resolved(each) for each in schema.get("anyOf", [schema])]
+        return [each for each in found if each.get("type") != "null"]
+
+    def _resolved(self, schema: Json) -> Json:
+        """Follow references; what stands beside a reference comes first."""
+        if "items" in schema:
+            schema = {**schema, "items": self._resolved(schema["items"])}
+        if "$ref" not in schema:
+            return schema
+        found = self._shared[schema["$ref"].rpartition("/")[2]]
+        return {**found, **{name: each for name, each in schema.items() if name != "$ref"}}
 
 
 def label_of(name: str) -> str:
@@ -109,25 +118,8 @@ def label_of(name: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{unit}"
 
 
-def _resolved(schema: Json) -> Json:
-    """Follow a reference; what stands beside it comes first."""
-    if "$ref" not in schema:
-        return schema
-    found = _document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    return {**found, **{name: each for name, each in schema.items() if name != "$ref"}}
-
-
-def _shapes(schema: Json) -> Iterator[Json]:
-    """Return every shape that a value may have, null aside."""
-    whole = _resolved(schema)
-    for each in whole.get("anyOf", [whole]):
-        shape = _resolved(each)
-        if shape.get("type") != "null":
-            yield shape
-
-
 def _takes_null(schema: Json) -> bool:
-    return any(each.get("type") == "null" for each in _resolved(schema).get("anyOf", ()))
+    return any(each.get("type") == "null" for each in schema.get("anyOf", ()))
 
 
 def _kind(shapes: list[Json]) -> tuple[FieldKind, tuple[str, ...]]:
@@ -139,9 +131,8 @@ def _kind(shapes: list[Json]) -> tuple[FieldKind, tuple[str, ...]]:
         case [{"format": "date-time"}]:
             return "datetime-local", ()
         case [{"type": "array", "items": items}]:
-            item = _resolved(items)
-            words = tuple(map(str, item.get("enum", ())))
-            return ("lines", words) if words or item.get("type") == "string" else ("json", ())
+            words = tuple(map(str, items.get("enum", ())))
+            return ("lines", words) if words or items.get("type") == "string" else ("json", ())
         case [{"type": kind}] if kind in _SCALARS:
             return _SCALARS[kind], ()
         case _ if kinds and kinds <= _SCALARS.keys():
@@ -154,8 +145,7 @@ def _hints(
     schema: Json, shapes: list[Json], kind: FieldKind, choices: tuple[str, ...]
 ) -> Iterator[str]:
     """Say what a field means, how it is written, and its bounds."""
-    whole = _resolved(schema)
-    text = whole.get("description", "")
+    text = schema.get("description", "")
     if text:
         yield text.removesuffix(".")
     if kind == "datetime-local":
@@ -169,7 +159,7 @@ def _hints(
 
 def _default(schema: Json) -> Iterator[str]:
     """Say what an empty field stands for."""
-    default = _resolved(schema).get("default")
+    default = schema.get("default")
     if default and isinstance(default, str | int | float) and default is not True:
         yield f"{default:,} if empty" if isinstance(default, int) else f"{default} if empty"
 
@@ -184,7 +174,7 @@ def _bounds(shapes: list[Json]) -> Iterator[str]:
 
 def _example(schema: Json, kind: FieldKind) -> str:
     """Return an example of what is typed; other kinds show what they take by themselves."""
-    match kind, _resolved(schema).get("examples"):
+    match kind, schema.get("examples"):
         case "lines", [list(found), *_]:
             return "\n".join(map(str, found))
         case "json", [found, *_]:

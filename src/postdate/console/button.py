@@ -214,7 +214,8 @@ class Button:
             answer = await self._call(request, body)
         else:
             check_halt(request, self.endpoint)
-            decode_body(self.endpoint, body)
+            if self.endpoint.body is not None:
+                decode_body(self.endpoint, body)
             run = BulkRun(
                 of=self.bulk,
                 endpoint=self.endpoint,

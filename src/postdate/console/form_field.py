@@ -37,7 +37,7 @@ class FieldSpec:
     required: bool = False
     """A person must give it, although the API would do without."""
     late: bool = False
-    """FieldSpec for after the dry run."""
+    """Asked for after the dry run."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
