@@ -116,7 +116,7 @@ async def test_a_form_shows_its_request_before_anything_is_done(browser: Browser
     values = dict(CREATED["/new/job"], shown="1")
     shown = await fill(browser, "/new/job", **values)
     assert shown.status == 200
-    assert "postdate api create_job --body" in shown.text
+    assert "postdate job create --delay-seconds 3600 --lane mail" in shown.text
     assert "Client().jobs.create(" in shown.text
     assert "&#34;delay_seconds&#34;: 3600" in shown.text
     assert (await browser.api.call("GET", "/jobs?lane=mail")).body["jobs"] == []

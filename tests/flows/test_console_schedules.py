@@ -77,7 +77,7 @@ async def test_a_pause_needs_a_reason_and_names_who_paused(
     one = await schedule(browser.api, every_seconds=60)
     path = f"/schedules/{one}"
     form = await browser.get(f"{path}/pause")
-    assert f"postdate api pause_schedule --path schedule_id={one}" in form.text
+    assert f"postdate schedule pause {one}" in form.text
     assert "/pause&#34; -H" in form.text
     assert (await browser.confirm(f"{path}/pause", note=" ")).status == 422
     assert (await browser.confirm(f"{path}/pause", note="moving house")).status == 303

@@ -112,7 +112,7 @@ class PageRequest:
 
     def uuid(self, name: str) -> UUID:
         """Return an id that is part of the path."""
-        found = self.param(name)
+        found = self.http.path_params[name]
         if not isinstance(found, UUID):
             raise TypeError(f"{name} is no id of the path")
         return found

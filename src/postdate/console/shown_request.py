@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from postdate.http.endpoint import AnyEndpoint
-from postdate.words.operation_name import client_method
+from postdate.words.operation_name import client_method, command_words, option_name
 
 NOT_TYPED: Final = "…"
 """Stands for what must be given and was not typed yet."""
@@ -25,10 +25,20 @@ class ShownRequest:
     body: Mapping[str, Any]
 
     def as_command(self) -> str:
-        """Return the line for a shell where the CLI is installed."""
-        paths = "".join(f" --path {_quoted(f'{name}={part}')}" for name, part in self.path.items())
-        sent = f" --body {self._sent}" if self.body else ""
-        return f"postdate api {self.endpoint.handler.__name__}{paths}{sent}"
+        """Return the line for a shell where the CLI is installed.
+
+        Parts of the path stand by themselves, words and numbers of the body are options, and what
+        has parts itself is JSON.
+        """
+        words, rest = [command_of(self.endpoint)], dict(self.body)
+        if words[0].startswith("api "):
+            words += [f"--path {_quoted(f'{name}={part}')}" for name, part in self.path.items()]
+        else:
+            plain = {name: rest.pop(name) for name in self.body if _is_word(self.body[name])}
+            words += [_argument("", name, part) for name, part in self.path.items()]
+            words += [_argument(option_name(name), name, value) for name, value in plain.items()]
+        words += [f"--body {_as_json(rest)}"] if rest else []
+        return f"postdate {' '.join(words)}"
 
     def as_curl(self) -> str:
         """Return the line for any shell."""
@@ -36,7 +46,11 @@ class ShownRequest:
         for name, part in self.path.items():
             where = where.replace(f"{{{name}}}", quote(part, safe=""))
         key = ' -H "Idempotency-Key: $(uuidgen)"' if self.endpoint.idempotency else ""
-        data = f' \\\n  -H "Content-Type: application/json" -d {self._sent}' if self.body else ""
+        data = (
+            f' \\\n  -H "Content-Type: application/json" -d {_as_json(self.body)}'
+            if self.body
+            else ""
+        )
         method = self.endpoint.method
         return f'curl -s -X {method} "$URL{where}" -H "Authorization: Bearer $KEY"{key}{data}'
 
@@ -46,11 +60,6 @@ class ShownRequest:
         parts += [f"{_keyword(name)}={value!r}" for name, value in self.body.items()]
         return f"Client().{'.'.join(method_of(self.endpoint))}({', '.join(parts)})"
 
-    @property
-    def _sent(self) -> str:
-        written = json.dumps(self.body, ensure_ascii=False)
-        return shlex.quote(written if written.isprintable() else json.dumps(self.body))
-
 
 @cache
 def method_of(endpoint: AnyEndpoint) -> tuple[str, str]:
@@ -59,9 +68,32 @@ def method_of(endpoint: AnyEndpoint) -> tuple[str, str]:
 
 
 @cache
+def command_of(endpoint: AnyEndpoint) -> str:
+    """Return the words of the command that carries an operation out."""
+    return command_words(endpoint.handler.__name__, *method_of(endpoint))
+
+
+@cache
 def path_names(endpoint: AnyEndpoint) -> tuple[str, ...]:
     """Return what the path of an operation names, in its order."""
     return tuple(re.findall(r"\{(\w+)\}", endpoint.template))
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _argument(option: str, name: str, value: Any) -> str:
+    """Write an argument; one that begins with a dash would be taken for another option."""
+    text = str(value)
+    if text[:1] == "-":
+        return f"{option_name(name)}={_quoted(text)}"
+    return f"{option} {_quoted(text)}".lstrip()
+
+
+def _as_json(body: Mapping[str, Any]) -> str:
+    written = json.dumps(body, ensure_ascii=False)
+    return shlex.quote(written if written.isprintable() else json.dumps(body))
 
 
 def _quoted(text: str) -> str:
