@@ -1,9 +1,13 @@
 """The server as its operator sees it: started, refused, killed, started again."""
 
+import asyncio
+import json
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -30,7 +34,9 @@ async def test_first_start_stop_and_second_start(served: Served) -> None:
     assert status == 200
     assert isinstance(who, dict)
     assert who["tenant"] == "default"
-    assert (served.directory / "admin.key").stat().st_mode & 0o777 == 0o600
+    for name in ("admin.key", "client.json"):
+        assert (served.directory / name).stat().st_mode & 0o777 == 0o600
+    assert await found_by_itself(served) == who
     process.send_signal(signal.SIGTERM)
     out, _ = await process.communicate()
     assert process.returncode == 0
@@ -41,6 +47,19 @@ async def test_first_start_stop_and_second_start(served: Served) -> None:
     await served.start()
     await served.ready()
     assert (await served.get("/api/v1/whoami", key))[0] == 200
+
+
+async def found_by_itself(served: Served) -> object:
+    """Ask with nothing but the directory: neither the address nor the key is given."""
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
+    environ["POSTDATE_DATA_DIR"] = str(served.directory)
+    asking = await asyncio.create_subprocess_exec(
+        *(Path(sys.executable).with_name("postdate"), "whoami", "--json"),
+        env=environ,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await asking.communicate()
+    return json.loads(out)
 
 
 async def test_killed_with_everything_it_comes_back_and_has_lost_nothing(served: Served) -> None:

@@ -289,4 +289,4 @@ async def test_a_command_without_a_key_says_where_to_get_one(tmp_path: Path) -> 
     )
     _, said = await process.communicate()
     assert process.returncode == 1
-    assert f"there is no key in {tmp_path}/admin.key: set POSTDATE_API_KEY" in said.decode()
+    assert f"set POSTDATE_API_KEY; {tmp_path}/client.json has none for http://" in said.decode()

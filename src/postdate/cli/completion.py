@@ -32,9 +32,9 @@ def offered(group: str, name: str, about: str) -> Iterable[tuple[str, str]]:
     from postdate.cli.remote import server
     from postdate.client import Client, PostdateError
 
-    url, key = server()
+    found = server()
     try:
-        with Client(url, key, retries=0) as client:
+        with Client(found.url, found.api_key, retries=0) as client:
             page: Any = getattr(client, group).list_page(limit=MAX_OFFERED)
     except PostdateError:
         return []

@@ -1,5 +1,6 @@
 """Helpers of commands that call the server over HTTP."""
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -7,34 +8,46 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from postdate.client import Client, ProblemError, UnreachableError
+from postdate.client import Client, ConfigurationError, ProblemError, UnreachableError
+from postdate.client.configuration import API_KEY, URL, ServerAddress, find_server
 from postdate.client.operation import Operation
-from postdate.node.admin_key import KEY_FILE, read_key
 from postdate.node.settings import load
+from postdate.words.client_file import FILE
 from postdate.words.error import StartError
 
 EXITS: Final = {400: 2, 401: 4, 403: 4, 404: 3, 409: 5, 413: 2, 422: 2}
 """0 done, 1 failed, 2 wrong usage, 3 not found, 4 denied, 5 conflict; 6 partly, 7 findings."""
 
+DENIED: Final = frozenset({401, 403})
 
-def server() -> tuple[str, str]:
-    """Return the address of the server that the settings name, and the key to call it with."""
+
+def server() -> ServerAddress:
+    """Find the server and the key: by the settings, or by what a server keeps in its directory."""
     settings = load()
-    key = settings.api_key or settings.admin_key or read_key(settings.data_dir / KEY_FILE)
-    return settings.url or f"http://{settings.host}:{settings.port}", key or ""
+    url = key = None
+    if not os.environ.get(URL):
+        stated = settings.url or f"http://{settings.host}:{settings.port}"
+        url = settings.url if (settings.data_dir / FILE).exists() else stated
+    if not os.environ.get(API_KEY):
+        key = settings.api_key or settings.admin_key or None
+    try:
+        return find_server(url, key, directory=settings.data_dir, given="the settings")
+    except ConfigurationError as error:
+        raise StartError(str(error)) from error
 
 
 @contextmanager
 def connected(retries: int = 0) -> Iterator[Client]:
-    """Return a client of the server that the settings name; a refusal ends the command."""
-    url, key = server()
+    """Return a client of the server that was found; a refusal ends the command."""
+    found = server()
     try:
-        with Client(url, key, retries=retries) as client:
+        with Client(found.url, found.api_key, retries=retries) as client:
             yield client
     except UnreachableError as error:
-        raise StartError(f"{error}; is the server running? POSTDATE_URL names another") from error
+        place = f"the address is from {found.url_origin}"
+        raise StartError(f"{error}; is the server running? {place}") from error
     except ProblemError as error:
-        _fail(error)
+        _fail(error, found)
 
 
 def send(operation: Operation, given: Mapping[str, Any]) -> Any:
@@ -49,7 +62,9 @@ def call(method: str, path: str, body: Any = None, **options: Any) -> Any:
         return client.call(method, path, body, **options)
 
 
-def _fail(error: ProblemError) -> NoReturn:
+def _fail(error: ProblemError, found: ServerAddress) -> NoReturn:
     place = f" ({error.field})" if error.field else ""
     print(f"postdate: {error.detail}{place} [{error.code}]", file=sys.stderr)
+    if error.status in DENIED:
+        print(f"postdate: asked {found}", file=sys.stderr)
     sys.exit(EXITS.get(error.status, 1))

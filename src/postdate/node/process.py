@@ -15,6 +15,7 @@ from postdate.key.authentication.identity import USED_SECONDS, Identities
 from postdate.monitor.view.vitals import POLL_SECONDS as VITAL_SECONDS
 from postdate.node import garbage, http, initial_key, role, token
 from postdate.node.api_process import ApiProcesses, end_with
+from postdate.node.client_file import write_client_file
 from postdate.node.line_writer import LineWriter
 from postdate.node.node import BackgroundTasks, Node
 from postdate.node.settings import ProcessSettings
@@ -70,6 +71,8 @@ async def _run(
     group.start("wakeup", node.wakeup.run(), endless=True)
     group.start("loop watch", node.loop_watch.run(), endless=True)
     if servers:
+        if "api" in node.roles:
+            write_client_file(servers[0].url, node.settings)
         _announce(servers[0].url, new_key, node.settings)
     others = _other_processes(node, group, listeners)
     group.start("load delivery", http_exchange.load())

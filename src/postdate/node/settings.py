@@ -63,9 +63,15 @@ class ProcessSettings:
         "", "First tenant's admin key; made and kept in the data directory if empty.", secret=True
     )
     api_key: str = _setting(
-        "", "Key of the commands that call the server; the admin key if empty.", secret=True
+        "",
+        "Key of the commands that call the server; the admin key, for its own server, if empty.",
+        secret=True,
     )
-    url: str = _setting("", "Server that the commands call; the one on `host` and `port` if empty.")
+    url: str = _setting(
+        "",
+        "Server that the commands call; if empty, the one that `client.json` in the data directory "
+        "names, or else the one on `host` and `port`.",
+    )
     jwt_issuer: str = _setting(
         "", "Issuer (`iss`) of signed tokens that are taken beside keys; empty takes none."
     )

@@ -33,7 +33,7 @@ def account_repair(account_id: str, *, request: str | None = None, approve: bool
     """
 
     async def run(database: Database) -> Repair:
-        actor = await Identities(database).authenticate(server()[1])
+        actor = await Identities(database).authenticate(server().api_key)
         if actor is None:
             raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
         repairs = Repairs(database)

@@ -22,8 +22,7 @@ def open_page(thing: str) -> None:
         Any id, account, lane, idempotency key or amount.
 
     """
-    url, _ = server()
-    address = f"{url.rstrip('/')}/find?{urlencode({'q': thing})}"
+    address = f"{server().url}/find?{urlencode({'q': thing})}"
     show({"url": address})
     if asks():
         webbrowser.open(address)

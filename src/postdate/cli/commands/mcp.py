@@ -43,5 +43,6 @@ def _scope(text: str) -> Scope:
 
 
 async def _serve(kind: "type[ToolServer]", allowed: list[Scope]) -> None:
-    async with AsyncClient(*server()) as client:
+    found = server()
+    async with AsyncClient(found.url, found.api_key) as client:
         await kind(client, allowed).run()

@@ -73,7 +73,7 @@ def reconcile(*, tenant: str | None = None, repair: bool = False) -> None:
 
     async def run(database: Database) -> list[LedgerFinding]:
         only = await tenant_number(database, tenant) if tenant else None
-        steps.extend(await repair_lost(database, only, server()[1] if repair else None))
+        steps.extend(await repair_lost(database, only, server().api_key if repair else None))
         began = time.monotonic()
         with progress("reconciling", BUCKETS) as step:
             found = await ledger.reconcile_all(database, only, step)

@@ -54,8 +54,8 @@ def top(
         Address of another process's metrics, such as http://worker:9090; may be repeated.
 
     """
-    url, key = server()
-    watch = ServerWatch(url, key, [url, *(node or [])], interval)
+    found = server()
+    watch = ServerWatch(found.url, found.api_key, [found.url, *(node or [])], interval)
     if once:
         options().form = "json" if options().form == "table" else options().form
         show(uvloop.run(watch.once()))

@@ -12,7 +12,7 @@ import msgspec
 from postdate.client import encoding
 from postdate.client.call import Async, Sender, Sync
 from postdate.client.calls.groups import Groups
-from postdate.client.configuration import read_internal_token, read_key, read_url
+from postdate.client.configuration import find_server, read_internal_token
 from postdate.client.errors import ConfigurationError, UnexpectedAnswerError
 from postdate.client.operation import KEY, Operation
 from postdate.client.portal import Portal
@@ -31,7 +31,8 @@ REPEATED: Final = frozenset({"GET", "PUT", "DELETE", "PATCH"})
 class AsyncClient(Groups[Async], Sender):
     """Calls a server with one key; each group of calls is an attribute (`client.jobs`).
 
-    The address and the key come from POSTDATE_URL and POSTDATE_API_KEY unless they are given.
+    The address and the key come from POSTDATE_URL and POSTDATE_API_KEY unless they are given, or
+    from the file that a server keeps in its data directory (`./.postdate`, POSTDATE_DATA_DIR).
     A request that was not answered is sent again, up to `retries` times, with one idempotency
     key for all tries.
     """
@@ -45,10 +46,10 @@ class AsyncClient(Groups[Async], Sender):
         retries: int = RETRIES,
         internal_token: str | None = None,
     ) -> None:
-        headers = {"Authorization": f"Bearer {read_key(api_key)}"}
+        self.server = find_server(url, api_key)
+        self.url = self.server.url
         self._internal_token = read_internal_token(internal_token)
-        self.url = read_url(url)
-        self._transport = Transport(self.url, headers, encoding.seconds(timeout), retries)
+        self._transport = Transport(self.server, encoding.seconds(timeout), retries)
 
     async def __aenter__(self) -> Self:
         return self

@@ -10,8 +10,9 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
+from postdate.client.configuration import ServerAddress
 from postdate.client.errors import ProblemError, UnreachableError
-from postdate.client.problems import BY_CODE
+from postdate.client.problems import BY_CODE, UnauthenticatedError
 
 BASE: Final = "/api/v1"
 PAUSE_SECONDS: Final = 0.2
@@ -48,11 +49,10 @@ class Request:
 class Transport:
     """Holds the connections of one client; they are made at the first request."""
 
-    def __init__(
-        self, url: str, headers: Mapping[str, str], timeout_seconds: float, retries: int
-    ) -> None:
-        self.url = url
-        self._headers = dict(headers)
+    def __init__(self, server: ServerAddress, timeout_seconds: float, retries: int) -> None:
+        self.url = server.url
+        self._server = server
+        self._headers = {"Authorization": f"Bearer {server.api_key}"}
         self._timeout_seconds = timeout_seconds
         self._retries = retries
         self._seen = ""
@@ -69,6 +69,8 @@ class Transport:
                 error.idempotency_key = request.key
                 pause = _pause(error, request, tried)
                 if pause is None or tried >= self._retries:
+                    if isinstance(error, UnauthenticatedError | UnreachableError):
+                        error.add_note(f"asked: {self._server}")
                     raise
             tried += 1
             await asyncio.sleep(pause)

@@ -34,7 +34,8 @@ class Postdate:
     """The tasks of a program.
 
     The address and the key of the server come from POSTDATE_URL and POSTDATE_API_KEY unless
-    they are given. They are needed when a task is scheduled, not where tasks are declared.
+    they are given, or from `./.postdate`. They are needed when a task is scheduled, not where
+    tasks are declared.
     """
 
     def __init__(self, url: str | None = None, api_key: str | None = None) -> None:
