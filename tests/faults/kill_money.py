@@ -8,8 +8,9 @@ from uuid import UUID
 from faults import sweep_money
 from faults.kill import KillOperation
 from faults.sweep_money import AMOUNT, MoneyOperation, identity
-from postdate.account.change.account import AccountChange, Accounts
+from postdate.account.change.account import Accounts
 from postdate.account.change.adjustment import Adjustments
+from postdate.account.spec import AccountSpec
 from postdate.core.setting.setting import Settings, Stored
 from postdate.database.connection.database import Database
 from postdate.intake.idempotency import Refused
@@ -241,9 +242,13 @@ class Adjust(MoneyOperation, KillOperation):
         accounts = Accounts(database)
         for name in ("a", "b"):
             with suppress(RefusedError):
-                await accounts.create(self.who, name, AccountChange())
+                await accounts.create(self.who, AccountSpec(account_id=name))
         await Adjustments(database).adjust(self.who, "a", AMOUNT, "salary", "key")
-        await accounts.freeze(self.who, "b")
+        with suppress(RefusedError):
+            await accounts.freeze(self.who, "b")
+            await accounts.unfreeze(self.who, "b")
+            await accounts.change(self.who, "b", {"note": "spare"})
+            await accounts.close(self.who, "b")
 
     async def act(self) -> None:
         await self.adjust(self.nodes.proxied)

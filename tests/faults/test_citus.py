@@ -15,8 +15,9 @@ from prometheus_client import CollectorRegistry
 
 from conftest import eventually, owner_dsn, scratch
 from faults.sweep_money import identity
-from postdate.account.change.account import AccountChange, Accounts
+from postdate.account.change.account import Accounts
 from postdate.account.change.adjustment import Adjustments
+from postdate.account.spec import AccountSpec
 from postdate.core.ids import new_id
 from postdate.database.connection import opening
 from postdate.database.connection.database import Connection, Database
@@ -79,7 +80,7 @@ async def _bank(database: Database) -> Bank:
     bank, operator = Bank(database, tenant_id), identity(tenant_id)
     accounts, adjustments = Accounts(database), Adjustments(database)
     for number in range(ACCOUNTS):
-        await accounts.create(operator, f"a{number}", AccountChange())
+        await accounts.create(operator, AccountSpec(account_id=f"a{number}"))
         await adjustments.adjust(operator, f"a{number}", 10_000, "test", f"k{number}")
     at = await bank.now() - timedelta(seconds=1)
     for first in range(0, PAYMENTS, 100):

@@ -13,8 +13,9 @@ import pytest
 from conftest import eventually
 from faults.sweep_money import identity
 from faults.test_citus import DATABASE, formed, needs_citus, sharded
-from postdate.account.change.account import AccountChange, Accounts
+from postdate.account.change.account import Accounts
 from postdate.account.change.adjustment import Adjustments
+from postdate.account.spec import AccountSpec
 from postdate.account.store.account import key_of
 from postdate.database.connection import opening
 from postdate.database.connection.database import Database
@@ -83,7 +84,7 @@ async def _far_account(database: Database, tenant_id: int) -> str:
         owners = await attachment.owners(connection)
     place = {n: owners[key_of(tenant_id, n).bucket].port for n in ("issuer", *map(str, range(64)))}
     name = next(name for name, port in place.items() if port != place["issuer"])
-    await Accounts(database).create(identity(tenant_id), name, AccountChange())
+    await Accounts(database).create(identity(tenant_id), AccountSpec(account_id=name))
     await Adjustments(database).adjust(identity(tenant_id), name, 100, "test", "first")
     return name
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from conftest import Api
-from postdate.account.change.account import AccountChange, Accounts
+from postdate.account.change.account import Accounts
 from postdate.account.change.adjustment import Adjustments
+from postdate.account.spec import AccountSpec
 from postdate.api.app import create_app
 from postdate.api.endpoints import ENDPOINTS
 from postdate.http.gate import Gate
@@ -60,7 +61,7 @@ async def sides(api: Api) -> tuple[Figures, Figures]:
     who = await identities.authenticate(api.key)
     assert who is not None
     for name in NAMES:
-        await Accounts(node.database).create(who, name, AccountChange())
+        await Accounts(node.database).create(who, AccountSpec(account_id=name))
         await Adjustments(node.database).adjust(who, name, 10**9, "open", name)
 
     async def anybody(_: str) -> Any:

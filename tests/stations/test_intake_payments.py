@@ -5,8 +5,9 @@ from random import Random
 
 import pytest
 
-from postdate.account.change.account import AccountChange, Accounts
+from postdate.account.change.account import Accounts
 from postdate.account.change.adjustment import Adjustments
+from postdate.account.spec import AccountSpec
 from postdate.account.store import account as account_store
 from postdate.account.store.account import key_of
 from postdate.core.identity import Identity, Scope
@@ -31,7 +32,7 @@ def identity(tenant_id: int) -> Identity:
 async def fund(database: Database, tenant_id: int, amount: int = 1000) -> Identity:
     who = identity(tenant_id)
     for name in NAMES:
-        await Accounts(database).create(who, name, AccountChange())
+        await Accounts(database).create(who, AccountSpec(account_id=name))
         await Adjustments(database).adjust(who, name, amount, "opening", f"open-{name}")
     return who
 

@@ -8,8 +8,9 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from postdate.account.change.account import AccountChange, Accounts
+from postdate.account.change.account import Accounts
 from postdate.account.change.adjustment import Adjustments
+from postdate.account.spec import AccountSpec
 from postdate.core.identity import Identity, Scope
 from postdate.database.connection import opening
 from postdate.database.connection.database import Connection, Database
@@ -75,7 +76,7 @@ class World:
         world = cls(database, tenant_id, superuser, max_batch)
         world._start = await world.bank.now()
         for name in NAMES:
-            await world._accounts.create(world._who, name, AccountChange())
+            await world._accounts.create(world._who, AccountSpec(account_id=name))
             await world.adjust(name, 50)
         return world
 
@@ -139,7 +140,7 @@ class World:
         assert await _asked(change(self._who, name)) == self.model.freeze(name)
 
     async def bound(self, name: str, floor: int, limit: int | None) -> None:
-        wanted = AccountChange(floor=floor, max_amount=limit)
+        wanted = {"floor": floor, "max_amount": limit}
         told = await _asked(self._accounts.change(self._who, name, wanted))
         assert told == self.model.bound(name, floor, limit)
 

@@ -1,43 +1,39 @@
 """Accounts as their tenant sees them: balances, and the statement of their entries."""
 
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Final
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta
 
+from postdate.account.spec import AccountSpec, AccountView
 from postdate.account.store import account as account_store
 from postdate.account.store import entry as entry_store
-from postdate.account.store.account import AccountRow, key_of
+from postdate.account.store.account import key_of
 from postdate.account.store.entry import EntryType
-from postdate.core.identity import Identity
+from postdate.core.identity import Identity, Scope
 from postdate.core.shape import shaped
 from postdate.database.connection.database import Database
+from postdate.event.store.event import account_subject
+from postdate.resource.resource import Resource
 
 MAX_VERSION: Final = 2**63 - 1
 """Where a statement begins."""
 
 
-class AccountView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An account: `available` is the balance minus holds, `version` counts its entries."""
-
-    account_id: str
-    balance: int
-    held: int
-    available: int
-    version: int
-    floor: int | None
-    max_amount: int | None
-    created_at: datetime
-    updated_at: Annotated[
-        datetime,
-        Meta(description="When its balance, held amount or terms last changed."),
-    ]
-    frozen_at: datetime | None = None
-    closed_at: datetime | None = None
-    note: str | None = None
-    currency: str | None = None
+ACCOUNT: Final = Resource(
+    noun="account",
+    spec=AccountSpec,
+    shows=AccountView,
+    key="account_id",
+    read=Scope.PAYMENTS_READ,
+    write=Scope.PAYMENTS_WRITE,
+    read_limited="filtered",
+    write_limited="filtered",
+    patchable=("floor", "max_amount", "note"),
+    columns=("account_id", "balance", "held", "available", "currency", "frozen_at", "note"),
+    subject=account_subject,
+)
 
 
 class EntryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -69,22 +65,29 @@ class AccountViews:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, actor: Identity, account_id: str) -> AccountView | None:
-        """Read one account."""
-        if not _visible(actor, account_id):
-            return None
-        reader = self._database.tenant_reader(actor.tenant_id)
-        row = await account_store.find(reader, key_of(actor.tenant_id, account_id))
-        return None if row is None else view(row)
-
+    @ACCOUNT.list()
     async def page(
         self, actor: Identity, after: str, limit: int
     ) -> tuple[list[AccountView], str | None]:
-        """List accounts by id, and return where the next page begins."""
+        """List accounts by id.
+
+        With their current balance, held and available amounts.
+        """
         reader = self._database.tenant_reader(actor.tenant_id)
         rows = await account_store.page(reader, actor.tenant_id, after, limit + 1)
-        found = [view(row) for row in rows[:limit] if _visible(actor, row.account_id)]
+        found = [row for row in rows[:limit] if _visible(actor, row.account_id)]
         return found, rows[limit - 1].account_id if len(rows) > limit else None
+
+    @ACCOUNT.get()
+    async def find(self, actor: Identity, account_id: str) -> AccountView | None:
+        """Show an account.
+
+        `available` is what a new payment can use: the balance minus holds, above the floor.
+        """
+        if not _visible(actor, account_id):
+            return None
+        reader = self._database.tenant_reader(actor.tenant_id)
+        return await account_store.find(reader, key_of(actor.tenant_id, account_id))
 
     async def statement(
         self, actor: Identity, account_id: str, at: datetime | None, version: int, limit: int
@@ -109,8 +112,3 @@ class AccountViews:
 
 def _visible(actor: Identity, account_id: str) -> bool:
     return actor.accounts is None or account_id in actor.accounts
-
-
-def view(row: AccountRow) -> AccountView:
-    """Show an account."""
-    return shaped(AccountView, row, available=row.balance - row.held)

@@ -9,7 +9,7 @@ import msgspec
 
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Connection, Database
-from postdate.event.store.event import EventData, named, record_event
+from postdate.event.store.event import EventData, record_event
 
 Given = Mapping[str, Any]
 """The fields of a PATCH that were given, with their values: null is a value too."""
@@ -53,8 +53,8 @@ class Change(Generic[A]):
 
     connection: Connection
     actor: A
-    noun: str
-    event: str
+    kind: str
+    about: Callable[[int, UUID | str], tuple[int, UUID]]
     event_fields: tuple[str, ...]
     after_commit: list[Callable[[], None]] = field(default_factory=list)
 
@@ -67,15 +67,13 @@ class Change(Generic[A]):
         self,
         key: UUID | str,
         data: msgspec.Struct | EventData | None = None,
-        event: str | None = None,
+        kind: str | None = None,
     ) -> None:
-        """Seal the event of this change: the noted fields of a view, or given data."""
-        tenant_id = self.tenant_id
-        about = named(tenant_id, self.noun, key) if isinstance(key, str) else (tenant_id, key)
+        """Seal the event of this change: the event fields of a view, or given data."""
         if isinstance(data, msgspec.Struct):
             data = {name: msgspec.to_builtins(getattr(data, name)) for name in self.event_fields}
-        kind = f"{self.noun}.{event or self.event}"
-        await record_event(self.connection, about, kind, self.actor.key_id, data)
+        subject, kind = self.about(self.tenant_id, key), kind or self.kind
+        await record_event(self.connection, subject, kind, self.actor.key_id, data)
 
     def afterwards(self, step: Callable[[], None]) -> None:
         """Run a step once the change is committed."""

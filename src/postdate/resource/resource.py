@@ -26,6 +26,7 @@ from msgspec import UNSET, UnsetType
 from postdate.core.ids import MIN_ID
 from postdate.core.shape import Spec, View
 from postdate.database.connection.database import Connection
+from postdate.event.store.event import named
 from postdate.http.endpoint import Access, Limited, Method
 from postdate.intake.create_once import Remember, forget
 from postdate.resource.change import A, Change, Changes
@@ -79,7 +80,7 @@ class Declared:
     @property
     def failpoint(self) -> str:
         """Return the name of its commit."""
-        return f"{self.resource.noun}.{self.event}"
+        return f"{self.resource.noun}.{self.function.__name__}"
 
     async def run(
         self, service: Changes, actor: Any, remember: Remember[Any], *args: Any, **named: Any
@@ -91,8 +92,8 @@ class Declared:
             change = Change(
                 connection=connection,
                 actor=actor,
-                noun=self.resource.noun,
-                event=self.event,
+                kind=f"{self.resource.noun}.{self.event}",
+                about=self.resource.about,
                 event_fields=self.resource.event_fields,
             )
             if self.kind == "create":
@@ -128,7 +129,8 @@ class Resource(Generic[V]):
     `shows` is the row of its query and the answer of the API, `spec` the body that creates one,
     `patchable` the fields of the body that can be changed later, `key` the part of the path that
     names one. `columns` are those of a table, the most important first.
-    Events carry the fields that spec and view share, and `more_event_fields`.
+    Events carry the fields that spec and view share, and `more_event_fields`; `subject` names what
+    they are about where that is not the noun and its key.
     """
 
     noun: str
@@ -146,11 +148,18 @@ class Resource(Generic[V]):
     columns: tuple[str, ...] = ()
     more_event_fields: tuple[str, ...] = ()
     paged: bool = True
+    subject: Callable[[int, str], tuple[int, UUID]] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a declaration that names a field which is not there."""
         _check_names(self.shows, *self.columns, *self.more_event_fields)
         _check_names(self.spec, *self.patchable)
+
+    def about(self, tenant_id: int, key: UUID | str) -> tuple[int, UUID]:
+        """Return the subject of events about one of a tenant."""
+        if isinstance(key, UUID):
+            return tenant_id, key
+        return self.subject(tenant_id, key) if self.subject else named(tenant_id, self.noun, key)
 
     @property
     def plural(self) -> str:

@@ -115,7 +115,7 @@ class Subscriptions(Changes):
             await change.record(subscription_id, {"note": body.note})
         if not body.paused and await store.resume(change.connection, *key):
             await self._start(change, subscription_id)
-            await change.record(subscription_id, event="resumed")
+            await change.record(subscription_id, kind="subscription.resumed")
 
     @SUBSCRIPTION.act(
         "replay", "replayed", once="subscription.replay", errors=(Code.INVALID_CURSOR,)

@@ -1,22 +1,19 @@
 """Create, change, freeze and close accounts."""
 
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
+from postdate.account.spec import AccountSpec, AccountView
 from postdate.account.store import account as account_store
-from postdate.account.store.account import AccountKey, AccountRow, AccountTerms, key_of
+from postdate.account.store.account import AccountTerms, key_of
+from postdate.account.view import ACCOUNT
 from postdate.core.identity import Identity, Scope
 from postdate.core.ids import new_id
 from postdate.core.money import ISSUER, MAX_AMOUNT
-from postdate.core.setting.setting import Settings
-from postdate.database.connection.database import Connection, Database
-from postdate.event.store.event import account_subject, record_event
-from postdate.intake.create_once import Remember, forget
 from postdate.ledger import account as ledger
 from postdate.payment.spec.payment import amount_limits
+from postdate.resource.change import Change, Changes, Given
 from postdate.tenant.change.quota import check_accounts
 from postdate.words.error import Code, RefusedError, not_found, refuse
 
@@ -24,139 +21,119 @@ ASSIGNED: Final = "acc_"
 """What an id that we choose begins with."""
 
 
-class AccountChange(msgspec.Struct, frozen=True, kw_only=True):
-    """New limits of an account; unset fields stay as they are."""
-
-    floor: int | UnsetType = UNSET
-    max_amount: int | UnsetType | None = UNSET
-    note: str | UnsetType | None = UNSET
-
-    def amend(self, terms: AccountTerms) -> AccountTerms:
-        """Return the terms with these changes."""
-        given = msgspec.structs.asdict(self).items()
-        return msgspec.structs.replace(terms, **{n: v for n, v in given if v is not UNSET})
-
-
-class Accounts:
+class Accounts(Changes):
     """Changes everything about accounts except their money."""
 
-    def __init__(self, database: Database, settings: Settings | None = None) -> None:
-        self._database = database
-        self._settings = settings or Settings()
+    @ACCOUNT.create(
+        errors=(
+            Code.ACCOUNT_EXISTS,
+            Code.ACCOUNT_RESERVED,
+            Code.INSUFFICIENT_FUNDS,
+            Code.QUOTA_EXCEEDED,
+        )
+    )
+    async def create(self, change: Change[Identity], spec: AccountSpec) -> AccountView:
+        """Create an account.
 
-    async def create(
-        self,
-        actor: Identity,
-        account_id: str | None,
-        limits: AccountChange,
-        remember: Remember[AccountRow] = forget,
-        *,
-        currency: str | None = None,
-    ) -> AccountRow:
-        """Create an empty account under the given id, or under one of ours."""
-        given = account_id or ASSIGNED + new_id(0, self._database.unix_ms()).hex
+        It starts empty; `POST /accounts/{account_id}/adjustments` adds money.
+        """
+        actor = change.actor
+        given = spec.account_id or ASSIGNED + new_id(0, self.database.unix_ms()).hex
         if not actor.covers([given]):
             raise refuse(Code.FORBIDDEN, "The key is limited to other accounts.", "account_id")
-        _allow_floor(actor, limits)
-        self._check_max_amount(actor, limits)
-        terms = limits.amend(AccountTerms())
-        if actor.accounts is not None:
-            _refuse_lifting(AccountTerms(), terms, self._tenant_max(actor))
+        terms = AccountTerms(spec.floor, spec.max_amount, spec.note)
+        self._check(actor, msgspec.structs.asdict(spec), AccountTerms(), terms)
         if given == ISSUER:
             raise refuse(Code.ACCOUNT_RESERVED, f"{ISSUER} is a reserved id.", "account_id")
-        if terms.floor is not None and terms.floor > 0:
+        if spec.floor > 0:
             raise refuse(Code.INSUFFICIENT_FUNDS, "A new account has 0 available.", "floor")
+        await check_accounts(change.connection, self.settings, actor.tenant_id)
         key = key_of(actor.tenant_id, given)
-        async with self._database.write("account.create") as connection:
-            await check_accounts(connection, self._settings, actor.tenant_id)
-            row = await account_store.create(connection, key, terms, currency)
-            if row is None:
-                raise refuse(
-                    Code.ACCOUNT_EXISTS, f"There is an account {given} already.", "account_id"
-                )
-            await self._record(connection, key, "account.created", actor, row)
-            await remember(connection, row)
-        return row
+        made = await account_store.create(change.connection, key, terms, spec.currency)
+        if made is None:
+            detail = f"There is an account {given} already."
+            raise refuse(Code.ACCOUNT_EXISTS, detail, "account_id")
+        await _record(change, made)
+        return made
 
-    async def change(self, actor: Identity, account_id: str, wanted: AccountChange) -> AccountRow:
-        """Set limits and the note."""
-        _allow_floor(actor, wanted)
-        self._check_max_amount(actor, wanted)
-        return await self._change(actor, account_id, "account.changed", wanted.amend)
+    @ACCOUNT.change(errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED, Code.INSUFFICIENT_FUNDS))
+    async def change(self, change: Change[Identity], account_id: str, given: Given) -> AccountView:
+        """Change the limits or the note of an account.
 
-    async def freeze(self, actor: Identity, account_id: str) -> AccountRow:
-        """Freeze an account: refuse every new payment from or to it."""
-        return await self._change(
-            actor, account_id, "account.frozen", lambda t: msgspec.structs.replace(t, frozen=True)
-        )
+        What is absent stays as it is; payments that were accepted keep their terms.
+        """
+        return await self._change(change, account_id, given)
 
-    async def unfreeze(self, actor: Identity, account_id: str) -> AccountRow:
-        """Allow payments again."""
-        return await self._change(
-            actor,
-            account_id,
-            "account.unfrozen",
-            lambda t: msgspec.structs.replace(t, frozen=False),
-        )
+    @ACCOUNT.act("freeze", "frozen", errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED))
+    async def freeze(self, change: Change[Identity], account_id: str) -> AccountView:
+        """Freeze an account: refuse every new payment from or to it.
 
-    async def close(self, actor: Identity, account_id: str) -> AccountRow:
-        """Close an empty account forever; its history stays."""
-        return await self._change(
-            actor, account_id, "account.closed", lambda t: msgspec.structs.replace(t, closed=True)
-        )
+        Payments that come due while it is frozen fail with `account_frozen`.
+        """
+        return await self._change(change, account_id, {"frozen": True})
 
-    async def _change(
-        self,
-        actor: Identity,
-        account_id: str,
-        event: str,
-        amend: Callable[[AccountTerms], AccountTerms],
-    ) -> AccountRow:
-        allow(actor, account_id)
-        key = key_of(actor.tenant_id, account_id)
-        async with self._database.write("account.change") as connection:
-            locked = (await account_store.lock(connection, [key])).get(key)
-            row = await account_store.find(connection, key)
-            if locked is None or row is None:
-                raise not_found("account", account_id)
-            before = _terms(row)
-            after = amend(before)
-            if actor.accounts is not None:
-                _refuse_lifting(before, after, self._tenant_max(actor))
-            refusal = ledger.change(locked, before, after)
-            if refusal is not None:
-                raise RefusedError(refusal)
-            if after == before:
-                return row
-            row = await account_store.change(connection, key, after)
-            await self._record(connection, key, event, actor, row)
-        return row
+    @ACCOUNT.act("unfreeze", "unfrozen", errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED))
+    async def unfreeze(self, change: Change[Identity], account_id: str) -> AccountView:
+        """Unfreeze an account: allow payments from and to it again.
 
-    def _check_max_amount(self, actor: Identity, wanted: AccountChange) -> None:
-        """Refuse a limit above what the tenant's own limits let any account pay."""
-        if wanted.max_amount is UNSET or wanted.max_amount is None:
-            return
-        most = amount_limits(self._settings, actor.tenant_id).for_account(MAX_AMOUNT)
-        if wanted.max_amount > most:
+        Payments that failed while it was frozen stay failed.
+        """
+        return await self._change(change, account_id, {"frozen": False})
+
+    @ACCOUNT.delete(
+        "close_account", event="closed", errors=(Code.ACCOUNT_NOT_EMPTY, Code.ACCOUNT_RESERVED)
+    )
+    async def close(self, change: Change[Identity], account_id: str) -> AccountView:
+        """Close an empty account forever.
+
+        Refused while it has money or open holds. Its history and its id stay. Payments to it that
+        are still pending fail when they are due.
+        """
+        return await self._change(change, account_id, {"closed": True})
+
+    async def _change(self, change: Change[Identity], account_id: str, given: Given) -> AccountView:
+        allow(change.actor, account_id)
+        key = key_of(change.tenant_id, account_id)
+        locked = (await account_store.lock(change.connection, [key])).get(key)
+        found = await account_store.find(change.connection, key)
+        if locked is None or found is None:
+            raise not_found("account", account_id)
+        before = _terms(found)
+        after = msgspec.structs.replace(before, **given)
+        self._check(change.actor, given, before, after)
+        refusal = ledger.change(locked, before, after)
+        if refusal is not None:
+            raise RefusedError(refusal)
+        if after == before:
+            return found
+        changed = await account_store.change(change.connection, key, after)
+        await _record(change, changed)
+        return changed
+
+    def _check(
+        self, actor: Identity, given: Given, before: AccountTerms, after: AccountTerms
+    ) -> None:
+        """Refuse limits that the key, or the tenant, may not set."""
+        _allow_floor(actor, given.get("floor", 0))
+        most = amount_limits(self.settings, actor.tenant_id).for_account(MAX_AMOUNT)
+        if (given.get("max_amount") or 0) > most:
             detail = f"An account of this tenant may pay at most {most} at a time."
             raise refuse(Code.INVALID_FIELD, detail, "max_amount")
+        if actor.accounts is not None:
+            tenant_max = self.settings.integer("payment.max_amount", actor.tenant_id)
+            _refuse_lifting(before, after, tenant_max)
 
-    def _tenant_max(self, actor: Identity) -> int:
-        return self._settings.integer("payment.max_amount", actor.tenant_id)
 
-    async def _record(
-        self, connection: Connection, key: AccountKey, kind: str, actor: Identity, row: AccountRow
-    ) -> None:
-        data = {
-            "account_id": row.account_id,
-            "floor": row.floor,
-            "max_amount": row.max_amount,
-            "note": row.note,
-        }
-        if row.currency is not None:
-            data["currency"] = row.currency
-        about = account_subject(key.tenant_id, key.account_id)
-        await record_event(connection, about, kind, actor.key_id, data)
+async def _record(change: Change[Identity], found: AccountView) -> None:
+    data: dict[str, object] = {
+        "account_id": found.account_id,
+        "floor": found.floor,
+        "max_amount": found.max_amount,
+        "note": found.note,
+    }
+    if found.currency is not None:
+        data["currency"] = found.currency
+    await change.record(found.account_id, data)
 
 
 def allow(actor: Identity, account_id: str) -> None:
@@ -165,10 +142,9 @@ def allow(actor: Identity, account_id: str) -> None:
         raise not_found("account", account_id)
 
 
-def _allow_floor(actor: Identity, limits: AccountChange) -> None:
+def _allow_floor(actor: Identity, floor: int) -> None:
     # Spending below zero creates money.
-    below = limits.floor is not UNSET and limits.floor < 0
-    if below and not actor.allows(Scope.LEDGER_ADJUST):
+    if floor < 0 and not actor.allows(Scope.LEDGER_ADJUST):
         detail = f"A floor below 0 needs the scope `{Scope.LEDGER_ADJUST}`."
         raise refuse(Code.FORBIDDEN, detail, "floor", scope=Scope.LEDGER_ADJUST)
 
@@ -194,7 +170,7 @@ def _lifts_amount(before: int | None, after: int | None, tenant_max: int) -> boo
     return after is None or after > before
 
 
-def _terms(row: AccountRow) -> AccountTerms:
+def _terms(row: AccountView) -> AccountTerms:
     return AccountTerms(
         floor=row.floor,
         max_amount=row.max_amount,

@@ -5,7 +5,8 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from postdate.account.view import MAX_VERSION, AccountView, EntryView
+from postdate.account.spec import AccountView
+from postdate.account.view import MAX_VERSION, EntryView
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.core.identity import Scope
 from postdate.http.endpoint import existing

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import asyncpg
 import msgspec
 
+from postdate.account.spec import AccountView
 from postdate.core.ids import hash_bucket
 from postdate.database.connection.column import compact
 from postdate.database.connection.query import Connection, Reader, fetch_all, fetch_one, query
@@ -68,25 +69,6 @@ class Hold(NamedTuple):
     amount: int
     floor: int | None
     max_amount: int | None
-
-
-class AccountRow(msgspec.Struct, frozen=True):
-    """An account as read."""
-
-    bucket: int
-    tenant_id: int
-    account_id: str
-    balance: int
-    held: int
-    version: int
-    floor: int | None
-    max_amount: int | None
-    frozen_at: datetime | None
-    closed_at: datetime | None
-    created_at: datetime
-    updated_at: datetime
-    note: str | None
-    currency: str | None
 
 
 class AccountTerms(msgspec.Struct, frozen=True):
@@ -174,11 +156,11 @@ def _columns(keys: Iterable[AccountKey]) -> list[list[object]]:
 
 async def create(
     connection: Connection, key: AccountKey, terms: AccountTerms, currency: str | None = None
-) -> AccountRow | None:
+) -> AccountView | None:
     """Insert an empty account; None when the id is taken."""
     return await fetch_one(
         connection,
-        AccountRow,
+        AccountView,
         "account_create",
         *key,
         terms.floor,
@@ -188,19 +170,19 @@ async def create(
     )
 
 
-async def find(connection: Reader, key: AccountKey) -> AccountRow | None:
+async def find(connection: Reader, key: AccountKey) -> AccountView | None:
     """Read one account."""
-    return await fetch_one(connection, AccountRow, "account_find", *key)
+    return await fetch_one(connection, AccountView, "account_find", *key)
 
 
-async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[AccountRow]:
+async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[AccountView]:
     """List a tenant's accounts by id."""
-    return await fetch_all(connection, AccountRow, "account_list", tenant_id, after, limit)
+    return await fetch_all(connection, AccountView, "account_list", tenant_id, after, limit)
 
 
-async def change(connection: Connection, key: AccountKey, terms: AccountTerms) -> AccountRow:
+async def change(connection: Connection, key: AccountKey, terms: AccountTerms) -> AccountView:
     """Write the terms of a locked account."""
     row = await connection.fetchrow(query("account_change"), *key, *msgspec.structs.astuple(terms))
     if row is None:
         raise LookupError(f"account {key.account_id} was not locked")
-    return AccountRow(*row)
+    return AccountView(*row)

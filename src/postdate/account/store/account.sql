@@ -23,23 +23,23 @@ SELECT bucket, tenant_id, account_id FROM account_locked($1, $2, $3)
 INSERT INTO account (bucket, tenant_id, account_id, floor, max_amount, note, currency)
 VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (bucket, tenant_id, account_id) DO NOTHING
-RETURNING bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-          closed_at, created_at, updated_at, note, currency
+RETURNING account_id, balance, held, balance - held AS available, version, floor, max_amount,
+          created_at, updated_at, frozen_at, closed_at, note, currency
 
 -- name: account_gather
 SELECT * FROM account_gather($1, $2, $3, $4, $5, $6)
 
 -- name: account_find
-SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-       closed_at, created_at, updated_at, note, currency
+SELECT account_id, balance, held, balance - held AS available, version, floor, max_amount,
+       created_at, updated_at, frozen_at, closed_at, note, currency
   FROM account WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3
 
 -- name: account_list
 -- Each bucket gives its first ones; their merge is the page.
 SELECT a.* FROM outbox_lock AS buckets
  CROSS JOIN LATERAL (
-       SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-              closed_at, created_at, updated_at, note, currency
+       SELECT account_id, balance, held, balance - held AS available, version, floor, max_amount,
+              created_at, updated_at, frozen_at, closed_at, note, currency
          FROM account
         WHERE account.bucket = buckets.bucket AND tenant_id = $1 AND account_id > $2
         ORDER BY account_id LIMIT $3) AS a
@@ -51,5 +51,5 @@ UPDATE account SET floor = $4, max_amount = $5, note = $6, updated_at = clock(),
        frozen_at = CASE WHEN $7::boolean THEN coalesce(frozen_at, (SELECT clock())) END,
        closed_at = CASE WHEN $8::boolean THEN coalesce(closed_at, (SELECT clock())) END
  WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3
-RETURNING bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-          closed_at, created_at, updated_at, note, currency
+RETURNING account_id, balance, held, balance - held AS available, version, floor, max_amount,
+          created_at, updated_at, frozen_at, closed_at, note, currency

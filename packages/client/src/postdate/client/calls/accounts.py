@@ -14,31 +14,12 @@ from postdate.client.models.accounts import Account, AccountList, AdjustedAccoun
 class Accounts(Group[K]):
     """What the API offers about accounts."""
 
-    @call("create_account", "POST", "/accounts")
-    def create(
-        self,
-        *,
-        account_id: str | None = None,
-        floor: int | UnsetType = UNSET,
-        max_amount: int | None = None,
-        note: str | None = None,
-        currency: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Account:
-        """Create an account.
-
-        It starts empty; `POST /accounts/{account_id}/adjustments` adds money.
-        `account_id`: Your own id; if absent, one is assigned.
-        `floor`: The minimum that must stay available; below 0 needs the scope ledger:adjust.
-        `max_amount`: The most for one payment from this account; null: the tenant's limit. It may
-        exceed that limit as far as the setting `payment.account_max_amount` allows.
-        `note`: Yours.
-        `currency`: What its amounts are counted in, in minor units: three capital letters, as in
-        ISO 4217. It never changes, and payments are made only between accounts of one currency.
-        Without it: the tenant's one currency.
-        """
-
-    @call("list_accounts", "GET", "/accounts")
+    @call(
+        "list_accounts",
+        "GET",
+        "/accounts",
+        columns=("account_id", "balance", "held", "available", "currency", "frozen_at", "note"),
+    )
     def list_page(
         self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
     ) -> AccountList:
@@ -62,6 +43,30 @@ class Accounts(Group[K]):
 
         `available` is what a new payment can use: the balance minus holds, above the floor.
         `account_id`: The account's id.
+        """
+
+    @call("create_account", "POST", "/accounts")
+    def create(
+        self,
+        *,
+        account_id: str | None = None,
+        floor: int | UnsetType = UNSET,
+        max_amount: int | None = None,
+        note: str | None = None,
+        currency: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Account:
+        """Create an account.
+
+        It starts empty; `POST /accounts/{account_id}/adjustments` adds money.
+        `account_id`: Your own id; if absent, one is assigned.
+        `floor`: The minimum that must stay available; below 0 needs the scope ledger:adjust.
+        `max_amount`: The most for one payment from this account; null: the tenant's limit. It may
+        exceed that limit as far as the setting `payment.account_max_amount` allows.
+        `note`: Yours.
+        `currency`: What its amounts are counted in, in minor units: three capital letters, as in
+        ISO 4217. It never changes, and payments are made only between accounts of one currency.
+        Without it: the tenant's one currency.
         """
 
     @call("change_account", "PATCH", "/accounts/{account_id}")

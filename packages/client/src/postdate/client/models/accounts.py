@@ -11,23 +11,38 @@ class Account(Struct, frozen=True, kw_only=True):
     """An account: `available` is the balance minus holds, `version` counts its entries."""
 
     account_id: str
+    """The account's id."""
     balance: int
+    """The account's money, held amounts included."""
     held: int
+    """What open payments have reserved."""
     available: int
+    """What can be spent now: balance less held, down to the floor."""
     version: int
+    """Counts its changes."""
     floor: int | None
+    """The least that must stay available."""
     max_amount: int | None
+    """The most for one payment from this account; null: the tenant's limit. It may exceed that
+    limit as far as the setting `payment.account_max_amount` allows."""
     created_at: datetime
+    """When it was created."""
     updated_at: datetime
     """When its balance, held amount or terms last changed."""
     frozen_at: datetime | None = None
+    """When it was frozen; null while it is not."""
     closed_at: datetime | None = None
+    """When it was closed for good."""
     note: str | None = None
+    """Yours."""
     currency: str | None = None
+    """What its amounts are counted in, in minor units: three capital letters, as in ISO 4217.
+    It never changes, and payments are made only between accounts of one currency. Without
+    it: the tenant's one currency."""
 
 
 class AccountList(Struct, frozen=True, kw_only=True):
-    """A page of accounts, by id."""
+    """A page of accounts."""
 
     accounts: list[Account]
     next_cursor: str | None
