@@ -11,6 +11,7 @@ from faults.kill_change_sets import SECRET_KEY, Served
 from faults.sweep_money import AMOUNT, MoneyOperation, identity
 from postdate.account.change.repair import Repairs
 from postdate.api.services import Services
+from postdate.core.identity import Scope
 from postdate.core.ids import new_id
 from postdate.database.connection.database import Database
 from postdate.destination.spec.destination import Destination, DestinationSpec, RotateBody
@@ -20,12 +21,13 @@ from postdate.intake.create_once import CreateRequest, Remember, Shown
 from postdate.intake.idempotency import Granted
 from postdate.job.spec.job import Webhook
 from postdate.key.change.session import EXTEND_SECONDS, ConsoleSessions
+from postdate.key.spec import KeyRotateBody, KeySpec
 from postdate.payment.accept.warning import PaymentWarnings
 from postdate.secret import secret_rotation
 from postdate.secret.receipt_key import ReceiptKeys
 from postdate.secret.secret import Keyring
 from postdate.subscription.spec import ReplayBody, SubscriptionPauseBody, SubscriptionSpec
-from postdate.tenant.change.tenant import LIVE, KeyLimits, TenantMode, Tenants
+from postdate.tenant.change.tenant import LIVE, TenantMode, Tenants
 from support.declared import remembering
 
 OLD: Final = bytes.fromhex(SECRET_KEY)
@@ -91,10 +93,11 @@ class KeyLife(Office):
 
     async def steps(self, made: Services) -> None:
         keys, who = made.key.change, self.who
-        scopes = ["jobs:read"]
-        await self.once(made, "key", lambda r: keys.create(who, scopes, "made", KeyLimits(), r))
+        spec = KeySpec(scopes=[Scope.JOBS_READ], note="made")
+        await self.once(made, "key", lambda r: remembering(keys.create, r)(who, spec))
         first = (await self._made())[0]
-        await self.once(made, "key.rotate", lambda r: keys.rotate(who, first, 0.0, r))
+        now = KeyRotateBody(overlap_seconds=0.0)
+        await self.once(made, "key.rotate", lambda r: remembering(keys.rotate, r)(who, first, now))
         second = (await self._made())[1]
         await keys.revoke(who, second)
 

@@ -9,7 +9,7 @@ from postdate.console.page_request import PageRequest
 from postdate.console.render import spoken
 from postdate.console.subject import Facts, Subject
 from postdate.core.identity import Scope
-from postdate.key.view import KeyView
+from postdate.key.spec import KeyView
 
 SOON: Final = timedelta(days=14)
 """A key that ends within this time is named."""

@@ -26,22 +26,24 @@ class Served(NamedTuple):
     find: Callable[[Any], Any]
 
 
+Fresh = tuple[Declared, Served] | None
+"""The read that shows a change."""
+
+
 def serve(tag: str, *served: Served) -> Routes:
     """Return the routes of everything that these classes declare, in the order of their methods."""
     routes = Routes(tag)
-    found = [(each, one) for each in served for one in _declared(each.kind)]
-    get = next(((each, one) for each, one in found if one.kind == "get"), None)
-    for each, declared in found:
-        match declared.kind:
-            case "list":
-                handler = _list(declared, each)
-            case "get":
-                handler = _get(declared, each)
-            case _:
-                answer = _get(get[1], get[0]) if get is not None else _nothing
-                handler = _change(declared, each, answer)
-        routes.endpoints.append(_endpoint(tag, declared, handler, fresh=get is not None))
+    found = [(one, each) for each in served for one in _declared(each.kind)]
+    fresh = next((pair for pair in found if _shows_change(pair[0])), None)
+    for declared, each in found:
+        handler = _read(declared, each) or _change(declared, each, fresh)
+        routes.endpoints.append(_endpoint(tag, declared, handler, fresh))
     return routes
+
+
+def _shows_change(declared: Declared) -> bool:
+    """Return whether a read shows what has changed: a get, or a list without pages."""
+    return declared.kind == "get" or (declared.kind == "list" and not declared.resource.paged)
 
 
 def _declared(kind: type) -> Iterator[Declared]:
@@ -50,11 +52,11 @@ def _declared(kind: type) -> Iterator[Declared]:
             yield found
 
 
-def _endpoint(tag: str, declared: Declared, handler: Handler, *, fresh: bool) -> AnyEndpoint:
+def _endpoint(tag: str, declared: Declared, handler: Handler, fresh: Fresh) -> AnyEndpoint:
     handler.__name__ = declared.name
     mark(handler, declared)
     summary, description = documented(declared.function)
-    returns = _returns(declared, fresh=fresh)
+    returns = _returns(declared, fresh)
     status = 201 if declared.kind == "create" else 200
     return Endpoint(
         method=declared.method,
@@ -87,7 +89,7 @@ def body_of(declared: Declared) -> type[msgspec.Struct] | None:
     return None
 
 
-def _returns(declared: Declared, *, fresh: bool) -> type[msgspec.Struct] | None:
+def _returns(declared: Declared, fresh: Fresh) -> type[msgspec.Struct] | None:
     if declared.kind == "list":
         return declared.resource.page
     if declared.kind == "get":
@@ -95,7 +97,7 @@ def _returns(declared: Declared, *, fresh: bool) -> type[msgspec.Struct] | None:
     answer = get_type_hints(declared.function)["return"]
     if answer is not type(None):
         return answer  # type: ignore[no-any-return]
-    return declared.resource.shows if fresh and declared.kind != "delete" else None
+    return _returns(fresh[0], None) if fresh and declared.kind != "delete" else None
 
 
 def _whose(declared: Declared, call: AnyCall) -> tuple[Any, ...]:
@@ -128,17 +130,25 @@ def _get(declared: Declared, served: Served) -> Handler:
     return handler
 
 
-async def _nothing(_: AnyCall) -> Reply:
-    return Reply()
+def _read(declared: Declared, served: Served) -> Handler | None:
+    match declared.kind:
+        case "list":
+            return _list(declared, served)
+        case "get":
+            return _get(declared, served)
+        case _:
+            return None
 
 
-def _change(declared: Declared, served: Served, fresh: Handler) -> Handler:
+def _change(declared: Declared, served: Served, fresh: Fresh) -> Handler:
     """Run a change; one that returns nothing answers with what a read shows then."""
-    answer = _nothing if declared.kind == "delete" else fresh
+    answer = _read(*fresh) if fresh and declared.kind != "delete" else None
 
     async def handler(call: AnyCall) -> Reply | msgspec.Struct:
-        made = await _run(declared, served.find(call.services), call)
-        return await answer(call) if made is None else made
+        made: Reply | msgspec.Struct | None = await _run(declared, served.find(call.services), call)
+        if made is not None:
+            return made
+        return Reply() if answer is None else await answer(call)
 
     return handler
 

@@ -6,72 +6,81 @@ from postdate.audit.spec import CLI
 from postdate.core.identity import Identity
 from postdate.core.setting.setting import Stored, get_setting, validate
 from postdate.core.setting.table import Setting, TenantMay, Value
-from postdate.database.connection.database import Connection, Database
+from postdate.database.connection.database import Connection
 from postdate.event.store.event import named, record_event
 from postdate.intake.before_change import BeforeChange, always
+from postdate.resource.change import Change, Changes
 from postdate.setting import store as setting_store
+from postdate.setting.spec import SettingSpec
 from postdate.setting.store import SettingRow
+from postdate.setting.view import SETTING
 from postdate.words.error import Code, RefusedError, refuse
 
 
-class SettingChanges:
+class SettingChanges(Changes):
     """Sets and clears values; every node applies a change within five seconds."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def put(self, tenant_id: int, name: str, value: Any, *, changed_by: str = CLI) -> None:
         """Set a value as the operator, for a tenant or with tenant 0 for all."""
         stored = Stored(tenant_id, name, validate(name, value, tenant_id=tenant_id))
-        async with self._database.write() as connection:
-            await self._put(connection, stored, changed_by)
+        async with self.database.write() as connection:
+            await setting_store.put(connection, stored, changed_by)
+            await _record(connection, tenant_id, name, stored.value, changed_by)
 
     async def clear(self, tenant_id: int, name: str, *, changed_by: str = CLI) -> None:
         """Clear the operator's value."""
         get_setting(name)
-        async with self._database.write() as connection:
-            await self._clear(connection, tenant_id, name, changed_by, operator=True)
+        async with self.database.write() as connection:
+            await _delete(connection, tenant_id, name, operator=True)
+            await _record(connection, tenant_id, name, None, changed_by)
 
+    @SETTING.act("", "changed", name="put_setting", method="PUT", errors=(Code.UNKNOWN_SETTING,))
     async def put_own(
         self,
-        actor: Identity,
+        change: Change[Identity],
         name: str,
-        value: Any,
+        body: SettingSpec,
         before: BeforeChange[SettingRow | None] = always,
     ) -> None:
-        """Set a value for the tenant that asks, at least as tight as the operator allows."""
-        async with self._database.write("setting.put_own") as connection:
-            stored = await check_own(connection, actor, name, value)
-            if await before(connection, await _lock_own(connection, actor, name)):
-                await self._put(connection, stored, actor.key_id)
+        """Set a value for the tenant; every node applies it within five seconds.
 
+        `tenant_may` says what is allowed: a value that is not looser than the one the operator has
+        set for the tenant or for all, or than the default. Otherwise the answer is 403.
+        """
+        actor = change.actor
+        stored = await check_own(change.connection, actor, name, body.value)
+        if await before(change.connection, await _lock_own(change.connection, actor, name)):
+            await setting_store.put(change.connection, stored, actor.key_id)
+            await change.record(name, {"name": name, "value": stored.value})
+
+    @SETTING.delete("clear_setting", event="changed", errors=(Code.UNKNOWN_SETTING,))
     async def clear_own(
-        self, actor: Identity, name: str, before: BeforeChange[SettingRow | None] = always
+        self,
+        change: Change[Identity],
+        name: str,
+        before: BeforeChange[SettingRow | None] = always,
     ) -> None:
-        """Clear the tenant's own value; the operator's value stays."""
+        """Clear the tenant's value of a setting; the operator's value stays.
+
+        The operator's value, or the default, applies again within seconds.
+        """
         _tenant_setting(name)
-        async with self._database.write("setting.clear_own") as connection:
-            if not await before(connection, await _lock_own(connection, actor, name)):
-                return
-            await self._clear(connection, actor.tenant_id, name, actor.key_id, operator=False)
+        found = await _lock_own(change.connection, change.actor, name)
+        if await before(change.connection, found):
+            await _delete(change.connection, change.tenant_id, name, operator=False)
+            await change.record(name, {"name": name, "value": None})
 
-    async def _put(self, connection: Connection, stored: Stored, actor: str) -> None:
-        await setting_store.put(connection, stored, actor)
-        await self._record(connection, stored.tenant_id, stored.name, stored.value, actor)
 
-    async def _clear(
-        self, connection: Connection, tenant_id: int, name: str, actor: str, *, operator: bool
-    ) -> None:
-        if not await setting_store.delete(connection, tenant_id, name, operator=operator):
-            raise refuse(Code.NOT_FOUND, f"No value is set for {name}.", "name")
-        await self._record(connection, tenant_id, name, None, actor)
+async def _delete(connection: Connection, tenant_id: int, name: str, *, operator: bool) -> None:
+    if not await setting_store.delete(connection, tenant_id, name, operator=operator):
+        raise refuse(Code.NOT_FOUND, f"No value is set for {name}.", "name")
 
-    async def _record(
-        self, connection: Connection, tenant_id: int, name: str, value: Value | None, actor: str
-    ) -> None:
-        about = named(tenant_id, "setting", name)
-        data = {"name": name, "value": value}
-        await record_event(connection, about, "setting.changed", actor, data)
+
+async def _record(
+    connection: Connection, tenant_id: int, name: str, value: Value | None, actor: str
+) -> None:
+    about = named(tenant_id, "setting", name)
+    await record_event(connection, about, "setting.changed", actor, {"name": name, "value": value})
 
 
 async def check_own(connection: Connection, actor: Identity, name: str, value: Any) -> Stored:

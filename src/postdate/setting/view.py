@@ -1,32 +1,25 @@
 """Read run-time settings: current values, who set them, and what the tenant may change."""
 
-from datetime import datetime
-from typing import Literal
+from typing import Final
 
-import msgspec
-
+from postdate.core.identity import Scope
 from postdate.core.setting.setting import Settings
-from postdate.core.setting.table import SETTINGS, TenantMay, Value
+from postdate.core.setting.table import SETTINGS
 from postdate.database.connection.database import Database
+from postdate.resource.resource import Resource
 from postdate.setting import store as setting_store
+from postdate.setting.spec import SettingSpec, SettingView
 from postdate.setting.store import SettingRow
 
-
-class SettingView(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting as a tenant sees it: the current value, and who set it.
-
-    `own` is the tenant's own value; the operator may have set a tighter one since.
-    """
-
-    name: str
-    value: Value
-    set_by: Literal["default", "operator", "tenant"]
-    default: Value
-    doc: str
-    tenant_may: TenantMay
-    own: Value | None = None
-    changed_at: datetime | None = None
-    changed_by: str | None = None
+SETTING: Final = Resource(
+    noun="setting",
+    spec=SettingSpec,
+    shows=SettingView,
+    read=Scope.ADMIN,
+    write=Scope.ADMIN,
+    columns=("name", "value", "set_by", "tenant_may", "default"),
+    paged=False,
+)
 
 
 class SettingViews:
@@ -35,8 +28,12 @@ class SettingViews:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @SETTING.list()
     async def page(self, tenant_id: int) -> list[SettingView]:
-        """List every setting that there is for a tenant."""
+        """List the run-time settings of the tenant, and who set each.
+
+        Each has its default, its current value, and how the tenant may change it.
+        """
         reader = self._database.tenant_reader(tenant_id)
         rows = await setting_store.page(reader, tenant_id)
         rows += await setting_store.page(reader, 0)

@@ -11,6 +11,7 @@ from postdate.foresight.spec.hypothesis import FOR_EVER, Hypothesis
 from postdate.halt.change import FreezeWindow, Halting
 from postdate.halt.spec import Halt
 from postdate.setting.change import SettingChanges, check_own
+from postdate.setting.spec import SettingSpec
 from postdate.setting.store import SettingRow
 from postdate.words.error import Code, RefusedError, refuse
 
@@ -100,7 +101,9 @@ class SettingOperation(ObjectOperation):
         def was(found: SettingRow | None) -> list[Value | None]:
             return [None if found is None else found.value, work.actor.key_id]
 
-        await self._settings.put_own(work.actor, change.name, change.value, work.recording(was))
+        await self._settings.put_own(
+            work.actor, change.name, SettingSpec(value=change.value), work.recording(was)
+        )
 
     async def unmake(self, work: StepWork, change: PutSetting) -> None:
         """Restore the old value, unless others changed it or it is no longer allowed."""
@@ -121,4 +124,4 @@ class SettingOperation(ObjectOperation):
         if value is None:
             await self._settings.clear_own(work.actor, change.name, before)
         else:
-            await self._settings.put_own(work.actor, change.name, value, before)
+            await self._settings.put_own(work.actor, change.name, SettingSpec(value=value), before)

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import msgspec
 
-from postdate.core.identity import Scope
 from postdate.http.endpoint import Call
 from postdate.http.routes import Routes
+from postdate.key.spec import Accounts, MaxAmount, Scopes
 
 ROUTES: Final = Routes("keys")
 
@@ -16,9 +16,9 @@ class WhoAmI(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant: str
     key_id: str
-    scopes: list[Scope]
-    accounts: list[str] | None
-    max_amount: int | None
+    scopes: Scopes
+    accounts: Accounts
+    max_amount: MaxAmount
 
 
 @ROUTES.add("GET", "/whoami", "any", limited="served")

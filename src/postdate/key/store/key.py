@@ -2,27 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
+from postdate.core.identity import Scope
 from postdate.database.connection.query import Connection, Reader, fetch_all, fetch_one, query
-
-
-class KeyRow(msgspec.Struct, frozen=True):
-    """A key as listed: everything but the key."""
-
-    key_id: UUID
-    hint: str
-    note: str
-    scopes: list[str]
-    accounts: list[str] | None
-    max_amount: int | None
-    created_at: datetime
-    expires_at: datetime | None
-    revoked_at: datetime | None
-    last_used_at: datetime | None
-    persons: list[str]
+from postdate.key.spec import KeyView
 
 
 class StoredKey(msgspec.Struct, frozen=True):
@@ -84,9 +71,13 @@ async def alive(connection: Connection, key_id: UUID) -> bool:
     return bool(found)
 
 
-async def page(connection: Reader, tenant_id: int, after: UUID, limit: int) -> list[KeyRow]:
+async def page(connection: Reader, tenant_id: int, after: UUID, limit: int) -> list[KeyView]:
     """List a tenant's keys, oldest first."""
-    return await fetch_all(connection, KeyRow, "key_list", tenant_id, after, limit)
+    return await fetch_all(connection, _view, "key_list", tenant_id, after, limit)
+
+
+def _view(key_id: UUID, hint: str, note: str, scopes: list[str], *others: Any) -> KeyView:
+    return KeyView(key_id, hint, note, [Scope(each) for each in scopes], *others)
 
 
 async def find(connection: Connection, tenant_id: int, key_id: UUID) -> StoredKey | None:

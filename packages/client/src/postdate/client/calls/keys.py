@@ -22,6 +22,29 @@ class Keys(Group[K]):
         The quickest way to see whether a key works, and what it may do.
         """
 
+    @call(
+        "list_keys",
+        "GET",
+        "/keys",
+        columns=("key_id", "hint", "note", "scopes", "expires_at", "revoked_at", "last_used_at"),
+    )
+    def list_page(self, *, limit: int | UnsetType = UNSET, cursor: str | None = None) -> KeyList:
+        """List the keys.
+
+        A key is shown by its first characters only. A key limited to accounts sees keys that are
+        limited to the same accounts or fewer.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
+        """
+
+    @pages(list_page, "keys")
+    def list(self, *, page_size: int = 100) -> Iterator[Key]:
+        """List the keys, page by page until the end.
+
+        A key is shown by its first characters only. A key limited to accounts sees keys that are
+        limited to the same accounts or fewer.
+        """
+
     @call("create_key", "POST", "/keys")
     def create(
         self,
@@ -38,27 +61,9 @@ class Keys(Group[K]):
         Limit it further by scopes, expiry, accounts or a largest amount.
         `scopes`: What the key may do.
         `note`: What it is for.
-        `accounts`: Only these accounts.
+        `accounts`: Only these accounts; null means all.
         `max_amount`: The largest amount of a payment.
         `expires_at`: When it ends.
-        """
-
-    @call("list_keys", "GET", "/keys")
-    def list_page(self, *, limit: int | UnsetType = UNSET, cursor: str | None = None) -> KeyList:
-        """List the keys.
-
-        A key is shown by its first characters only. A key limited to accounts sees keys that are
-        limited to the same accounts or fewer.
-        `limit`: Maximum number of items to return.
-        `cursor`: `next_cursor` of the previous page.
-        """
-
-    @pages(list_page, "keys")
-    def list(self, *, page_size: int = 100) -> Iterator[Key]:
-        """List the keys, page by page until the end.
-
-        A key is shown by its first characters only. A key limited to accounts sees keys that are
-        limited to the same accounts or fewer.
         """
 
     @call("revoke_key", "DELETE", "/keys/{key_id}")
@@ -81,5 +86,5 @@ class Keys(Group[K]):
 
         Both work during the overlap, so that clients can switch without a gap.
         `key_id`: The key's id.
-        `overlap_seconds`: How long the old one stays valid.
+        `overlap_seconds`: How long the previous one stays valid.
         """

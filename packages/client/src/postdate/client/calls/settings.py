@@ -9,7 +9,12 @@ from postdate.client.models.settings import SettingList
 class Settings(Group[K]):
     """What the API offers about settings."""
 
-    @call("list_settings", "GET", "/settings")
+    @call(
+        "list_settings",
+        "GET",
+        "/settings",
+        columns=("name", "value", "set_by", "tenant_may", "default"),
+    )
     def list(self) -> SettingList:
         """List the run-time settings of the tenant, and who set each.
 

@@ -44,45 +44,64 @@ class WhoAmI(Struct, frozen=True, kw_only=True):
     tenant: str
     key_id: str
     scopes: list[Scope]
+    """What the key may do."""
     accounts: list[str] | None
+    """Only these accounts; null means all."""
     max_amount: int | None
-
-
-class NewKey(Struct, frozen=True, kw_only=True):
-    """A key, shown only now: a repeated answer has null in its place."""
-
-    key_id: str
-    key: str | None
-    scopes: list[Scope]
-    expires_at: datetime | None
+    """The largest amount of a payment."""
 
 
 class Key(Struct, frozen=True, kw_only=True):
     """A key; `hint` is how it begins, null means no limit."""
 
     key_id: str
+    """The key's id."""
     hint: str
+    """The first characters of the key, to tell keys apart."""
     note: str
+    """What it is for."""
     scopes: list[Scope]
+    """What the key may do."""
     accounts: list[str] | None
+    """Only these accounts; null means all."""
     max_amount: int | None
+    """The largest amount of a payment."""
     created_at: datetime
+    """When it was created."""
     expires_at: datetime | None
+    """When it ends."""
     revoked_at: datetime | None
+    """When the key was revoked."""
     last_used_at: datetime | None
+    """When the key was last used, to the minute."""
     persons: list[str]
     """The people behind the key: none of them can approve its payments."""
 
 
 class KeyList(Struct, frozen=True, kw_only=True):
-    """A page of keys, the oldest first."""
+    """A page of keys."""
 
     keys: list[Key]
     next_cursor: str | None
+
+
+class NewKey(Struct, frozen=True, kw_only=True):
+    """A key, shown only now: a repeated answer has null in its place."""
+
+    key_id: str
+    """The key's id."""
+    key: str | None
+    """The key itself: shown this once."""
+    scopes: list[Scope]
+    """What the key may do."""
+    expires_at: datetime | None
+    """When it ends."""
 
 
 class RotatedKey(NewKey, frozen=True, kw_only=True):
     """The new key, shown only now, and when the one before it ends."""
 
     previous_key_id: str
+    """The key that this one replaces."""
     previous_until: datetime
+    """Until when the key before is valid."""

@@ -28,17 +28,25 @@ class Setting(Struct, frozen=True, kw_only=True):
     """A setting as a tenant sees it: the current value, and who set it."""
 
     name: str
+    """The setting's name."""
     value: int | float | bool | str
+    """The value that holds."""
     set_by: SettingSetBy
+    """Who decides the value that holds."""
     default: int | float | bool | str
+    """What holds when nobody sets it."""
     doc: str
+    """What the setting does."""
     tenant_may: TenantMay
+    """What the tenant itself may do with the setting."""
     own: int | float | bool | str | None = None
+    """What the tenant has set itself; null when nothing."""
     changed_at: datetime | None = None
     changed_by: str | None = None
+    """The key that changed it last."""
 
 
 class SettingList(Struct, frozen=True, kw_only=True):
-    """Every setting."""
+    """A page of settings."""
 
     settings: list[Setting]
