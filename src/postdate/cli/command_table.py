@@ -52,6 +52,7 @@ OTHERS: Final = {
     "completion": ("desktop:completion", "Print a completion script for a shell."),
     "migrate": ("migrate:migrate", "Bring the schema up to date."),
     "tenant": ("tenant:tenant_app", "Create, list and stop tenants."),
+    "role": ("role:role_app", "Give a program a login of the embedded database."),
     "setting": ("setting:setting_app", "Change run-time settings without a restart."),
     "node": ("node:node_app", "List the processes of the cluster."),
     "settlement": ("settlement:settlement_app", "Stop and resume settlement on every node."),

@@ -1,17 +1,25 @@
 """The roles and the database inside a new cluster; every statement can be run again."""
 
+import re
+import secrets
 from typing import Final
 
 import asyncpg
 
-from postdate.database.embedded.credentials import Credentials
+from postdate.database.embedded.credentials import Credentials, dsn
 from postdate.database.embedded.probe import PATIENCE_SECONDS
+from postdate.words.error import StartError
 
 _LOGIN: Final = "LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION"
 _GROUP: Final = "NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION"
 WRITER: Final = "postdate_writer"
 READER: Final = "postdate_reader"
 CLIENT: Final = "postdate_client"
+NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
+RESERVED: Final = ("postdate", "postgres", "pg_", "public")
+PASSWORD_BYTES: Final = 24
+MAX_CONNECTIONS: Final = 20
+"""How many connections the login of an application may have."""
 
 
 _NO_ADVISORY_LOCKS: Final = """
@@ -50,6 +58,31 @@ async def ensure(credentials: Credentials) -> bool:
     finally:
         await connection.close()
     return True
+
+
+async def create_login(credentials: Credentials, name: str) -> str | None:
+    """Create a login with a schema of its own and return its address; None if the role exists."""
+    if not NAME.fullmatch(name) or name.startswith(RESERVED):
+        raise StartError(
+            f"{name!r} cannot be the name of a role: take a-z, 0-9 and _, a letter first, "
+            "and neither postdate nor pg_ in front"
+        )
+    password = secrets.token_urlsafe(PASSWORD_BYTES)
+    database = credentials.login.database
+    connection = await asyncpg.connect(
+        credentials.superuser_dsn(database), timeout=PATIENCE_SECONDS
+    )
+    try:
+        async with connection.transaction():
+            if await connection.fetchval("SELECT true FROM pg_roles WHERE rolname = $1", name):
+                return None
+            limit = f"CONNECTION LIMIT {MAX_CONNECTIONS}"
+            await connection.execute(f"CREATE ROLE {name} {_LOGIN} {limit} PASSWORD '{password}'")
+            await connection.execute(f"GRANT CONNECT, TEMPORARY ON DATABASE {database} TO {name}")
+            await connection.execute(f"CREATE SCHEMA {name} AUTHORIZATION {name}")
+    finally:
+        await connection.close()
+    return dsn(name, password, database, credentials.login.host)
 
 
 async def _close_template(credentials: Credentials) -> None:

@@ -30,14 +30,8 @@ class ClientRoles:
         max_amount: int | None = None,
     ) -> str | None:
         """Bind a login role to a tenant; return what an administrator must run, if anything."""
-        strange = [scope for scope in scopes if scope not in SCOPES]
-        if strange or not scopes:
-            allowed = ", ".join(SCOPES)
-            raise refuse(Code.UNKNOWN_SCOPE, f"The scopes of a role are {allowed}.", "scope")
         async with self._database.write() as connection:
-            tenant_id = await tenant_store.find(connection, tenant)
-            if tenant_id is None:
-                raise refuse(Code.UNKNOWN_TENANT, f"There is no tenant {tenant}.", "tenant")
+            tenant_id = await _checked(connection, tenant, scopes)
             if not await store.exists(connection, role):
                 detail = f"The server has no role {role}: CREATE ROLE {role} LOGIN first."
                 raise refuse(Code.NOT_FOUND, detail, "role")
@@ -52,6 +46,11 @@ class ClientRoles:
             await record_event(connection, about, "tenant.role_bound", CLI, data)
         return left
 
+    async def check(self, tenant: str, scopes: Sequence[str]) -> None:
+        """Refuse a tenant that does not exist, and scopes that no role may have."""
+        async with self._database.connection() as connection:
+            await _checked(connection, tenant, scopes)
+
     async def unbind(self, role: str) -> None:
         """Unbind a login role."""
         async with self._database.write() as connection:
@@ -59,6 +58,17 @@ class ClientRoles:
             if spoke_for is None:
                 raise refuse(Code.NOT_FOUND, f"The role {role} is not bound to a tenant.", "role")
             await _record_unbound(connection, spoke_for, role)
+
+
+async def _checked(connection: Connection, tenant: str, scopes: Sequence[str]) -> int:
+    strange = [scope for scope in scopes if scope not in SCOPES]
+    if strange or not scopes:
+        allowed = ", ".join(SCOPES)
+        raise refuse(Code.UNKNOWN_SCOPE, f"The scopes of a role are {allowed}.", "scope")
+    tenant_id = await tenant_store.find(connection, tenant)
+    if tenant_id is None:
+        raise refuse(Code.UNKNOWN_TENANT, f"There is no tenant {tenant}.", "tenant")
+    return tenant_id
 
 
 async def _record_unbound(connection: Connection, tenant_id: int, role: str) -> None:
