@@ -14,8 +14,8 @@ WITH due AS MATERIALIZED (
        AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[])
      ORDER BY t.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE timer t
-   SET due_at = clock() + make_interval(secs => $5), claimed_at = clock(), claimed_by = $6,
-       ready_at = due.due_at,
+   SET due_at = (SELECT clock() + make_interval(secs => $5)), claimed_at = (SELECT clock()),
+       claimed_by = $6, ready_at = due.due_at,
        token = greatest((SELECT claim_token($7::integer)), t.token + 1 + $7)
   FROM due WHERE t.bucket = $1 AND t.ctid = due.place
 RETURNING t.subject, t.token, t.ready_at
@@ -33,15 +33,15 @@ WITH due AS MATERIALIZED (
      ORDER BY t.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
 claimed AS (
     UPDATE timer t
-       SET due_at = clock() + make_interval(secs => $5), claimed_at = clock(), claimed_by = $6,
-           ready_at = due.due_at,
+       SET due_at = (SELECT clock() + make_interval(secs => $5)), claimed_at = (SELECT clock()),
+           claimed_by = $6, ready_at = due.due_at,
            token = greatest((SELECT claim_token($8::integer)), t.token + 1 + $8),
            attempt = t.attempt + (t.claimed_at IS NOT NULL)::integer
       FROM due WHERE t.bucket = $1 AND t.ctid = due.place
     RETURNING t.subject, t.token, t.attempt, t.revision, t.ready_at, due.claimed_at AS lost_at,
               due.claimed_by AS lost_by, due.ready_at AS lost_ready_at)
 SELECT c.subject, c.token, c.attempt + 1 AS attempt, c.revision, c.ready_at,
-       date_part('epoch', clock() - c.ready_at) AS late_seconds,
+       date_part('epoch', (SELECT clock()) - c.ready_at) AS late_seconds,
        c.lost_at, c.lost_by, c.lost_ready_at, nullif(j.effective_at, c.ready_at) AS first_due_at,
        j.expires_at, j.destination::text, j.policy::text, j.payload, j.content_type,
        j.payload_ref, j.metadata::text, j.schedule_id,

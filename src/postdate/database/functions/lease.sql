@@ -14,6 +14,7 @@ CREATE OR REPLACE FUNCTION lease_end(
 DECLARE
     first_token bigint := tokens[1];
     first_status text := statuses[1];
+    at timestamptz := clock();
     held uuid[];
     doubted uuid[];
 BEGIN
@@ -39,7 +40,7 @@ BEGIN
         INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
                              finished_at, http_status, code, error, response, node_id, token, actor,
                              doubt)
-        SELECT bucket, tenant_id, subject, attempt, status, ready_at, started_at, clock(),
+        SELECT bucket, tenant_id, subject, attempt, status, ready_at, started_at, at,
                http_status, code, error, response, claimed_by, token, of_actor,
                CASE WHEN status <> 'FAILED' THEN NULL WHEN unknown THEN 'LAST'
                     WHEN subject = ANY (doubted) THEN 'EARLIER' END
