@@ -1,4 +1,4 @@
-"""Models of lease and settlement, checked by Spin in every order; their mutated twins must fail."""
+"""Models of lease, claim and settlement, checked by Spin in every order; their twins must fail."""
 
 import asyncio
 import shutil
@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(
 TWINS = [
     ("lease", "TOKEN_REUSED"),
     ("settle", "LOOK_FIRST"),
+    ("claim", "CANCEL_WITHOUT_PLACE"),
 ]
 MORE_TWINS = [
     ("lease", "NO_TOKEN_IN_RECORD"),
@@ -23,6 +24,10 @@ MORE_TWINS = [
     ("settle", "NO_SHARE"),
     ("settle", "NO_TIMER_LOCK"),
     ("settle", "ACK_AT_ONCE"),
+    ("claim", "CLAIM_WITHOUT_PLACE"),
+    ("claim", "EXPIRED_CLAIM_KEPT"),
+    ("claim", "RETRY_NOT_RELEASED"),
+    ("claim", "END_WITHOUT_CLAIM"),
 ]
 """Compiling one takes longer than searching it: these are left to `make soak`."""
 
@@ -46,7 +51,7 @@ async def check(directory: Path, model: str, *switches: str) -> tuple[int, bool]
     return int(line.rpartition("errors:")[2]), "max search depth too small" not in said
 
 
-@pytest.mark.parametrize("model", ["lease", "settle"])
+@pytest.mark.parametrize("model", ["lease", "settle", "claim"])
 async def test_the_model_holds_in_every_order(model: str, tmp_path: Path) -> None:
     assert await check(tmp_path, model) == (0, True)
 
