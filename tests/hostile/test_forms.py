@@ -121,3 +121,14 @@ def test_a_shown_line_of_curl_runs_nothing_of_the_address(part: str) -> None:
     address = curl.partition('"$URL')[2].partition('" -H')[0]
     assert address.startswith("/api/v1/lanes/")
     assert not set(address.removeprefix("/api/v1/lanes/")) & set('$`"\n/()\\')
+
+
+@pytest.mark.parametrize(("fields", "read"), [(1000, True), (1001, False), (40_000, False)])
+async def test_a_form_of_a_stranger_has_few_fields(api: Api, fields: int, *, read: bool) -> None:
+    """A stranger's 200 kB of `a=b&` took 23 ms of the loop."""
+    body = "&".join(["key=b"] * fields)
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": api.url}
+    async with api.session.post(f"{api.url}/login", data=body, headers=headers) as answer:
+        text = await answer.text()
+    assert (answer.status, "The form cannot be read." in text) == (422, not read)
+    assert ("This key is not valid." in text) == read

@@ -44,6 +44,9 @@ FIRST_KEY: Final = UUID(int=0)
 MAX_KEYS: Final = 200
 """How many keys are known by name; the others are shown by the ends of their ids."""
 
+MAX_FIELDS: Final = 1000
+"""The fields of a form: the page of the login reads them for whoever sends them."""
+
 UNDECIDED: Final = 500
 """From this status on an answer does not say whether the request was carried out."""
 
@@ -265,7 +268,8 @@ async def read_form(request: Request) -> dict[str, str]:
     ):
         raise refuse(Code.UNSUPPORTED_MEDIA_TYPE, "Send the form of the page.")
     try:
-        return dict(parse_qsl((await request.body()).decode(), keep_blank_values=True))
+        text = (await request.body()).decode()
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS))
     except ValueError:
         raise refuse(Code.INVALID_FIELD, "The form cannot be read.") from None
 
