@@ -7,7 +7,6 @@ import asyncpg
 
 from postdate.database.connection.query import query
 from postdate.timer.timer import LANE_SCHEDULE
-from postdate_lab.bench import database as bench
 
 _query = partial(query, package="postdate_lab.bench")
 
@@ -46,9 +45,9 @@ async def fill(connection: asyncpg.Connection, population: Population) -> None:
         if count:
             await connection.execute(statement, count, timeout=600)
     if population.schedules:
-        tenant_id = await connection.fetchval(_query("population_tenant"))
-        await bench.make_schedules(connection, tenant_id, population.schedules)
-        await connection.execute(_query("population_schedule_timers"), LANE_SCHEDULE, timeout=600)
+        await connection.execute(
+            _query("population_schedules"), population.schedules, LANE_SCHEDULE, timeout=600
+        )
 
 
 async def transactions(connection: asyncpg.Connection) -> int:

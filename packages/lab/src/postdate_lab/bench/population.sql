@@ -22,12 +22,28 @@ SELECT n % 64, t.tenant_id, uuidv7(), '{"type": "webhook", "name": "hook-1"}', '
        '{job.%}', 0
   FROM tenant t CROSS JOIN generate_series(1, $1::integer) AS n WHERE t.name = 'grown-1'
 
--- name: population_tenant
-SELECT tenant_id FROM tenant WHERE name = 'grown-1'
-
--- name: population_schedule_timers
+-- name: population_schedules
+-- Once a year, so that the rule of each agrees with its timer, and nothing is due.
+WITH made AS MATERIALIZED (
+    SELECT bucket_of(drawn.schedule_id) AS bucket, t.tenant_id, drawn.schedule_id
+      FROM tenant t
+     CROSS JOIN (SELECT uuidv7() AS schedule_id
+                   FROM generate_series(1, $1::integer) OFFSET 0) AS drawn
+     WHERE t.name = 'grown-1'),
+versions AS (
+    INSERT INTO schedule_version (bucket, tenant_id, schedule_id, version, name, rule, policies,
+                                  template, actor, template_by, persons)
+    SELECT bucket, tenant_id, schedule_id, 1, '', '{"timezone": "UTC", "cron": "0 0 1 1 *"}', '{}',
+           '{"job": {"destination": {"type": "worker"}, "lane": "bench"}}', 'bench', 'bench',
+           '{bench}'
+      FROM made),
+schedules AS (
+    INSERT INTO schedule (bucket, tenant_id, schedule_id, handled)
+    SELECT bucket, tenant_id, schedule_id, clock() FROM made)
 INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
-SELECT bucket, tenant_id, $1, schedule_id, clock() + interval '1 month' FROM schedule
+SELECT bucket, tenant_id, $2, schedule_id,
+       (date_trunc('year', clock() AT TIME ZONE 'UTC') + interval '1 year') AT TIME ZONE 'UTC'
+  FROM made
 
 -- name: population_nodes
 INSERT INTO node (node_id, name, roles, version, started_at, seen_at)
