@@ -6,8 +6,14 @@ import threading
 import pytest
 
 from conftest import eventually
+from postdate.core.work import spend
 from postdate.database.connection import off_loop
-from postdate.database.connection.off_loop import PER_TENANT, computed
+from postdate.database.connection.off_loop import (
+    EACH_STEPS,
+    PER_TENANT,
+    computed,
+    computed_each,
+)
 from postdate.words.error import Code, RefusedError
 
 
@@ -32,3 +38,19 @@ async def test_a_tenant_has_a_share_of_the_threads_that_compute_rules() -> None:
 
     assert await eventually(free)
     assert await computed(1, int, "1") == 1
+
+
+def _spent(steps: int) -> int:
+    if steps < 0:
+        raise ValueError(steps)
+    spend(steps)
+    return steps
+
+
+async def test_what_is_much_is_computed_apart_from_what_is_little() -> None:
+    """Each of a walk took a thread's turn of its own, and most of the time went into that."""
+    steps = [1, EACH_STEPS, EACH_STEPS + 1, -1, 2]
+    found = await computed_each(_spent, [(each,) for each in steps])
+    assert found[:3] == steps[:3]
+    assert isinstance(found[3], ValueError)
+    assert found[4] == 2

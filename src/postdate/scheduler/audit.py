@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from typing import Final
+from uuid import UUID
 
 from msgspec.structs import replace
 
@@ -14,7 +15,7 @@ from postdate.core.log import Log
 from postdate.core.setting.setting import Settings
 from postdate.database.connection import clock
 from postdate.database.connection.database import Connection, Database
-from postdate.database.connection.off_loop import computed
+from postdate.database.connection.off_loop import computed_each
 from postdate.event.store.event import record_event
 from postdate.recurrence import zone
 from postdate.recurrence.rule import Occurrence, Status
@@ -28,7 +29,7 @@ from postdate.schedule.store import timeline
 from postdate.schedule.store.occurrence import NewOccurrence, OccurrenceKey
 from postdate.schedule.store.schedule import ScheduleKey, ScheduleRow
 from postdate.scheduler.meter import ScheduleMeter
-from postdate.scheduler.timer_care import TimerCare
+from postdate.scheduler.timer_care import TimerCare, expected_timers, log_unaudited
 
 log = Log()
 
@@ -81,13 +82,37 @@ class Audit:
             # Nodes with other tz data would move each other's timers back and forth.
             same_data = await store.tzdata(connection) in {None, zone.VERSION}
         silent = {each.schedule_id for each in marked}
-        for row in rows:
-            segments = held[row.schedule_id]
-            if not isinstance(segments, Exception):
-                missing += await self._look(row, segments, now)
-            rules = segments if same_data and not isinstance(segments, Exception) else None
-            await self._care.look(row, rules, timers.get(row.schedule_id), now, silent)
+        known = {key: found for key, found in held.items() if not isinstance(found, Exception)}
+        books = await self._books(
+            [(row, known[row.schedule_id]) for row in rows if row.schedule_id in known], now
+        )
+        judged = [
+            (row, known.get(row.schedule_id) if same_data else None, timers.get(row.schedule_id))
+            for row in rows
+        ]
+        expected = await expected_timers(judged, now)
+        for row, _, due_at in judged:
+            if book := books.get(row.schedule_id):
+                missing += await self._look(row, known[row.schedule_id], book, now)
+            await self._care.look(row, expected[row.schedule_id], due_at, now, silent)
         return missing
+
+    async def _books(
+        self, rows: Sequence[tuple[ScheduleRow, Sequence[Segment]]], now: datetime
+    ) -> dict[UUID, list[Expected]]:
+        """Return what the book of each must have; of the future nothing is expected."""
+        calls = [
+            (replace(row, handled=min(row.handled, now)), segments, self._begin(row, now))
+            for row, segments in rows
+        ]
+        found = {}
+        results = await computed_each(expected_in_book, calls)
+        for (row, _), expected in zip(rows, results, strict=True):
+            if isinstance(expected, Exception):
+                log_unaudited(row, expected)
+            else:
+                found[row.schedule_id] = expected
+        return found
 
     def _begin(self, row: ScheduleRow, now: datetime) -> datetime:
         hours = self._settings.number("schedule.audit_hours", row.tenant_id)
@@ -108,18 +133,14 @@ class Audit:
         self._after = rows[-1].key if rows else _START
         return rows
 
-    async def _look(self, row: ScheduleRow, segments: Sequence[Segment], now: datetime) -> int:
+    async def _look(
+        self,
+        row: ScheduleRow,
+        segments: Sequence[Segment],
+        expected: Sequence[Expected],
+        now: datetime,
+    ) -> int:
         begin = self._begin(row, now)
-        try:
-            # Of the future nothing is expected, even where the schedule came too far.
-            until_now = replace(row, handled=min(row.handled, now))
-            expected = await computed(None, expected_in_book, until_now, segments, begin)
-        except Exception:
-            # The expander meets it as well, and sets the schedule aside.
-            log.exception("schedule.unaudited", schedule_id=str(row.schedule_id))
-            return 0
-        if not expected:
-            return 0
         async with self._database.connection() as connection:
             missing = await missing_from_book(connection, row, expected)
         if not missing:

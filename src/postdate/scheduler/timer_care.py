@@ -10,7 +10,7 @@ from postdate.core.instant import instant_text
 from postdate.core.log import Log
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Connection, Database
-from postdate.database.connection.off_loop import computed
+from postdate.database.connection.off_loop import computed_each
 from postdate.event.store.event import record_event
 from postdate.runtime.clock_guard import STEP, node_time
 from postdate.schedule.spec.expansion import next_due
@@ -54,13 +54,12 @@ class TimerCare:
     async def look(
         self,
         row: ScheduleRow,
-        segments: Sequence[Segment] | None,
+        expected: datetime | None,
         due_at: datetime | None,
         now: datetime,
         silent: Collection[UUID],
     ) -> None:
         """Judge one timer, by its rule if that is known; `silent` are the schedules with a mark."""
-        expected = await _expected(row, segments, due_at, now)
         fault = self._fault(row, due_at, expected, now)
         if fault is None:
             if row.schedule_id in silent:
@@ -154,20 +153,30 @@ class TimerCare:
         return done
 
 
-async def _expected(
-    row: ScheduleRow,
-    segments: Sequence[Segment] | None,
-    due_at: datetime | None,
-    now: datetime,
-) -> datetime | None:
-    """Return when the timer is due by the rule, where it seems to be late; None if unknown."""
-    if segments is None or row.buffered_for is not None:
-        return None
-    if due_at is not None and due_at <= now + AHEAD:
-        return due_at
-    try:
-        return await computed(None, next_due, segments, progress_of(row))
-    except Exception:
-        # The expander meets it as well, and sets the schedule aside.
-        log.exception("schedule.unaudited", schedule_id=str(row.schedule_id))
-        return None
+async def expected_timers(
+    judged: Sequence[tuple[ScheduleRow, Sequence[Segment] | None, datetime | None]], now: datetime
+) -> dict[UUID, datetime | None]:
+    """Return when each timer is due by its rule, computed where it seems late; None if unknown.
+
+    Each is given with its segments, if they are known, and its timer.
+    """
+    expected: dict[UUID, datetime | None] = {}
+    late = []
+    for row, segments, due_at in judged:
+        known = segments is not None and row.buffered_for is None
+        on_time = due_at is not None and due_at <= now + AHEAD
+        expected[row.schedule_id] = due_at if known and on_time else None
+        if segments is not None and known and not on_time:
+            late.append((row, segments))
+    calls = [(segments, progress_of(row)) for row, segments in late]
+    for (row, _), found in zip(late, await computed_each(next_due, calls), strict=True):
+        if isinstance(found, Exception):
+            log_unaudited(row, found)
+        else:
+            expected[row.schedule_id] = found
+    return expected
+
+
+def log_unaudited(row: ScheduleRow, error: Exception) -> None:
+    """Log that a rule could not be computed: the expander meets it, and sets the schedule aside."""
+    log.error("schedule.unaudited", schedule_id=str(row.schedule_id), exc_info=error)
