@@ -11,7 +11,7 @@ import pytest
 from postdate.destination.spec.trouble import Trouble
 from postdate.destination.view.destination_call import FailingTarget
 from postdate.foresight.view.due_chart import DueChart, Forecast
-from postdate.halt.view import HaltView
+from postdate.halt.spec import HaltView
 from postdate.monitor.store.overview import DisabledDestination, LaggingSubscription
 from postdate.monitor.store.vital import AuditRun
 from postdate.monitor.view.activity import activity_view

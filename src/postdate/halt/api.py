@@ -1,64 +1,57 @@
-"""Halts: the kill switch and the freeze window of a tenant."""
+"""Halts: the kill switch and the freeze window of a tenant.
 
-from typing import Annotated, Any, Final
+By hand but for the list: a switch has no key, answers with all halts, and waits after its commit.
+"""
+
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from postdate.api.services import Services
 from postdate.core.identity import Scope
+from postdate.core.shape import Spec
 from postdate.halt.change import FreezeWindow
 from postdate.halt.spec import Halt, Mode, Note
-from postdate.halt.view import HaltView, view
-from postdate.http.endpoint import Body, Call
-from postdate.http.routes import Routes
+from postdate.halt.view import HALT, HaltViews, view
+from postdate.http.endpoint import Call
 from postdate.payment.spec.payment import Instant
+from postdate.resource.endpoints import Served, serve
 
-ROUTES: Final = Routes("halts")
+ROUTES: Final = serve("halts", Served(HaltViews, lambda services: services.halt.read))
 
 
-class KillBody(Body, kw_only=True):
+class KillBody(Spec, kw_only=True):
     """Why everything stops."""
 
     note: Note
 
 
-class FreezeBody(Body, kw_only=True, rename={"from_at": "from"}):
+class FreezeBody(Spec, kw_only=True, rename={"from_at": "from"}):
     """A window of time, and what it does to work."""
 
-    until: Annotated[Instant, Meta(description="When it ends.")]
-    from_at: Annotated[Instant | None, Meta(description="When it begins; now, if absent.")] = None
+    until: Annotated[Instant, Meta(description="When it ends.", examples=["2031-01-02T00:00:00Z"])]
+    from_at: Annotated[
+        Instant | None,
+        Meta(description="When it begins; now, if absent.", examples=["2031-01-01T00:00:00Z"]),
+    ] = None
     mode: Annotated[
         Mode,
         Meta(
             description="`hold`: due work waits until the end. `drain`: new work is refused, "
-            "due work still runs."
+            "due work still runs.",
+            examples=["hold"],
         ),
     ] = "hold"
     note: Note
 
 
-class HaltList(msgspec.Struct, frozen=True):
-    """The halts in force or to come."""
-
-    halts: list[HaltView]
+def _list(halts: list[Halt]) -> msgspec.Struct:
+    return HALT.page([view(halt) for halt in halts])
 
 
-def _list(halts: list[Halt]) -> HaltList:
-    return HaltList([view(halt) for halt in halts])
-
-
-@ROUTES.add("GET", "/halts", "any", limited="served")
-async def list_halts(call: Call[Services, Any, None]) -> HaltList:
-    """Show whether the tenant is halted, why, and until when.
-
-    An empty list means that the tenant is not halted and no window is planned.
-    """
-    return HaltList(await call.services.halt.read.page(call.actor.tenant_id))
-
-
-@ROUTES.add("PUT", "/kill-switch", Scope.ADMIN, halted="served")
-async def kill_tenant(call: Call[Services, KillBody, None]) -> HaltList:
+@ROUTES.add("PUT", "/kill-switch", Scope.ADMIN, returns=HALT.page, halted="served")
+async def kill_tenant(call: Call[Services, KillBody, None]) -> msgspec.Struct:
     """Turn on the kill switch: stop everything of the tenant.
 
     Once this is answered, no payment of the tenant settles, nothing of it starts, and every change
@@ -70,8 +63,8 @@ async def kill_tenant(call: Call[Services, KillBody, None]) -> HaltList:
     )
 
 
-@ROUTES.add("DELETE", "/kill-switch", Scope.ADMIN, halted="served")
-async def release_tenant(call: Call[Services, None, None]) -> HaltList:
+@ROUTES.add("DELETE", "/kill-switch", Scope.ADMIN, returns=HALT.page, halted="served")
+async def release_tenant(call: Call[Services, None, None]) -> msgspec.Struct:
     """Turn off the kill switch: release the tenant.
 
     Work that came due meanwhile runs according to its policies.
@@ -80,8 +73,8 @@ async def release_tenant(call: Call[Services, None, None]) -> HaltList:
     return _list(await call.services.halt.change.lift(actor.tenant_id, "kill", actor.key_id))
 
 
-@ROUTES.add("PUT", "/freeze", Scope.ADMIN, halted="served")
-async def freeze_tenant(call: Call[Services, FreezeBody, None]) -> HaltList:
+@ROUTES.add("PUT", "/freeze", Scope.ADMIN, returns=HALT.page, halted="served")
+async def freeze_tenant(call: Call[Services, FreezeBody, None]) -> msgspec.Struct:
     """Set a freeze window: hold due work, or refuse new work.
 
     Due work waits (`hold`), or runs while new work is refused (`drain`).
@@ -92,8 +85,8 @@ async def freeze_tenant(call: Call[Services, FreezeBody, None]) -> HaltList:
     return _list(done)
 
 
-@ROUTES.add("DELETE", "/freeze", Scope.ADMIN, halted="served")
-async def thaw_tenant(call: Call[Services, None, None]) -> HaltList:
+@ROUTES.add("DELETE", "/freeze", Scope.ADMIN, returns=HALT.page, halted="served")
+async def thaw_tenant(call: Call[Services, None, None]) -> msgspec.Struct:
     """End the freeze window now.
 
     Work that was held back runs now.

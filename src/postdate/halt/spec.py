@@ -8,11 +8,40 @@ import msgspec
 from msgspec import Meta
 
 from postdate.core.instant import instant_text
+from postdate.core.shape import View
 from postdate.words.error import Code, Refusal
 
 Kind = Literal["kill", "freeze"]
 Mode = Literal["hold", "drain"]
-Note = Annotated[str, Meta(min_length=1, max_length=500, description="Why.")]
+Note = Annotated[
+    str,
+    Meta(min_length=1, max_length=500, description="Why, in a few words.", examples=["ticket 812"]),
+]
+
+
+class HaltView(View, frozen=True, kw_only=True, rename={"from_at": "from", "until_at": "until"}):
+    """A current or future halt: why, by whom, and until when (null: until it is lifted)."""
+
+    kind: Annotated[
+        Kind, Meta(description="A kill switch, or a freeze window.", examples=["freeze"])
+    ]
+    mode: Annotated[
+        Mode, Meta(description="Whether what is due waits or still runs.", examples=["hold"])
+    ]
+    from_at: Annotated[
+        datetime, Meta(description="When it begins.", examples=["2031-01-01T00:00:00Z"])
+    ]
+    until_at: Annotated[
+        datetime | None, Meta(description="When it ends.", examples=["2031-01-02T00:00:00Z"])
+    ]
+    note: Note
+    set_by: Annotated[
+        str,
+        Meta(description="Who set it.", examples=["0198c0de-5a4e-7abc-8def-0123456789ab"]),
+    ]
+    set_at: Annotated[
+        datetime, Meta(description="When it was set.", examples=["2031-01-01T09:00:00Z"])
+    ]
 
 
 class Halt(msgspec.Struct, frozen=True):

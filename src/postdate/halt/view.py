@@ -1,27 +1,23 @@
 """Read the halts of a tenant."""
 
-from datetime import datetime
+from typing import Final
 
-import msgspec
-
+from postdate.core.identity import Scope
 from postdate.core.shape import shaped
 from postdate.database.connection.database import Database
 from postdate.halt import store as halt_store
-from postdate.halt.spec import Halt, Kind, Mode
+from postdate.halt.spec import Halt, HaltView
+from postdate.resource.resource import Resource
 
-
-class HaltView(
-    msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "until_at": "until"}
-):
-    """A current or future halt: why, by whom, and until when (null: until it is lifted)."""
-
-    kind: Kind
-    mode: Mode
-    from_at: datetime
-    until_at: datetime | None
-    note: str
-    set_by: str
-    set_at: datetime
+HALT: Final = Resource(
+    noun="halt",
+    shows=HaltView,
+    read="any",
+    write=Scope.ADMIN,
+    read_limited="served",
+    columns=("kind", "mode", "from", "until", "note", "set_by"),
+    paged=False,
+)
 
 
 def view(halt: Halt) -> HaltView:
@@ -35,7 +31,11 @@ class HaltViews:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @HALT.list()
     async def page(self, tenant_id: int) -> list[HaltView]:
-        """List the halts of one tenant."""
+        """Show whether the tenant is halted, why, and until when.
+
+        An empty list means that the tenant is not halted and no window is planned.
+        """
         reader = self._database.tenant_reader(tenant_id)
         return [view(halt) for halt in await halt_store.load(reader, tenant_id)]

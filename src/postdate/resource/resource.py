@@ -152,8 +152,9 @@ class Resource(Generic[V]):
 
     def __post_init__(self) -> None:
         """Refuse a declaration that names a field which is not there."""
-        _check_names(self.shows, *self.columns, *self.more_event_fields)
-        _check_names(self.spec, *self.patchable)
+        _check_names(self.shows, self.shows.__struct_encode_fields__, self.columns)
+        _check_names(self.shows, self.shows.__struct_fields__, self.more_event_fields)
+        _check_names(self.spec, self.spec.__struct_fields__, self.patchable)
 
     def about(self, tenant_id: int, key: UUID | str) -> tuple[int, UUID]:
         """Return the subject of events about one of a tenant."""
@@ -330,6 +331,6 @@ def declared_by(method: Callable[..., Any]) -> Declared | None:
     return found
 
 
-def _check_names(shape: type[msgspec.Struct], *names: str) -> None:
-    if unknown := set(names) - set(shape.__struct_fields__):
+def _check_names(shape: type, known: Collection[str], names: Collection[str]) -> None:
+    if unknown := set(names) - set(known):
         raise ValueError(f"{shape.__name__} has no field {', '.join(sorted(unknown))}")

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from postdate.console.render import duration
 from postdate.destination.spec.destination import DestinationView
-from postdate.halt.view import HaltView
+from postdate.halt.spec import HaltView
 from postdate.job.spec.job import Queue, Webhook
 from postdate.job.spec.view import JobView
 from postdate.lane.spec import LaneView

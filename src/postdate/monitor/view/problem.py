@@ -13,7 +13,7 @@ import msgspec
 
 from postdate.destination.spec.trouble import Trouble
 from postdate.foresight.view.money import MoneyView
-from postdate.halt.view import HaltView
+from postdate.halt.spec import HaltView
 from postdate.monitor.store.overview import BrokenOffSet, LaggingSubscription
 from postdate.monitor.view.destination_problem import disabled_problems, failing_problems
 from postdate.monitor.view.overview import LaneBacklog, Overview

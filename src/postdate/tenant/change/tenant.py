@@ -18,6 +18,7 @@ from postdate.database.connection.database import Connection, Database
 from postdate.event.store.event import named, record_event
 from postdate.intake.create_once import Remember, forget
 from postdate.key.store import key as key_store
+from postdate.tenant.spec.tenant import TENANT_RULE
 from postdate.tenant.store import tenant as tenant_store
 from postdate.test_clock import store as test_clock
 from postdate.words.error import Code, not_found, refuse
@@ -184,7 +185,7 @@ def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise refuse(
             Code.INVALID_FIELD,
-            "A tenant's name has 1 to 63 of a-z 0-9 _ - and starts with a letter or digit.",
+            TENANT_RULE,
             "name",
         )
 

@@ -1,21 +1,9 @@
 """Tenants."""
 
-from datetime import datetime
 from typing import NamedTuple
 
-import msgspec
-
 from postdate.database.connection.query import Connection, fetch_all, fetch_one, query
-
-
-class TenantRow(msgspec.Struct, frozen=True):
-    """A tenant as stored."""
-
-    tenant_id: int
-    name: str
-    created_at: datetime
-    disabled_at: datetime | None
-    test: bool
+from postdate.tenant.spec.tenant import TenantView
 
 
 class EnabledTenant(NamedTuple):
@@ -45,6 +33,6 @@ async def disable(connection: Connection, tenant_id: int, *, disabled: bool) -> 
     return await connection.fetchval(query("tenant_disable"), tenant_id, disabled) is not None
 
 
-async def page(connection: Connection, after: str, limit: int) -> list[TenantRow]:
+async def page(connection: Connection, after: str, limit: int) -> list[TenantView]:
     """List tenants by name."""
-    return await fetch_all(connection, TenantRow, "tenant_list", after, limit)
+    return await fetch_all(connection, TenantView, "tenant_list", after, limit)

@@ -15,5 +15,5 @@ UPDATE tenant SET disabled_at = CASE WHEN $2 THEN (SELECT clock()) END
 RETURNING tenant_id
 
 -- name: tenant_list
-SELECT tenant_id, name, created_at, disabled_at, test FROM tenant
+SELECT name AS tenant, created_at, disabled_at, test FROM tenant
  WHERE name > $1 ORDER BY name LIMIT $2

@@ -14,7 +14,9 @@ from postdate.client.models.halts import HaltList
 class Halts(Group[K]):
     """What the API offers about halts."""
 
-    @call("list_halts", "GET", "/halts")
+    @call(
+        "list_halts", "GET", "/halts", columns=("kind", "mode", "from", "until", "note", "set_by")
+    )
     def list(self) -> HaltList:
         """Show whether the tenant is halted, why, and until when.
 
@@ -27,7 +29,7 @@ class Halts(Group[K]):
 
         Once this is answered, no payment of the tenant settles, nothing of it starts, and every
         change is refused; reading goes on, and what runs may report.
-        `note`: Why.
+        `note`: Why, in a few words.
         """
 
     @call("release_tenant", "DELETE", "/kill-switch")
@@ -53,7 +55,7 @@ class Halts(Group[K]):
         `from_`: When it begins; now, if absent.
         `mode`: `hold`: due work waits until the end. `drain`: new work is refused, due work still
         runs.
-        `note`: Why.
+        `note`: Why, in a few words.
         """
 
     @call("thaw_tenant", "DELETE", "/freeze")

@@ -14,6 +14,28 @@ from postdate.client.models.tenants import NewTenant, Tenant, TenantList
 class Tenants(Group[K]):
     """What the API offers about tenants."""
 
+    @call(
+        "list_tenants",
+        "GET",
+        "/internal/tenants",
+        internal=True,
+        columns=("tenant", "test", "created_at", "disabled_at"),
+    )
+    def list_page(self, *, limit: int | UnsetType = UNSET, cursor: str | None = None) -> TenantList:
+        """List the tenants.
+
+        For operators, with `X-Internal-Auth`.
+        `limit`: Maximum number of items to return.
+        `cursor`: `next_cursor` of the previous page.
+        """
+
+    @pages(list_page, "tenants")
+    def list(self, *, page_size: int = 100) -> Iterator[Tenant]:
+        """List the tenants, page by page until the end.
+
+        For operators, with `X-Internal-Auth`.
+        """
+
     @call("create_tenant", "POST", "/internal/tenants", internal=True)
     def create(
         self,
@@ -32,29 +54,13 @@ class Tenants(Group[K]):
         `clock_at`: The initial time of a test clock; the current time if null.
         """
 
-    @call("list_tenants", "GET", "/internal/tenants", internal=True)
-    def list_page(self, *, limit: int | UnsetType = UNSET, cursor: str | None = None) -> TenantList:
-        """List the tenants.
-
-        For operators, with `X-Internal-Auth`.
-        `limit`: Maximum number of items to return.
-        `cursor`: `next_cursor` of the previous page.
-        """
-
-    @pages(list_page, "tenants")
-    def list(self, *, page_size: int = 100) -> Iterator[Tenant]:
-        """List the tenants, page by page until the end.
-
-        For operators, with `X-Internal-Auth`.
-        """
-
     @call("disable_tenant", "POST", "/internal/tenants/{name}/disable", internal=True)
     def disable(self, name: str, *, note: str) -> None:
         """Disable a tenant: stop it and refuse all its keys.
 
         For operators: none of the tenant's work starts or settles, and nothing is lost.
         `name`: The name by which it is known.
-        `note`: Why.
+        `note`: Why, in a few words.
         """
 
     @call("enable_tenant", "POST", "/internal/tenants/{name}/enable", internal=True)

@@ -25,15 +25,22 @@ class Halt(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
     """A current or future halt: why, by whom, and until when (null: until it is lifted)."""
 
     kind: HaltKind
+    """A kill switch, or a freeze window."""
     mode: HaltMode
+    """Whether what is due waits or still runs."""
     from_: datetime
+    """When it begins."""
     until: datetime | None
+    """When it ends."""
     note: str
+    """Why, in a few words."""
     set_by: str
+    """Who set it."""
     set_at: datetime
+    """When it was set."""
 
 
 class HaltList(Struct, frozen=True, kw_only=True):
-    """The halts in force or to come."""
+    """A page of halts."""
 
     halts: list[Halt]

@@ -5,24 +5,30 @@ from datetime import datetime
 from msgspec import Struct
 
 
-class NewTenant(Struct, frozen=True, kw_only=True):
-    """A tenant and its first key, with the scope admin."""
-
-    tenant: str
-    key: str | None
-
-
 class Tenant(Struct, frozen=True, kw_only=True):
     """A tenant."""
 
     tenant: str
+    """The tenant's name."""
     created_at: datetime
+    """When it was created."""
     disabled_at: datetime | None
+    """When it was disabled."""
     test: bool
+    """Whether the tenant is in test mode: its time stands still until its clock is advanced."""
 
 
 class TenantList(Struct, frozen=True, kw_only=True):
-    """A page of tenants, by name."""
+    """A page of tenants."""
 
     tenants: list[Tenant]
     next_cursor: str | None
+
+
+class NewTenant(Struct, frozen=True, kw_only=True):
+    """A tenant and its first key, with the scope admin."""
+
+    tenant: str
+    """The tenant's name."""
+    key: str | None
+    """The key itself: shown this once."""
