@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from postdate.cli import output
+from postdate.cli import output, watch
 from postdate.cli.main import app, load_all
 from support.command import commands
 
@@ -35,6 +35,11 @@ def test_a_command_that_is_named_exists(line: str) -> None:
     command, bound, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
     assert command is not None
     assert bound is not None
+
+
+def test_a_command_that_may_be_repeated_exists() -> None:
+    load_all()
+    assert set(dict(commands(app))) >= watch.READING
 
 
 def test_every_command_prints_json_where_it_prints() -> None:

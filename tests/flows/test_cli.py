@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -139,6 +140,50 @@ async def test_schedules_from_the_command_line(api: Api) -> None:
     assert (await run(api, "schedule", "list", "--missed")).out == []
     assert (await run(api, "schedule", "delete", schedule_id)).out["deleted"] is True
     assert (await run(api, "schedule", "get", schedule_id)).code == 3
+
+
+async def test_a_schedule_is_found_by_its_name(api: Api) -> None:
+    rule = ("--cron", "@daily", "--lane", "mail")
+    made = (await run(api, "schedule", "create", "--name", "weekday", *rule)).out
+    assert (await run(api, "schedule", "get", "weekday")).out["schedule_id"] == made["schedule_id"]
+    assert (await run(api, "schedule", "pause", "weekday")).out["status"] == "PAUSED"
+    assert len((await run(api, "schedule", "preview", "weekday")).out["occurrences"]) == 10
+    await run(api, "schedule", "trigger", "weekday")
+    assert len((await run(api, "job", "list", "--schedule-id", "weekday")).out) == 1
+    absent = await run(api, "schedule", "get", "weekend")
+    assert (absent.code, "There is no schedule weekend." in absent.err) == (3, True)
+    await run(api, "schedule", "create", "--name", "weekday", *rule)
+    several = await run(api, "schedule", "delete", "weekday")
+    assert (several.code, "2 schedules are called weekday" in several.err) == (2, True)
+
+
+async def test_times_are_written_as_people_say_them(api: Api) -> None:
+    made = (await run(api, "job", "create", "--lane", "later", "--in", "1d12h")).out
+    due = datetime.fromisoformat(made["due_at"]) - datetime.now(UTC)
+    assert timedelta(hours=35) < due <= timedelta(hours=36)
+    when = ("--at", "2031-07-01 9:00", "--timezone", "Europe/Berlin")
+    moved = (await run(api, "job", "reschedule", made["job_id"], *when)).out
+    assert moved["due_at"] == "2031-07-01T07:00:00Z"
+    for name in ("alice", "bob"):
+        await run(api, "account", "create", name)
+    await run(api, "account", "adjust", "alice", "500", "--reason", "opening")
+    pay = ("payment", "schedule", "alice", "bob", "200")
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).date()
+    paid = (await run(api, *pay, "--at", "tomorrow 23:59", "--timezone", "UTC")).out
+    assert paid["scheduled_time"] == f"{tomorrow}T23:59:00Z"
+
+
+async def test_the_server_and_the_key_are_shown(api: Api) -> None:
+    status = (await run(api, "status")).out
+    assert (status["url"], status["ready"], status["tenant"]) == (api.url, True, api.tenant)
+    assert (status["url_from"], status["key_from"]) == ("POSTDATE_URL", "POSTDATE_API_KEY")
+    assert (await run(api, "whoami")).out["scopes"] == ["admin"]
+    denied = await run(replace(api, key="pdk_of_nobody"), "job", "list")
+    assert denied.code == 4
+    asked = f"asked {api.url} (from POSTDATE_URL), with the key from POSTDATE_API_KEY"
+    assert asked in denied.err
+    nobody = await run(replace(api, url="http://127.0.0.1:1"), "status")
+    assert (nobody.code, "the address is from POSTDATE_URL" in nobody.err) == (1, True)
 
 
 async def test_one_page_of_top_is_json(api: Api) -> None:

@@ -46,6 +46,11 @@ MISTAKES = [
     (["payment", "schedule", "a", "b", "--delay-seconds", "5"], "--amount is missing"),
     (["job", "create"], "say what the job is"),
     (["destination", "create", "--body", "[]"], "the body is a JSON object"),
+    (["lane", "pause", "list", "--watch"], "--watch repeats commands that only read"),
+    (["job", "create", "--at", "soon"], "'soon' is no time: write `tomorrow 9:00`"),
+    (["job", "create", "--in", "5m", "--at", "9:00"], "give either --run-at or --delay-seconds"),
+    (["job", "create", "--lane", "a", "--timezone", "Asia/Tokyo"], "--timezone belongs to --at"),
+    (["job", "create", "--at", "9:00", "--timezone", "Mars"], "'Mars' is no time zone"),
     (["api", "list_halt"], "did you mean list_halts?"),
     (["api", "get_account"], "needs --path account_id=…"),
 ]

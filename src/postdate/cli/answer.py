@@ -21,11 +21,6 @@ COLUMNS: Final = {
     "Entry": ("version", "type", "amount", "balance", "created_at", "payment_id"),
     "Schedule": ("schedule_id", "status", "name", "cron", "every_seconds", "rrule", "timezone"),
     "Occurrence": ("scheduled_for", "status", "cause", "job_id", "payment_id", "code"),
-    "Lane": (
-        "lane", "paused", "ready", "pending", "running", "max_running", "rate_per_second",
-        "paused_note",
-    ),
-    "Subscription": ("subscription_id", "status", "types", "lag_events", "lag_seconds", "error"),
     "Event": ("time", "type", "subject", "actor"),
     "Key": ("key_id", "hint", "note", "scopes", "expires_at", "last_used_at", "revoked_at"),
     "ChangeSet": ("change_set_id", "status", "note", "created_at"),

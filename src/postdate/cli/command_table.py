@@ -41,7 +41,8 @@ OWN: Final = {
 
 OTHERS: Final = {
     "api": ("api:api", "Call an operation of the API by its name in /schema, such as list_halts."),
-    "whoami": ("api:whoami", "Show the tenant and scopes of the key that is used here."),
+    "status": ("status:status", "Show the server that is used here, and whether it is ready."),
+    "whoami": ("status:whoami", "Show the tenant and scopes of the key that is used here."),
     "top": ("top:top", "Show rates, lateness, backlog, failures and lanes, live."),
     "open": ("desktop:open_page", "Open an object in the console; in a pipe, print its address."),
     "demo": ("demo:demo", "Fill a tenant with demo accounts, payments, schedules and failures."),

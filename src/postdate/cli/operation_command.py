@@ -129,6 +129,7 @@ class OperationCommand:
             self.run({name: each for name, each in bound.arguments.items() if each is not None})
 
         run.__signature__ = self.signature  # type: ignore[attr-defined] # cyclopts reads it
+        run.reads = self.operation.method == "GET"  # type: ignore[attr-defined] # for --watch
         run.__annotations__ = {n: p.annotation for n, p in self.signature.parameters.items()}
         app.command(run, name=names, help=self.help)
 

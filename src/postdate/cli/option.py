@@ -42,6 +42,8 @@ ALSO: Final = {
 """Fields whose option has a second, shorter or more usual name."""
 TEXTS: Final = {"idempotency_key": "Makes repeating the command safe; a new one if absent."}
 """What the API's document does not say, or says for requests only."""
+SCHEDULE: Final = "schedule_id"
+"""The field that takes the name of a schedule, too."""
 PREFIXED: Final = frozenset({"misfire", "dst", "insufficient_funds"})
 """Objects in a body whose members are named after the object as well: `--misfire-policy`."""
 
@@ -128,6 +130,8 @@ def option(
     kind, read, more = _word(field)
     if positional is None:
         positional = field.required and _stands_alone(field, kind)
+    if field.name == SCHEDULE:
+        read = _schedule_id
     if field.nullable:
         kind, read = _or_nothing(kind, read)
     name = field.name
@@ -222,6 +226,13 @@ def _or_nothing(kind: Any, read: Read) -> tuple[Any, Read]:
 
 def _unchanged(value: Any) -> Any:
     return value
+
+
+def _schedule_id(text: str) -> str:
+    # Only a command that names a schedule needs the client for it.
+    from postdate.cli.schedule_name import schedule_id_of
+
+    return schedule_id_of(text)
 
 
 def read_json(text: str) -> Any:

@@ -2,17 +2,21 @@
 
 import sys
 import time
+from datetime import UTC, datetime
 from inspect import Parameter
 from typing import Annotated, Any, Final
 
 import cyclopts
 
 from postdate.cli.completion import completer
+from postdate.cli.instant import read_instant
+from postdate.cli.number import convert_seconds
 from postdate.cli.operation_command import CommandCall, Given, OperationCommand, Sugar
 from postdate.cli.option import fields_of, option, read_object
 from postdate.cli.output import UsageError, show
 from postdate.client.operation import Operation
 from postdate.words.error import StartError
+from postdate.words.operation_name import option_name
 
 OTHERWISE: Final = 1
 """The exit code when something ended, but not as was waited for."""
@@ -60,11 +64,28 @@ def take_target(given: Given) -> dict[str, Any] | None:
     return None
 
 
-def one_time(fields: Given, instant: str, *, needed: bool) -> None:
-    """Refuse two times, or none where one is needed."""
-    given = [name for name in (instant, "delay_seconds") if name in fields]
-    if len(given) > 1 or (needed and not given):
-        raise UsageError(f"give either --{instant.replace('_', '-')} or --delay-seconds")
+WHEN: Final = (
+    extra("in_", int | float | None, "Due after this time, such as 5m or 1d12h.",
+          name="--in", converter=convert_seconds),
+    extra("at", str | None, "Due at this time, such as `tomorrow 9:00` or 2030-01-01T09:00:00Z."),
+    extra("timezone", str | None, "The zone of --at; that of this machine if absent."),
+)  # fmt: skip
+"""When something is due, as people say it."""
+
+
+def take_time(given: Given, fields: Given, instant: str, *, needed: bool) -> None:
+    """Set the time from what people write; refuse two times, or none where one is needed."""
+    after, at, zone = (given.pop(name, None) for name in ("in_", "at", "timezone"))
+    chosen = [name for name in (instant, "delay_seconds") if name in fields]
+    count = len(chosen) + (after is not None) + (at is not None)
+    if count > 1 or (needed and not count):
+        raise UsageError(f"give either {option_name(instant)} or --delay-seconds, --in or --at")
+    if zone is not None and at is None:
+        raise UsageError("--timezone belongs to --at")
+    if after is not None:
+        fields["delay_seconds"] = after
+    if at is not None:
+        fields[instant] = read_instant(at, zone, datetime.now(UTC)).isoformat()
 
 
 def wait_command(get: Operation, listed: Operation, noun: str) -> OperationCommand:

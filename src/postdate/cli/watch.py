@@ -11,10 +11,10 @@ from postdate.cli.output import UsageError, options
 
 SECONDS: Final = 2.0
 READING: Final = frozenset({
-    "list", "get", "status", "attempts", "entries", "occurrences", "preview", "audit", "events",
-    "executions", "approvals", "halts",
+    "schedule preview", "status", "audit", "settlement status", "restore status", "setting list",
+    "tenant list", "tenant halts", "tenant roles", "node list", "history list",
 })  # fmt: skip
-"""The commands that may be repeated: they change nothing."""
+"""The commands that change nothing and are no GET of the API."""
 
 CLEAR: Final = "\x1b[H\x1b[2J"
 
@@ -25,7 +25,7 @@ def run(app: cyclopts.App, words: Sequence[str]) -> None:
     if not asked.watch:
         app(words)
         return
-    if not READING.intersection(words[:3]):
+    if not _reads(app, words):
         raise UsageError("--watch repeats commands that only read, such as `job list`")
     if asked.form == "table" and not sys.stdout.isatty():
         asked.form = "jsonl"
@@ -34,3 +34,9 @@ def run(app: cyclopts.App, words: Sequence[str]) -> None:
             print(CLEAR, end="")
         app(words, result_action="return_value")
         time.sleep(SECONDS)
+
+
+def _reads(app: cyclopts.App, words: Sequence[str]) -> bool:
+    """Tell whether a command may be repeated; what it is about may have any name."""
+    chain, apps, _ = app.parse_commands(words)
+    return getattr(apps[-1].default_command, "reads", False) or " ".join(chain) in READING

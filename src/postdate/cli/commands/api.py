@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from postdate.cli.noun import group_operations
 from postdate.cli.option import read_json
 from postdate.cli.output import UsageError, show
-from postdate.cli.remote import call, send
+from postdate.cli.remote import call
 from postdate.client import encoding
 from postdate.client.operation import Operation
 from postdate.words.operation_name import NOUNS
@@ -39,11 +39,6 @@ def api(
         idempotency_key=idempotency_key,
     )
     show({"done": True} if answer is None else answer)
-
-
-def whoami() -> None:
-    """Show the tenant and scopes of the key that is used here."""
-    show(send(find("whoami"), {}))
 
 
 def find(name: str) -> Operation:

@@ -7,7 +7,7 @@ from typing import Final
 from postdate.cli.noun import find, noun_app
 from postdate.cli.operation_command import CommandCall, Given, OperationCommand, Sugar
 from postdate.cli.output import UsageError, confirm, progress, show
-from postdate.cli.sugar import PARTLY, TARGET, YES, one_time, take_target, wait_command
+from postdate.cli.sugar import PARTLY, TARGET, WHEN, YES, take_target, take_time, wait_command
 
 TIMES: Final = frozenset({"run_at", "delay_seconds"})
 
@@ -15,7 +15,7 @@ TIMES: Final = frozenset({"run_at", "delay_seconds"})
 def _fill_new(given: Given, fields: Given) -> None:
     if not given and not fields:
         raise UsageError("say what the job is: --url, --destination, --queue or --lane; see --help")
-    one_time(fields, "run_at", needed=False)
+    take_time(given, fields, "run_at", needed=False)
     if target := take_target(given):
         fields["destination"] = target
     fields.setdefault("destination", {"type": "worker"})
@@ -51,18 +51,22 @@ def _need_filter(_: Given, fields: Given) -> None:
 
 def _need_filter_and_time(given: Given, fields: Given) -> None:
     _need_filter(given, fields)
-    one_time(fields.get("to", {}), "run_at", needed=True)
+    take_time(given, fields.setdefault("to", {}), "run_at", needed=True)
 
 
 job_app = noun_app(
     "job",
     {
-        "create_job": Sugar(adds=TARGET, fill=_fill_new, hides=frozenset({"destination"})),
+        "create_job": Sugar(
+            adds=(*TARGET, *WHEN), fill=_fill_new, hides=frozenset({"destination"})
+        ),
         "cancel_jobs": Sugar(
             adds=(YES,), fill=_need_filter, act=partial(_change_by_filter, "cancel")
         ),
         "reschedule_jobs": Sugar(
-            adds=(YES,), fill=_need_filter_and_time, act=partial(_change_by_filter, "reschedule")
+            adds=(*WHEN, YES),
+            fill=_need_filter_and_time,
+            act=partial(_change_by_filter, "reschedule"),
         ),
     },
 )
@@ -71,7 +75,8 @@ OperationCommand(
     _CHANGE,
     Sugar(
         hides=frozenset(_CHANGE.signature.parameters) - TIMES - {"job_id"},
-        fill=lambda _, fields: one_time(fields, "run_at", needed=True),
+        adds=WHEN,
+        fill=lambda given, fields: take_time(given, fields, "run_at", needed=True),
         help="Reschedule a job that has not started.",
     ),
 ).add_to(job_app, "reschedule")

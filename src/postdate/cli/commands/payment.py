@@ -2,13 +2,13 @@
 
 from postdate.cli.noun import find, noun_app
 from postdate.cli.operation_command import Given, Sugar
-from postdate.cli.sugar import extra, one_time, wait_command
+from postdate.cli.sugar import WHEN, extra, take_time, wait_command
 
 RETRY = extra("retry_until", str | None, "With at_execution: how long to retry without funds.")
 
 
 def _fill_new(given: Given, fields: Given) -> None:
-    one_time(fields, "scheduled_time", needed=True)
+    take_time(given, fields, "scheduled_time", needed=True)
     if (until := given.pop("retry_until", None)) is not None:
         fields["on_insufficient"] = {"retry_until": until}
 
@@ -16,9 +16,10 @@ def _fill_new(given: Given, fields: Given) -> None:
 payment_app = noun_app(
     "payment",
     {
-        "schedule_payment": Sugar(adds=(RETRY,), fill=_fill_new),
+        "schedule_payment": Sugar(adds=(*WHEN, RETRY), fill=_fill_new),
         "reschedule_payment": Sugar(
-            fill=lambda _, fields: one_time(fields, "scheduled_time", needed=True)
+            adds=WHEN,
+            fill=lambda given, fields: take_time(given, fields, "scheduled_time", needed=True),
         ),
     },
 )

@@ -8,6 +8,7 @@ from postdate.cli.noun import find, noun_app
 from postdate.cli.operation_command import CommandCall, Given, Sugar
 from postdate.cli.output import UsageError, confirm, progress, show, wants_json
 from postdate.cli.remote import send
+from postdate.cli.schedule_name import schedule_id_of
 from postdate.cli.sugar import PARTLY, TARGET, YES, extra, take_target
 
 RULES: Final = frozenset({"cron", "rrule", "every_seconds"})
@@ -52,7 +53,7 @@ def _preview(call: CommandCall, given: Given) -> None:
     if (schedule_id := given.get("schedule_id")) is None:
         answer = call.send()
     else:
-        asked = {"schedule_id": schedule_id, "count": call.fields.get("count")}
+        asked = {"schedule_id": schedule_id_of(schedule_id), "count": call.fields.get("count")}
         answer = send(_STORED, asked)
     if not wants_json():
         print(f"{answer['words']}, {answer['timezone']}", file=sys.stderr)

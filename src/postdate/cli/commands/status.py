@@ -1,0 +1,72 @@
+"""`postdate status` and `postdate whoami`: which server is used here, and with which rights."""
+
+import asyncio
+import sys
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+
+from postdate.cli.noun import group_operations
+from postdate.cli.output import show
+from postdate.cli.remote import send, server
+from postdate.client.configuration import ServerAddress
+from postdate.client.operation import Operation
+from postdate.words.error import StartError
+
+TIMEOUT_SECONDS: Final = 10.0
+UNREADY: Final = 1
+
+
+def whoami() -> None:
+    """Show the tenant and scopes of the key that is used here."""
+    show(send(_whoami(), {}))
+
+
+def status() -> None:
+    """Show the server that is used here, whether it is ready, and what the key may do.
+
+    The exit code is 1 if the server is not ready. Parts that are degraded or overdue are listed.
+    """
+    found = server()
+    health = asyncio.run(_readiness(found))
+    who = send(_whoami(), {})
+    answer = {
+        "url": found.url,
+        "ready": health["ready"],
+        "reads": health["reads"],
+        "writes": health["writes"],
+        "not_ready": [_sentence(part) for part in health["reasons"]],
+        "degraded": [_sentence(part) for part in health["degraded"]],
+        "overdue": health["overdue"],
+        "tenant": who["tenant"],
+        "scopes": who["scopes"],
+        "url_from": found.url_origin,
+        "key_from": found.key_origin,
+    }
+    show(answer)
+    if not health["ready"]:
+        sys.exit(UNREADY)
+
+
+def _whoami() -> Operation:
+    return next(each for each, _ in group_operations("keys") if each.name == "whoami")
+
+
+def _sentence(part: dict[str, Any]) -> str:
+    return f"{part['name']}: {part['reason']}"
+
+
+async def _readiness(found: ServerAddress) -> dict[str, Any]:
+    """Read `/readyz`, which needs no key; it answers 503 with the reasons."""
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(TIMEOUT_SECONDS)) as session,
+            session.get(f"{found.url}/readyz") as response,
+        ):
+            answer: dict[str, Any] = msgspec.json.decode(await response.read())
+            return answer
+    except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
+        why = str(error) or "too slow"
+        place = f"the address is from {found.url_origin}"
+        raise StartError(f"{found.url} does not answer: {why}; {place}") from error
