@@ -31,7 +31,7 @@ async def get(api: Api, path: str) -> tuple[int, str]:
 async def test_readyz_names_it_and_stays_ready(api: Api) -> None:
     status, body = await get(api, "/readyz")
     assert status == 200
-    assert '"overdue":["due payments: nobody has touched 1 of them for 25 s"]' in body
+    assert '"overdue":["due payments: 1 of them were not touched for 25 s"]' in body
 
 
 @pytest.mark.usefixtures("overdue")

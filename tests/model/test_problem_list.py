@@ -145,13 +145,13 @@ def test_the_operator_is_told_of_books_roles_and_silent_nodes_money_first() -> N
     assert cluster() == []
     found = cluster(
         audits=[AuditRun("verify", 5.0, 2), AuditRun("prove", 5.0, 0)],
-        overdue=["due jobs: nobody has touched 3 of them for 90 s"],
+        overdue=["due jobs: 3 of them were not touched for 90 s"],
         nodes=[node("one", "worker"), node("gone", "settlement", "publisher", silent=True)],
     )
     assert [(each.severity, each.text) for each in found] == [
         (Severity.MONEY, "postdate events verify reported 2 findings."),
         (Severity.MONEY, "No node with the role settlement is alive."),
-        (Severity.STOPPED, "Overdue: due jobs: nobody has touched 3 of them for 90 s."),
+        (Severity.STOPPED, "Overdue: due jobs: 3 of them were not touched for 90 s."),
         (Severity.STOPPED, "No node with the role publisher is alive."),
         (Severity.FAILING, "Node gone has stopped reporting."),
     ]

@@ -206,7 +206,7 @@ async def test_a_due_job_of_nobody_is_overdue(database: Database, tenant_id: int
     watch = await make_watch(database, tenant_id)
     assert await observed(watch, "push") == 1
     assert any(
-        "due jobs: nobody has touched 1 of them" in said for said in watch.sentences(tenant_id)
+        "due jobs: 1 of them were not touched" in said for said in watch.sentences(tenant_id)
     )
 
 

@@ -6,7 +6,7 @@ CLI: Final = "cli"
 """The actor of what is done with the operator's commands."""
 
 SYSTEM: Final = "system"
-"""The actor of what nobody asked for at that moment."""
+"""The actor of changes that no request caused."""
 
 AUDITED: Final = (
     "tenant.*",

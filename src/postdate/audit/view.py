@@ -15,7 +15,7 @@ from postdate.event.store import seal
 from postdate.event.view import EventViews
 
 MAX_SCAN: Final = 1000
-"""How many decisions a page by actor looks at."""
+"""How many decisions a page by actor scans."""
 
 MAX_POSITION: Final = 2**63 - 1
 

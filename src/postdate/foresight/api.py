@@ -52,7 +52,7 @@ class LoadQuery(Query, kw_only=True):
 
 
 class TenantLoadQuery(LoadQuery, kw_only=True):
-    """The same within a tenant."""
+    """Which window of a tenant's load, and against what."""
 
     by: Annotated[
         Literal["total", "lane", "destination"], Meta(description="How to break the figures down.")
@@ -134,7 +134,7 @@ class MoneyQuery(Query, kw_only=True):
 async def show_money(call: Call[Services, Any, MoneyQuery]) -> MoneyView:
     """Forecast which payments will fail, and how a balance will develop.
 
-    Simulates settlement of the open payments and those that schedules will create on a copy of the
+    Simulates settlement of the open payments and the future payments of schedules on a copy of the
     accounts, in the order of settlement. Payments that wait for an approval are left out; one that
     waits for its money is assumed to be retried every hour. With up to 100,000 open payments the
     whole window is simulated; beyond that, only the part until `known_until`.

@@ -100,7 +100,7 @@ class Deliverer:
         return heads
 
     async def next_due(self) -> float | None:
-        """Return in how many seconds the next subscription is due, as far as the last look told."""
+        """Return in how many seconds the next subscription is due, by the last scan."""
         return self._next
 
     async def drain(self) -> None:

@@ -30,19 +30,19 @@ PER_BUCKET: Final = 500
 """Maximum number of events of a bucket that one transaction seals."""
 
 SEAL_LIMIT: Final = 1000
-"""The most events of one seal: who looks for one of them reads no more than that."""
+"""The most events of one seal: reading one of them reads no more than that."""
 
 REST_SECONDS: Final = 0.2
-"""How long events gather between two seals, whoever hints that there are some."""
+"""Minimum time between two seals, in which events gather."""
 
 ACTIVE_SECONDS: Final = 5.0
-"""How long after a seal the outbox is looked at this often: others write into it without a hint."""
+"""How long after a seal the outbox is polled this often: others write into it without a hint."""
 
 NOWHERE: Final = 1 << 62
 """Behind every position: what is not sealed yet."""
 
 LATE: Final = timedelta(seconds=120)
-"""How far back each look goes: longer than any transaction of ours may take to commit."""
+"""How far back each scan goes: longer than any transaction of ours may take to commit."""
 
 WHOLE_SECONDS: Final = 60.0
 """How often the whole outbox is looked at, for what was committed even later than that."""
@@ -98,7 +98,7 @@ class Sealer:
         return count
 
     async def next_due(self) -> float | None:
-        """Return when to look again: soon if something was just sealed, else on the next tick."""
+        """Return when to poll again: soon if something was just sealed, else on the next tick."""
         return REST_SECONDS if time.monotonic() < self._active_until else None
 
     async def _seal(self, low: datetime, limit: int, now: datetime) -> list[Waiting]:
@@ -128,7 +128,7 @@ class Sealer:
                 return taken
 
     def look_everywhere(self) -> None:
-        """Look at the whole outbox next time, because something waits behind the mark."""
+        """Scan the whole outbox next time, because something waits behind the mark."""
         self._mark.forget()
 
 
@@ -174,7 +174,7 @@ def _in_order(rows: Sequence[Waiting]) -> UnsealedEvents:
 
 
 def _once(unsealed: UnsealedEvents) -> UnsealedEvents:
-    """Drop rows that are in the outbox twice, because somebody copied them."""
+    """Drop rows that are in the outbox twice, after they were copied by hand."""
     digests = (unsealed.part(n, n + 1).digests for n in range(len(unsealed.subjects)))
     known = dict(zip(zip(*unsealed[:3], strict=True), digests, strict=True))
     types, subjects, events = map(list, zip(*known, strict=True))
@@ -184,7 +184,7 @@ def _once(unsealed: UnsealedEvents) -> UnsealedEvents:
 async def _never_sealed(
     connection: Connection, tenant_id: int, unsealed: UnsealedEvents, now: datetime
 ) -> UnsealedEvents:
-    """Drop late events that are already sealed, because somebody inserted them again.
+    """Drop late events that are already sealed, after they were inserted again by hand.
 
     A recent copy is sealed twice, and `events verify` reports it.
     """
@@ -217,7 +217,7 @@ async def _write(connection: Connection, taken: Sequence[Waiting], now: datetime
     chains = await seal.advance(connection, counts)
     sealed_at = max(now, taken[-1].time)
     # Not what this node makes of the time: after a leap of the clock the ids of seals would be
-    # older than their events, and nobody would look for them there.
+    # older than their events, where no reader searches for them.
     unix_ms = int(now.timestamp() * 1000)
     seals = [
         each

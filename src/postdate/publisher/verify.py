@@ -32,7 +32,7 @@ MAX_FINDINGS: Final = 10
 """How many changed or missing events of one chain are named."""
 
 MAX_UNSEALED: Final = 1000
-"""How many unsealed events are looked for, over all tenants."""
+"""How many unsealed events are searched for, over all tenants."""
 
 UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What is raised on a seal that holds no such values as ours do: a type or subject of NULL."""
@@ -44,8 +44,8 @@ LATE: Final = timedelta(seconds=120)
 """An event sealed later than this after its creation is looked up individually."""
 
 SLIPPED_IN: Final = "This event is in no seal: it was slipped in, or its seal was taken out."
-SECOND_SEAL: Final = "A second seal stands at this position: somebody put it there."
-SEALED_BEFORE: Final = "This event was sealed before: somebody put it into the outbox again."
+SECOND_SEAL: Final = "A second seal stands at this position: it was inserted by hand."
+SEALED_BEFORE: Final = "This event was sealed before: it was put into the outbox again by hand."
 
 Kind = Literal["missing", "changed", "rewritten", "cut_off", "unsealed", "repeated", "head"]
 
@@ -75,7 +75,7 @@ async def verify(
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> ChainReport:
     """Recompute every chain; `progress` is told how many events are done, of how many."""
-    # Of shards one state is looked at: what one of them shows first would be a finding.
+    # All shards are read in one snapshot: a row that only one of them shows yet would be a finding.
     look = snapshot(database) if database.sharded else database.connection()
     async with look as connection:
         return await verify_on(connection, anchors, progress)

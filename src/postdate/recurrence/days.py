@@ -58,7 +58,7 @@ class Days:
         return bits & (1 << count) - 1
 
     def later(self, day: int, days: int, budget: StepBudget) -> int | None:
-        """Return the chosen day that comes so many chosen days after a chosen one."""
+        """Return the chosen day that comes `days` chosen days after a chosen one."""
         year = date.fromordinal(day).year
         rest = self.of_year(year) >> day - _JANUARY[year]
         while days >= rest.bit_count():

@@ -1,7 +1,7 @@
 """From wall-clock times to instants, where clocks jump and repeat, by the schedule's own choice.
 
 Between two changes of the clock both run alike. The stretch right after a change and the one right
-before the next, each as long as the jump, are looked at by themselves: there times come twice, or
+before the next, each as long as the jump, are handled by themselves: there times come twice, or
 times that the clock jumps over find another instant.
 """
 
@@ -72,7 +72,7 @@ def clocks(span: OffsetSpan, dst: Dst) -> SpanClocks:
 def map_occurrences(
     nominals: Nominals, position: ZoneInfo, dst: Dst, after: datetime, *, twins: bool
 ) -> Iterator[Occurrence]:
-    """Return the occurrences from an instant on, merging those that coincide.
+    """Return the occurrences from an instant on, merged where several coincide.
 
     With `twins` the same time may come more than once.
     """

@@ -50,7 +50,7 @@ def occurrences(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
 def first_that_runs(plan: RecurrencePlan, after: datetime) -> Occurrence | None:
     """Return the next occurrence that is not left out; closed days are passed as a whole."""
     opens = after
-    # Asked for once: to look it up means to look at every holiday.
+    # Computed once: it hashes every holiday.
     open_days = calendars.open_days(plan.calendar, frozenset(plan.rule.exclude_dates))
     if _never_opens(plan, open_days, after):
         return None
@@ -208,7 +208,7 @@ def _rolled(
 ) -> Iterator[Nominal]:
     """Return rolled times in order: each waits until none can come before it."""
     begin = datetime.combine(calendars.reach_back(calendar, start.date()), time())
-    # All times of a day roll alike, and a long closure takes a while to look through.
+    # All times of a day roll alike, and a long closure takes a while to walk through.
     target = lru_cache(maxsize=64)(partial(_target, plan))
     earliest = lru_cache(maxsize=64)(partial(calendars.earliest, calendar, roll=plan.rule.roll))
     waiting: list[Nominal] = []

@@ -79,7 +79,7 @@ class Product:
 
 
 class ChosenSlots(NamedTuple):
-    """Slots that are set in a row of bits, each so many units long, and numbers within each."""
+    """Slots that are set in a row of bits, each `unit` long, and numbers within each."""
 
     slots: int
     unit: int

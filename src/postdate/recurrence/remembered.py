@@ -26,7 +26,7 @@ _instant: Final = attrgetter("scheduled_for")
 
 
 class _Memory:
-    """The occurrences of one plan from an instant on, as far as somebody has asked."""
+    """The occurrences of one plan from an instant on, as far as they were requested."""
 
     def __init__(self, plan: RecurrencePlan) -> None:
         self._plan = plan
@@ -35,7 +35,7 @@ class _Memory:
         self._more: Iterator[Occurrence] = iter(())
 
     def after(self, after: datetime) -> Iterator[Occurrence]:
-        """Return what comes after an instant, remembering what nobody has asked for before."""
+        """Return the occurrences after an instant, and remember the new ones."""
         if not self._covers(after):
             self._begin, self._known = after, []
             self._more = computed(self._plan, after)
@@ -53,7 +53,7 @@ class _Memory:
         yield from self._more
 
     def _covers(self, after: datetime) -> bool:
-        # A schedule that was just made asks from now on, those that are due from an hour ago:
+        # A new schedule asks from now on, a due schedule from an hour ago:
         # a caller that needs the earlier part makes the memory begin there.
         if self._begin is None or after < self._begin:
             return False

@@ -14,10 +14,10 @@ from postdate.recurrence.product import ChosenSlots, Product, indexes
 _DAY_SECONDS: Final = 86_400
 _SECOND: Final = timedelta(seconds=1)
 _DAYS_A_STEP: Final = 8
-"""Looking at a day that an interval does not meet is a fraction of a step."""
+"""Days without a time that count as one step of a search."""
 
 _FEW: Final = 64
-"""So few slots are sooner looked at one by one than counted as bits."""
+"""Up to this many slots are checked one by one; more are counted as bits."""
 
 _NEVER: Final = datetime.max  # noqa: DTZ901 - a wall clock
 
@@ -163,7 +163,7 @@ class PositionWalk(Walk):
             following = end if bits else self._days.first_on_or_after(end, budget)
             if following is None:
                 return
-            # A period that begins before its first chosen day is looked at from its beginning.
+            # A period that begins before its first chosen day is read from its beginning.
             day = self._cycle.first(self._cycle.number(following)) if following < END else END
             budget.spend()
 
@@ -245,7 +245,7 @@ class SlotWalk(Walk):
         return _midnight(day) + timedelta(seconds=at * self._unit + self._offsets[position])
 
     def _later(self, slot: int, slots: int, budget: StepBudget) -> int | None:
-        """Return the slot that comes so many chosen slots after a chosen one."""
+        """Return the slot that comes `slots` chosen slots after a chosen one."""
         if self._days is None and self._wanted is None:
             return slot + slots * self._interval
         day, position = divmod(slot, self._a_day)

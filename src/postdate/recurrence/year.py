@@ -98,7 +98,7 @@ def last_workday(year: Year, month: Month) -> int:
 
 
 def in_weeks(year: Year, wanted: Iterable[int], week_start: int) -> int:
-    """Choose the days of numbered weeks, also those that its neighbours' weeks have in this year.
+    """Choose the days of numbered weeks, also of the neighbours' weeks that reach into this year.
 
     Week 1 is the first with four days or more in the year; -1 is the last one.
     """

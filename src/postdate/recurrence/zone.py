@@ -132,7 +132,7 @@ def _around(zone: ZoneInfo, year: int) -> tuple[tuple[OffsetChange, ...], tuple[
 
 @lru_cache(maxsize=8192)
 def _changes(zone: ZoneInfo, year: int) -> tuple[OffsetChange, ...]:
-    """Find the changes of offset in a year, by looking at every fourth day."""
+    """Find the changes of offset in a year, by checking every fourth day."""
     at, end, found = _new_year(year), _new_year(year + 1), []
     before = _offset_at(zone, at)
     while at < end:

@@ -21,7 +21,7 @@ RECORD_SECONDS: Final = 2.0
 """How old the recorded time may be before a node records another."""
 
 ABANDONED_SECONDS: Final = 15.0
-"""A doubt whose node has recorded nothing for this long is nobody's."""
+"""A doubt is dropped when its node has recorded nothing for this long."""
 
 
 def node_time() -> datetime:
@@ -94,7 +94,7 @@ class ClockGuard:
         return None
 
     def _abandoned(self, seen: WatchedClock) -> bool:
-        """Return whether nobody has recorded a time for a while."""
+        """Return whether no node has recorded a time for a while."""
         now = self._belief.steady()
         if self._recorded is None or self._recorded[0] != seen.at:
             self._recorded = seen.at, now
@@ -114,7 +114,7 @@ class ClockGuard:
         """Return whether the recorded time outweighs this machine's steady clock.
 
         A person has confirmed it, or it is of a node that was watching before this one's last
-        look: then it was this machine that stood still. That a doubt has ended confirms nothing:
+        check: then it was this machine that stood still. That a doubt has ended confirms nothing:
         the clock may have returned, and leapt again.
         """
         return seen.confirmations > self._confirmations or (

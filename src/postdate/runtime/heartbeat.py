@@ -128,7 +128,7 @@ class Heartbeat:
         return WriteFault("database", f"a commit gets no answer within {ANSWER_SECONDS:g} s")
 
     async def _look_for_room(self) -> None:
-        """After a write has found the disk full, look whether a table can grow again."""
+        """After a write has found the disk full, check whether a table can grow again."""
         if not self._is_full:
             return
         async with self._database.probing(PATIENCE_SECONDS) as connection:

@@ -39,7 +39,7 @@ class LaneSweep:
     """Whether the last step found a lane: its buckets may have more."""
 
     looked: int = 0
-    """How many gaps the last step looked into."""
+    """How many gaps the last step scanned."""
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         for bucket, lanes in enumerate(self._known):

@@ -17,7 +17,7 @@ MAX_ALIGNED_SECONDS: Final = 10.0
 """Loops that poll at least this often wake on common ticks, so that they can ask together."""
 
 TICK_SECONDS: Final = 0.05
-"""A tick that is nearer than this counts as passed: whoever woke for it may be a little early."""
+"""A tick that is nearer than this counts as passed: a wake-up may come a little early."""
 
 MIN_BACKOFF_SECONDS: Final = 0.05
 MAX_BACKOFF_SECONDS: Final = 2.0

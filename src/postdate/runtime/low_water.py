@@ -8,8 +8,8 @@ from postdate.database.connection.database import TRANSACTION_SECONDS
 from postdate.timer.timer import LONG_AGO
 
 # The mark trails what was claimed: a timer may become visible after the instant it is due, when
-# the commit that brought it took its time. Most come within the first margin. A look once a second
-# reaches back as far as a transaction can last, and finds the rest; a full look now and then finds
+# the commit that brought it took its time. Most come within the first margin. A scan once a second
+# reaches back as far as a transaction can last, and finds the rest; a full scan now and then finds
 # what an old server, which does not bound transactions, let through even later.
 MARGIN: Final = timedelta(seconds=1)
 WIDE_MARGIN: Final = timedelta(seconds=TRANSACTION_SECONDS + 1)
@@ -59,7 +59,7 @@ class LowWaterMark:
         self.floor = floor
 
     def forget(self) -> None:
-        """Reset the mark, so that the next look begins at the floor."""
+        """Reset the mark, so that the next scan begins at the floor."""
         self.lowest = LONG_AGO
 
     def learn_empty_below(self, lowest: datetime, at: datetime) -> None:
@@ -67,5 +67,5 @@ class LowWaterMark:
         self.lowest, self.seen_at = min(lowest, at), at
 
     def learn_found(self, due_at: datetime) -> None:
-        """Record a timer that a wider look has found."""
+        """Record a timer that a wider scan has found."""
         self.lowest = min(self.lowest, due_at)

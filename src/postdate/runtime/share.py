@@ -1,4 +1,4 @@
-"""Which buckets a node looks at first: a preference, not exclusive ownership."""
+"""Which buckets a node serves first: a preference, not exclusive ownership."""
 
 import asyncio
 import time
@@ -23,13 +23,13 @@ EVERY_BUCKET: Final = frozenset(range(BUCKETS))
 NOWHERE: Final[Mapping[Any, DatabaseNode]] = MappingProxyType({})
 
 WAIT_SECONDS: Final = 0.5
-"""How long the list of nodes is waited for; somebody may hold its table."""
+"""Timeout for reading the list of nodes, whose table may be locked."""
 
 STALE_SECONDS: Final = 10.0
 """How long a list that did not come is not asked for again."""
 
 SEEN_SECONDS: Final = 5.0
-"""A node that was not seen for so long (two of its beats are missing) is given no share."""
+"""A node that was not seen for this long (two missed heartbeats) gets no share."""
 
 OTHERS_SECONDS: Final = 0.3
 """How late a timer in another node's bucket must be before this node helps out.

@@ -34,7 +34,7 @@ GATHER_SECONDS: Final = 0.003
 """How long the first to wake waits for the others."""
 
 IDLE_SECONDS: Final = 0.3
-"""After so long without a question the process counts as idle: nobody is in a hurry."""
+"""A process without a read for this long counts as idle, so that reads need not be fast."""
 
 SHARED_SECONDS: Final = 0.5
 """How long questions wait for each other's answers."""

@@ -91,7 +91,7 @@ class Wakeup:
             await asyncio.sleep(pause)
 
     def _listening(self) -> None:
-        """Wake everything, because hints sent while nobody listened may be due already."""
+        """Wake everything, because hints may have been missed while the listener was gone."""
         self._gather({None})
 
     def _on_notification(self, text: str) -> bool:

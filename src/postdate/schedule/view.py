@@ -74,7 +74,7 @@ class ScheduleViews:
         set_aside: bool = False,
         name: str | None = None,
     ) -> tuple[list[ScheduleView], UUID | None]:
-        """List schedules: all, those that missed an occurrence, those set aside, those of a name.
+        """List schedules: all, with a missed occurrence, set aside, or with a name.
 
         A key that is limited to accounts gets short pages: what is not its own is left out.
         """

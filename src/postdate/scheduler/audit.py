@@ -34,11 +34,11 @@ from postdate.scheduler.timer_care import TimerCare, expected_timers, log_unaudi
 log = Log()
 
 LIMIT: Final = 200
-"""Schedules looked at in one step."""
+"""Schedules checked in one step."""
 
 POLL_SECONDS: Final = 5.0
 MAX_EXPECTED: Final = 500
-"""Occurrences of one schedule looked at in one step; the newest of a busy one may wait."""
+"""Occurrences of one schedule checked in one step; the newest ones may have to wait."""
 
 MAX_SILENT: Final = 10_000
 """Schedules that are known not to fire; beyond, some keep their mark a little longer."""

@@ -71,16 +71,16 @@ HELD_TRIES: Final = 4
 """How many of those one step tries again."""
 
 DIVIDE_SECONDS: Final = 3.0
-"""How long one step looks for those that wait for a lock; then all that may be rest."""
+"""How long one step tries schedules one by one to find the locked ones; then all of them rest."""
 
 PASSING: Final = (TransientError, TenantHaltedError)
-"""No schedule's fault. Of a tenant that was halted in between, the next look finds nothing."""
+"""No schedule's fault. If its tenant was halted in between, the next scan finds nothing."""
 
 TRIES: Final = RetryLimits(passing=(DatabaseError,))
 """A batch that one of its schedules broke is divided; whatever else is raised concerns them all."""
 
 MAX_STUMBLES: Final = 5
-"""How often a schedule may rest because the server failed at it; then a person has to look."""
+"""How often a schedule may rest because the server failed at it; then a person must act."""
 
 IMPATIENT: Final = "SET LOCAL lock_timeout = '100ms'"
 """While a batch is divided, every part waits for the same lock again."""
@@ -221,7 +221,7 @@ class Expander:
         return due
 
     async def _expand(self, bucket: int, limit: int) -> int:
-        """Expand up to a number of schedules; set aside only those that cannot be expanded."""
+        """Expand up to a number of schedules; set aside only the ones that cannot be expanded."""
         try:
             return await self._attempt(bucket, limit)
         except BrokenBatchError as broken:
@@ -256,7 +256,7 @@ class Expander:
         if looked or not isinstance(error.error, UniqueViolationError):
             return await self._set_aside(bucket, timer, error.error)
         # The book has one of its occurrences already, after a clock was set back for example. The
-        # quick way does not look; this one does.
+        # quick way does not check this; this one does.
         try:
             return len(await self._once([bucket], 1, only=[key], look=True))
         except BrokenBatchError as again:
@@ -270,7 +270,7 @@ class Expander:
         return len(ids)
 
     async def _set_aside(self, bucket: int, timer: DueTimer, error: Exception) -> int:
-        """Set a schedule aside for a person, unless somebody has changed it meanwhile."""
+        """Set a schedule aside for a person, unless it was changed meanwhile."""
         text = error_text(error)
         key = ScheduleKey(bucket, timer.tenant_id, timer.schedule_id)
         async with self._database.write("expand.set_aside") as connection:

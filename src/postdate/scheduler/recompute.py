@@ -1,4 +1,4 @@
-"""New tz data: compute the next occurrences again, and report those that moved."""
+"""New tz data: compute the next occurrences again, and report the moved ones."""
 
 from datetime import datetime
 from itertools import groupby
@@ -28,7 +28,7 @@ PAGE: Final = 200
 
 POLL_SECONDS: Final = 600.0
 IMPATIENT: Final = "SET LOCAL lock_timeout = '50ms'"
-"""A page of schedules that somebody holds must fit into one transaction."""
+"""Maximum schedules of one transaction, which may have to wait for locks of others."""
 
 
 class HeldError(Exception):
@@ -59,7 +59,7 @@ class Recompute:
             moved = await self._all()
             if self._held:
                 # The others are done; the loop comes back for these in a moment.
-                raise HeldError(f"{self._held} schedules are held by somebody else")
+                raise HeldError(f"{self._held} schedules are locked by other transactions")
             log.warning("schedule.tzdata", before=known, after=self._version, moved=moved)
             self._meter.recomputed(moved)
         async with self._database.write("recompute.tzdata") as connection:

@@ -24,7 +24,7 @@ from postdate.scheduler.meter import ScheduleMeter
 log = Log()
 
 SILENT: Final = timedelta(minutes=1)
-"""A timer that is due for longer than this is a problem: nobody expands the schedule."""
+"""A timer that is due for longer than this is a problem: its schedule is not expanded."""
 
 AHEAD: Final = timedelta(minutes=2)
 """How far beyond what its rule says a timer may be: late occurrences come a minute apart."""
@@ -33,7 +33,7 @@ MAX_TAKEN_BACK: Final = 5000
 """Occurrences of the future that one transaction takes out of the book."""
 
 Fault = Literal["lost", "ahead", "moved", "overdue"]
-"""No timer; the book reaches into the future; a timer beyond the rule; nobody expands it."""
+"""No timer; the book reaches into the future; a timer beyond the rule; overdue."""
 
 
 class TimerCare:
@@ -110,7 +110,7 @@ class TimerCare:
             return await store.mark_silent(connection, row.key, since)
 
     async def _put_timer(self, row: ScheduleRow, before: datetime | None, due_at: datetime) -> None:
-        """Set a timer that is missing or wrong, unless somebody has changed it meanwhile."""
+        """Set a timer that is missing or wrong, unless it was changed meanwhile."""
         async with self._database.write("audit.timer") as connection:
             if await store.lock(connection, row.key) is None:
                 return

@@ -1,6 +1,6 @@
 """Search: what an id, a key or a name means exactly, else names like it, else texts.
 
-Names and texts are looked for in a bounded part: the newest. Where there is more, a link goes on.
+Names and texts are searched in a bounded part: the newest. Where there is more, a link goes on.
 """
 
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ class SearchHit(NamedTuple):
     name: str
     link: str
     certain: bool = True
-    """Whether it exists; an amount is only looked for when somebody follows the link."""
+    """Whether it exists; an amount is only searched for when the link is followed."""
 
 
 async def find_page(request: PageRequest) -> Response:
@@ -108,7 +108,7 @@ async def _by_like_name(request: PageRequest, wanted: str) -> AsyncIterator[Sear
 
 
 async def _by_text(request: PageRequest, wanted: str) -> AsyncIterator[SearchHit]:
-    """Look at descriptions, metadata, codes and the ends of ids, as far as one page looks."""
+    """Search descriptions, metadata, codes and the ends of ids, as far as one page scans."""
     actor, services, text = request.actor, request.services, quote(wanted, safe="")
     if _sees_jobs(actor):
         failed = JobFilter(status=JobStatus.FAILED, code=wanted)

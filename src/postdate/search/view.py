@@ -14,11 +14,11 @@ SCOPES: Final = {
     "job": KeyScope.JOB,
     "schedule": KeyScope.SCHEDULE,
 }
-"""What a client may ask for under an idempotency key, and later look for."""
+"""What a client may create under an idempotency key, and later search for."""
 
 
 SCHEDULE_SCAN: Final = 5000
-"""Among how many of the newest schedules a name is looked for."""
+"""How many of the newest schedules are searched for a name."""
 
 
 class CreatedUnderKey(NamedTuple):

@@ -35,7 +35,7 @@ class PayloadCipher:
         self._stored: set[int] = set()
 
     async def prepare(self, connection: Connection, tenant_ids: Collection[int]) -> None:
-        """Load the keys of these tenants, creating those that are missing.
+        """Load the keys of these tenants, and create missing ones.
 
         Call it once per transaction: a second call would treat a newly created key as stored.
         """

@@ -19,7 +19,7 @@ class ClockRow(NamedTuple):
     entries: int
     position: int
     held: bool = False
-    """Whether somebody advances it, as is known while its row is locked."""
+    """Whether a process advances it; known while its row is locked."""
 
 
 class DueHead(NamedTuple):

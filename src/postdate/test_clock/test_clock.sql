@@ -1,5 +1,5 @@
 -- Test clocks: what the clock of a tenant in test mode shows, and what happens as it is advanced.
--- Whoever advances one holds it (`holder`) for some seconds at a time, by the server's clock.
+-- A process that advances a clock holds it (`holder`) for some seconds, by the server's clock.
 
 -- name: test_clock_create
 INSERT INTO test_clock (tenant_id, at)
@@ -9,7 +9,7 @@ VALUES ($1, coalesce($2::timestamptz, date_trunc('second', server_clock())))
 SELECT at, advance, target, advance_key, entries, position FROM test_clock WHERE tenant_id = $1
 
 -- name: test_clock_lock
--- Locks by a change that changes nothing; with whether somebody is at work with it.
+-- Locks by a change that changes nothing; returns whether a process advances it.
 UPDATE test_clock SET entries = entries WHERE tenant_id = $1
 RETURNING at, advance, target, advance_key, entries, position,
           coalesce(held_until > (SELECT server_clock()), false) AS held

@@ -71,7 +71,7 @@ class ChangeSetList(msgspec.Struct, frozen=True):
 
 
 def items_of(found: ChangeSet, actor: Identity) -> list[ChangeItem]:
-    """List what the changes are about: jobs and payments, each for those who may read them."""
+    """List the jobs and payments of the changes, as far as the key may read them."""
     nouns = [
         noun
         for noun, scope in (("job", Scope.JOBS_READ), ("payment", Scope.PAYMENTS_READ))
@@ -187,7 +187,7 @@ async def get_change_set(call: Call[Services, Any, None]) -> ChangeSetView:
 async def list_change_set_items(call: Call[Services, Any, PageQuery]) -> ChangeItemList:
     """List the jobs and payments of a change set.
 
-    Those that matched when the set was created, with the result of each. Jobs need `jobs:read`,
+    The items that matched when the set was created, with the result of each. Jobs need `jobs:read`,
     payments `payments:read`: a key sees only what it may read.
     """
     found = await call.services.change_set.find(call.actor, call.uuid("change_set_id"))
@@ -225,7 +225,7 @@ async def apply_change_set(call: Call[Services, None, None]) -> ChangeSetView:
 async def undo_change_set(call: Call[Services, None, None]) -> ChangeSetView:
     """Undo a change set, the last change first.
 
-    Refused once a job or payment that was moved has been executed. Whatever somebody else has
+    Refused once a job or payment that was moved has been executed. Anything that others have
     changed since is left as it is, and `left` says so. A cancelled job is final: a new one is
     created, due at the same instant, with the old one as its `origin_id`. The same holds for a
     cancelled payment: the items name the new one, unless its instant has passed or the payer can no

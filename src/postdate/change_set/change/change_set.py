@@ -128,7 +128,7 @@ class ChangeSets:
     async def undo(self, actor: Identity, change_set_id: UUID) -> ChangeSet:
         """Undo the changes, the last first, unless a changed job or payment was executed.
 
-        What somebody else has changed since is left as it is, and the step says so.
+        An object that others have changed since is left as it is, and the step says so.
         """
         expected = ("APPLIED", "APPLYING", "UNDOING")
         found, token = await self._hold(actor, change_set_id, expected, "UNDONE")

@@ -41,7 +41,7 @@ BATCH: Final = 50
 """The most payments of one transaction: their accounts are locked together."""
 
 WALK_LIMIT: Final = 100_000
-"""If more become due, those of all tenants counted, only the first of each bucket are looked at."""
+"""If more become due, those of all tenants counted, only the first of each bucket are read."""
 
 BUCKET_LIMIT: Final = 1500
 YEAR: Final = timedelta(days=366)
@@ -134,7 +134,7 @@ class PaymentOperation:
     async def _restore(self, work: StepWork, payment_ids: Sequence[UUID]) -> None:
         """Accept the same payments again under derived keys, so that each is created once.
 
-        Only those that are cancelled: whatever a row of `change_set` says, nothing is paid twice.
+        Only cancelled payments: whatever a row of `change_set` says, nothing is paid twice.
         """
         actor, step = work.actor, work.step
         known = await self._cancelled_terms(work, payment_ids)
@@ -151,7 +151,7 @@ class PaymentOperation:
         made: dict[UUID, UUID] = {}
         for payment_id, answer in zip(known, answers, strict=True):
             if isinstance(answer, Refused) and answer.refusal.code is Code.FORBIDDEN:
-                # Another key may do it, and finds by their keys the payments created so far.
+                # Another key may do it, and finds by their keys the payments that exist already.
                 raise RefusedError(answer.refusal)
             if isinstance(answer, Refused):
                 _leave(step, payment_id, answer.refusal.code)

@@ -17,7 +17,7 @@ INFORM_SECONDS: Final = 2.0
 """How old the limit of a session may be when the session is taken from its pool."""
 
 DOUBT_INFORM_SECONDS: Final = 0.1
-"""The same while the clock is doubted: the session's time stands still in between."""
+"""How old that limit may be while the clock is doubted: the session's time stands still."""
 
 CREEP: Final = 0.01
 """How much of the elapsed time the reference may gain: many small leaps are one large one."""

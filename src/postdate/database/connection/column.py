@@ -1,7 +1,7 @@
 """Send a set of rows as columns: one array each, made from the one list of the columns.
 
 The list is a composite type of SQL, whose attributes are arrays, and the fields of the struct that
-Python fills; a test compares the two. A call is made from that list, so nobody counts positions.
+Python fills; a test compares the two. Calls are made from that list, so no position is counted.
 
 Encoding an array element costs the driver more than the row costs the server. So a column that is
 entirely NULL is sent as an empty array, which unnest pads with NULL, and a column with one value
@@ -38,7 +38,7 @@ class Columns:
         row: Callable[[Any], Iterable[Any]] = astuple,
         order: Callable[[Any], Any] | None = None,
     ) -> None:
-        """Name the type, its columns and those of which SQL repeats one value for all rows.
+        """Name the type, its columns, and the columns whose single value SQL repeats for all rows.
 
         `row` makes the values of a struct, in the order of the columns; `order` is the order of
         inserting.

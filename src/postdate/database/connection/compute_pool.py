@@ -137,11 +137,11 @@ class Computation:
         self._abandoned = False
 
     def abandon(self) -> None:
-        """Remember that nobody waits for it."""
+        """Record that no caller waits for it."""
         self._abandoned = True
 
     def is_abandoned(self) -> bool:
-        """Return whether nobody waits for it."""
+        """Return whether no caller waits for it."""
         return self._abandoned
 
 
@@ -176,7 +176,7 @@ class ComputePool:
         return computation
 
     def abandon(self, computation: Computation) -> None:
-        """Stop a computation that nobody waits for: kill the process that computes it."""
+        """Stop a computation without a waiting caller: kill its process."""
         with self._changed:
             computation.abandon()
             waiting = self._waiting.get(computation.tenant_id)
@@ -234,7 +234,7 @@ class ComputePool:
         try:
             process = process or self._started()
             kept = self._answer(computation, process)
-        except Exception as error:  # noqa: BLE001 - whoever waits for it is told
+        except Exception as error:  # noqa: BLE001 - the caller is told
             computation.future.set_exception(error)
         finally:
             if kept is None and process is not None:

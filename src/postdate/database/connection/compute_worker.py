@@ -22,7 +22,7 @@ from postdate.recurrence import zone
 from postdate.words.error import RefusedError
 
 NICE: Final = 5
-"""Whoever serves requests comes first."""
+"""Processes that serve requests come first."""
 
 MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
 

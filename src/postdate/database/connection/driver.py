@@ -20,7 +20,7 @@ _NAME: Final = "IterableABC"
 
 
 def look_at_types(driver: Any = protocol) -> bool:
-    """Patch the driver to look at types, if it is one we know; return whether it was patched."""
+    """Patch how a known driver checks types; return whether it was patched."""
     if getattr(driver, _NAME, None) is Iterable:
         setattr(driver, _NAME, ARRAY_TYPES)
     return getattr(driver, _NAME, None) is ARRAY_TYPES

@@ -111,7 +111,7 @@ _OWN_STATES: Final[dict[str, type[DatabaseError]]] = {
     "PD004": TenantHaltedError,
     "PD006": StaleAccountError,
 }
-"""The SQLSTATEs that our own functions raise and somebody tells apart."""
+"""SQLSTATEs that our own functions raise and that callers distinguish."""
 
 _BY_DRIVER_CLASS: Final[dict[type, type[DatabaseError]]] = {
     # Looked up along each error's base classes, nearest first.

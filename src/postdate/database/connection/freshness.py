@@ -12,7 +12,7 @@ WAIT_SECONDS: Final = 0.3
 """How long a read waits for the replica before it goes to the primary."""
 
 FAR_BYTES: Final = 2**30
-"""A replica that is further behind does not get there in that time: nobody waits for it."""
+"""A replica that is further behind does not get there in that time: no read waits for it."""
 
 STEP_SECONDS: Final = 0.01
 ASK_SECONDS: Final = 2.0

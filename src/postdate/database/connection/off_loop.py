@@ -1,7 +1,7 @@
 """Compute off the event loop, with a limit per tenant: a little in a thread, more in a process.
 
 Whatever a thread computes cannot be ended, so that it has an allowance of steps (`model.work`). If
-that is not enough, the same is computed in a process, which is killed when nobody waits for it.
+that is not enough, the same is computed in a process, which is killed when no caller waits for it.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ Ts = TypeVarTuple("Ts")
 
 THREADS: Final = 6
 PER_TENANT: Final = 4
-"""So many computations of a tenant run or wait; one more is refused.
+"""Maximum computations of a tenant that run or wait; one more is refused.
 
 Some callers hold a connection meanwhile, so that a longer queue would take the others' away.
 """
@@ -157,4 +157,4 @@ def _count_less(tenant_id: int | None) -> None:
 
 def _looked_at(ended: asyncio.Future[R]) -> None:
     if not ended.cancelled():
-        ended.exception()  # the caller may have stopped waiting: then nobody reads the exception
+        ended.exception()  # the caller may have stopped waiting: then the exception is not read

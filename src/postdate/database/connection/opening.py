@@ -34,7 +34,7 @@ from postdate.database.shard import shard
 from postdate.words.error import StartError
 
 # A node that is gone without a word (a lost network, a stopped machine) must not keep its locks:
-# the server notices within 15 s that nobody answers (TCP), or that nothing is asked (idle). The
+# the server notices within 15 s that the client is gone (TCP), or that nothing is asked (idle). The
 # node notices a server that is gone by the same means, on its side of the socket.
 _COMMON_SETTINGS: Final = SHARDS_VISIBLE | {
     "search_path": SCHEMA,

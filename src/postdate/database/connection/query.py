@@ -87,6 +87,6 @@ async def fetch_one(
     *arguments: object,
     timeout: float | None = None,
 ) -> Row | None:
-    """Run a named query, and return its only row as what it is, or None where there is none."""
+    """Run a named query and build a `kind` from its only row, or return None."""
     row = await reader.fetchrow(query(name), *arguments, timeout=timeout)
     return None if row is None else kind(*row)

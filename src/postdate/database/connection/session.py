@@ -48,7 +48,7 @@ class DatabaseSession(asyncpg.Connection):
 
     execute = translating(asyncpg.Connection.execute)
     executemany = translating(asyncpg.Connection.executemany)
-    # Of the overloads, those without a class of record: nobody here asks for another.
+    # Of the overloads, those without a class of record: no caller asks for another.
     fetch = translating(asyncpg.Connection.fetch)  # type: ignore[assignment]
     fetchrow = translating(asyncpg.Connection.fetchrow)  # type: ignore[assignment]
     fetchval = translating(asyncpg.Connection.fetchval)

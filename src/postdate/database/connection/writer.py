@@ -25,10 +25,10 @@ from postdate.database.connection.pooled import Transaction
 log = Log()
 
 ACQUIRE_SECONDS: Final = 5
-"""How long whoever needs a connection waits for a free one before it is told that none is."""
+"""How long a caller waits for a free connection before it is refused."""
 
 BEGIN_SECONDS: Final = 5
-"""How long a connection may take to begin a transaction, or to look: then another one is tried."""
+"""How long a connection may take to begin a transaction, or to read: then another one is tried."""
 
 BEFORE: Final = "before_commit"
 AFTER: Final = "after_commit"

@@ -84,7 +84,7 @@ def choose_home(data_dir: Path, user: RunAs) -> Path:
             f"nor {AWAY}; {_ADVICE} that it can reach."
         )
     # A random name, recorded in the credentials: a data directory that is deleted and made
-    # again gets a new cluster, and never someone else's old one.
+    # again gets a new cluster, and never the old one of another user.
     return AWAY / secrets.token_hex(8)
 
 

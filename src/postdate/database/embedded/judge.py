@@ -5,17 +5,17 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 LOOK_SECONDS: Final = 1.0
-"""How long after one look the next is due."""
+"""Time between two checks."""
 
 LATE_SECONDS: Final = 1.0
 """A look that came or took so much longer than planned is about us: we were held, starved or
 suspended. What it did not see proves nothing."""
 
 STILL_LOOKS: Final = 10
-"""A recovery without any sign of life in so many looks in a row is stuck."""
+"""A recovery without progress in this many checks in a row is stuck."""
 
 SILENT_LOOKS: Final = 30
-"""The same for a server that says nothing at all."""
+"""A server that says nothing at all is stuck after this many checks."""
 
 MAX_DOUBLINGS: Final = 6
 """Each server that was taken for stuck makes the judge twice as patient with the next: should it
@@ -23,7 +23,7 @@ ever be wrong, it does not end one recovery after the other."""
 
 CPU_STEP_SECONDS: Final = 0.05
 WAITS_STEP: Final = 10
-"""So many waits between two looks are work: a recovery first has every file written to the disk,
+"""This many waits between two checks are work: a recovery first has every file written to the disk,
 one after the other. A process that has nothing to do wakes less often."""
 
 
@@ -46,7 +46,7 @@ class Part(Enum):
 
 
 class Work(NamedTuple):
-    """What a process has done so far, and whether it is at it now."""
+    """How much a process has done, and whether it is working now."""
 
     part: Part
     cpu_seconds: float = 0.0
@@ -68,10 +68,10 @@ class Look(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What the looks so far amount to."""
+    """The verdict of the checks so far."""
 
     still: int = 0
-    """Looks in time, in a row, that saw no sign of life."""
+    """Number of checks in time, in a row, without progress."""
     status: str = ""
     work: dict[int, Work] | None = None
     """What each process had done when it was last seen to move."""
@@ -84,7 +84,7 @@ def is_stuck(judgement: Judgement, answer: ProbeAnswer, replaced: int) -> bool:
 
 
 def judge(before: Judgement, look: Look) -> Judgement:
-    """Add a look: a sign of life always counts, its absence only if the look was in time."""
+    """Add a check: progress always counts, its absence only if the check was in time."""
     moved = _moved(before.work or {}, look.work)
     seen = {
         pid: work if pid in moved else _kept(before.work, pid, work)

@@ -1,4 +1,4 @@
-"""Look at the processes of a server: what each has done so far."""
+"""Read from the processes of a server how much each has done."""
 
 import re
 import time
@@ -25,19 +25,19 @@ log = Log()
 
 
 class Observer:
-    """Looks at a server once a second while an answer is missing, and judges it."""
+    """Checks a server once a second while an answer is missing, and judges it."""
 
     def __init__(self, cluster: Path, replaced: int = 0) -> None:
         self._cluster = cluster
         self._replaced = replaced
         self._judgement = Judgement()
         self.doing = ""
-        """What the server said at the last look that it is doing."""
+        """The activity that the server reported at the last check."""
         self._began = self._reported = time.monotonic()
         self._due = self._began + judge.LOOK_SECONDS
 
     def stuck(self, postmaster: int, answer: ProbeAnswer) -> bool:
-        """Return whether the server must be replaced; look at it if a look is due."""
+        """Return whether the server must be replaced; check it if a check is due."""
         began = time.monotonic()
         if began < self._due:
             return False

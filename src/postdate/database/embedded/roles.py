@@ -50,7 +50,7 @@ async def ensure(credentials: Credentials) -> bool:
         await connection.execute(f"GRANT {CLIENT} TO {login.owner} WITH ADMIN OPTION")
         await _role(connection, login.app, f"{_LOGIN} PASSWORD '{login.app_password}'")
         await connection.execute(f"GRANT {WRITER}, {READER} TO {login.app}")
-        # Metrics name the session that pins the oldest snapshot, whoever's it is.
+        # Metrics name the session that pins the oldest snapshot, of any role.
         await connection.execute(f"GRANT pg_read_all_stats TO {WRITER}")
         await _close_template(credentials)
         await connection.execute(f"REVOKE CONNECT ON DATABASE postgres, {_TEMPLATE} FROM PUBLIC")

@@ -34,7 +34,7 @@ _PAUSE_SECONDS_MAX: Final = 2.0
 _TO_CLIENTS: Final = ("the database system is", "terminating connection")
 _RETRIED: Final = ("lock file", "shared memory block", "Address already in use")
 _SENT: Final = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT})
-"""Who dies of one of these was ended by somebody, and is started again however often."""
+"""A server that dies of one of these was stopped from outside; it is restarted without a limit."""
 
 T = TypeVar("T")
 

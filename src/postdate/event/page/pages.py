@@ -10,7 +10,7 @@ from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.event.spec.event import EventFilter, Sealed, like_patterns, visible, without_origin
 
 PAGE: Final = 100
-"""How many positions of the tenant's order a page looks at, and events of one subject at most."""
+"""How many positions of the tenant's order a page scans, and the most events of one subject."""
 
 
 class EventFilters(msgspec.Struct, frozen=True, kw_only=True):

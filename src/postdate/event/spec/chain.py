@@ -15,7 +15,7 @@ GENESIS: Final = bytes(32)
 DIGEST_BYTES: Final = 32
 
 BLOCK_EVENTS: Final = 32
-"""A seal hashes its events in blocks of so many: 1,000 events have 32 blocks."""
+"""Events in a block of a seal's hash: 1,000 events have 32 blocks."""
 
 _HEAD: Final = Struct(">Iqqi")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -27,7 +27,7 @@ SELECT bucket, tenant_id, outbox_types(array_agg(type ORDER BY event_id)),
   FROM recorded GROUP BY bucket, tenant_id
 
 -- name: event_of_subject
--- In order. An event is never older than its subject, whose id bounds the partitions to look into.
+-- In order. An event is never older than its subject, whose id bounds the partitions to read.
 SELECT event_id, type, time, actor, data FROM fact_of_subject($1, $2)
  WHERE event_id > $3
  ORDER BY event_id LIMIT $4

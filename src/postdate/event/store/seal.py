@@ -15,22 +15,22 @@ from postdate.event.spec.chain import SealContent
 from postdate.event.spec.event import EventFilter, EventPage, Sealed
 
 MAX_ROWS: Final = 100
-"""The most rows of the outbox that one look takes of a bucket, however few events each holds."""
+"""The most rows of a bucket's outbox that one scan takes, however few events each holds."""
 
 MAX_EARLIER: Final = 1000
 """The most seals that are searched for an event that may be sealed already."""
 
 MAX_SCAN: Final = 10_000
-"""How many events one page looks at; a filter that matches few still answers quickly."""
+"""How many events one page scans; a filter that matches few still answers quickly."""
 
 MAX_ACCOUNT_SCAN: Final = 2000
-"""The same with a filter by account, for which every event has to be read."""
+"""How many events one page scans with a filter by account, which reads every event."""
 
 MARGIN_SECONDS: Final = 1.0
 """How much earlier than an event was made, by the clock of its node, its seal may be."""
 
 FIRST_SECONDS: Final = 2 * 24 * 3600.0
-"""Before this instant, in Unix time, nobody sealed anything."""
+"""No event was sealed before this instant, in Unix time."""
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
@@ -263,7 +263,7 @@ async def repeated(
 ) -> dict[int, UUID]:
     """Return which of these events an earlier seal holds, by their positions.
 
-    It is looked for in the first seals since the oldest of them was made, which was before an
+    They are searched for in the first seals since the oldest of them was made, which was before an
     instant.
     """
     oldest = min(unix_ms_of(each.event_id) for each in events) / 1000 - MARGIN_SECONDS
@@ -282,7 +282,7 @@ class Unsealed(NamedTuple):
 
 
 class FactWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """Which facts to look at: of a tenant, of some buckets, from one id on and below another."""
+    """Which facts to read: of a tenant, of some buckets, from one id on and below another."""
 
     tenant_id: int | None = None
     buckets: Sequence[int] | None = None

@@ -25,7 +25,7 @@ RETURNING tenant_id, position, hash
 SELECT tenant_id FROM chain WHERE bucket = $1 AND tenant_id = ANY ($2::integer[])
 
 -- name: seal_free
--- Whose chains nobody holds.
+-- Tenants whose chains are not locked.
 SELECT tenant_id FROM chain
  WHERE bucket = $1 AND tenant_id = ANY ($2::integer[]) FOR NO KEY UPDATE SKIP LOCKED
 
@@ -220,7 +220,7 @@ SELECT coalesce((SELECT uuid_floor(least(before, clock() - interval '1 day')) FR
                   WHERE tenant_id = $1), uuid_floor('epoch'))
 
 -- name: seal_purged
--- Which of these jobs somebody removed, and said so.
+-- Which of these jobs were removed by a recorded deletion.
 SELECT e.subject FROM unnest($2::smallint[], $3::uuid[]) AS gone (bucket, subject)
   JOIN event e ON e.bucket = gone.bucket AND e.subject = gone.subject
  WHERE e.tenant_id = $1 AND e.type = 'job.purged'

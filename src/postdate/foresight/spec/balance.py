@@ -1,7 +1,7 @@
-"""How a balance goes: the points of a curve, one after each change.
+"""How a balance develops: the points of a curve, one after each change.
 
-Instants are microseconds since the epoch. A position is an instant with so many bits behind it that
-tell the order of what happens then.
+Instants are microseconds since the epoch. A position is an instant followed by `ORDER_BITS`
+bits for the order of what happens at that instant.
 """
 
 from bisect import bisect_left
@@ -93,7 +93,7 @@ class BalanceCurve:
         return self._point(-1)
 
     def thinned(self, count: int) -> list[BalancePoint]:
-        """Return at most so many points: where there are more, the last of each stretch of time."""
+        """Return at most `limit` points: if there are more, the last point of each interval."""
         positions, stretches = self._positions, count - 2
         if len(positions) <= count:
             return self.points

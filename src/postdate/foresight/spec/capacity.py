@@ -1,4 +1,4 @@
-"""How much can be executed in a second: measured, or set by somebody."""
+"""How much can be executed in a second: measured, or set by a person."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -55,7 +55,7 @@ def chosen(
 
 
 def limited(capacity: LoadCapacity, rate_per_second: float | None) -> LoadCapacity:
-    """Return the capacity of a lane that starts no more than so many in a second."""
+    """Return the capacity of a lane with a `rate_per_second`."""
     known = capacity.per_second
     if rate_per_second is None or (known is not None and known <= rate_per_second):
         return capacity

@@ -49,7 +49,7 @@ class LateForecast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Episode(NamedTuple):
-    """The same in minutes of the window; there are up to a hundred thousand in a year."""
+    """An episode in minutes of the window; there are up to a hundred thousand in a year."""
 
     waiting: int
     """In parts of an item."""

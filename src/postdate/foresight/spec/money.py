@@ -1,7 +1,7 @@
 """The money forecast: simulate settlement in order, on a copy of the accounts.
 
 Instants are microseconds since the epoch here: there may be a hundred thousand payments, and only
-those that are shown need a date.
+shown payments need a date.
 """
 
 from bisect import bisect_left
@@ -45,7 +45,7 @@ PART_BITS: Final = ORDER_BITS + 32
 """What is due within 2^32 microseconds, which is 72 minutes, is sorted at once."""
 
 PIECE: Final = 4096
-"""So many payments are merged at once."""
+"""Number of payments that are merged at once."""
 
 BOUNDLESS: Final = 1 << 100
 """What an account without a floor may spend: more than all payments together."""
@@ -85,7 +85,7 @@ def ordered(payments: Iterable[ExpectedPayment]) -> list[ExpectedPayment]:
 
 
 def sorted_in_parts(items: Iterable[T], position: Callable[[T], int], bits: int) -> list[T]:
-    """Sort items by their positions, those at once whose positions differ in so many low bits only.
+    """Sort items by their positions, in parts whose positions differ only in the low `bits` bits.
 
     No other thread runs while a list is being sorted, so that the lists must be short.
     """
@@ -176,9 +176,9 @@ class Projection(msgspec.Struct, frozen=True):
     short: dict[str, ShortAccount]
     """The accounts that fall short, by their ids, each at the first instant."""
     done: list[ExpectedPayment]
-    """Those that complete, each at the position where it does, in order."""
+    """Completed payments, each with the position of its completion, in order."""
     released: list[tuple[int, int, ExpectedTerms]]
-    """Those that fail and held money: how many completed before, the position, the terms."""
+    """Failed payments with a hold: how many completed before, the position, the terms."""
     names: frozenset[str]
     """All accounts."""
 
@@ -271,7 +271,7 @@ class _Settlement:
         self._accounts = accounts
         usable = [each for each in accounts.values() if not (each.closed or each.frozen)]
         self._free = {each.account_id: each.free for each in usable}
-        """What those that take part in payments may spend."""
+        """Available amounts of the accounts that take part in payments."""
         self._balance = {each.account_id: each.balance for each in usable}
         self._again: list[tuple[int, int, int, ExpectedTerms]] = []
         """A heap of what waits for its money: position, a number, when it was due, the terms."""

@@ -1,4 +1,4 @@
-"""A spike for a fleet: so much due at one instant, how late each of it is, when it is over.
+"""A spike for a fleet: many items due at one instant, how late each is, and when all are done.
 
 Work waits in one queue, first come first served, and leaves it at the rate of whatever is slowest:
 the processes, their windows of open calls, or the database. Rates are taken as steady, so that the
@@ -34,7 +34,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spike(msgspec.Struct, frozen=True, kw_only=True):
-    """So many items due within `spread_seconds`, beside a steady stream."""
+    """Items that are due within `spread_seconds`, beside a steady stream."""
 
     items: int
     spread_seconds: float = 0.0

@@ -54,7 +54,7 @@ class DueWalk(msgspec.Struct, frozen=True):
 async def exceeds(
     connection: Connection, lane_ids: Iterable[int], until: datetime, limit: int
 ) -> bool:
-    """Return whether more than so many timers of these lanes become due before an instant."""
+    """Return whether more than `limit` timers of these lanes become due before an instant."""
     lanes = sorted(set(lane_ids))
     found: bool = await connection.fetchval(query("due_exceeds"), lanes, until, limit)
     return found

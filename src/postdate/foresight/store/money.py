@@ -55,7 +55,7 @@ class OpenPayments(msgspec.Struct, frozen=True):
     names: frozenset[str]
     """The accounts that they name."""
     whole: bool
-    """Whether there are so few that all of them were looked for."""
+    """Whether all payments were read; if there are too many, only the first of each bucket are."""
     known_until: datetime
 
 
@@ -69,7 +69,7 @@ class AccountSum(msgspec.Struct, frozen=True):
 
 
 class TimerChanges(NamedTuple):
-    """How the timers of a tenant differ from those that are known."""
+    """How the timers of a tenant differ from the known ones."""
 
     runs: dict[int, bytes]
     """The timers of each bucket that has changed, as they are now."""
@@ -87,11 +87,11 @@ class KnownPayments:
         self.payments: dict[bytes, ExpectedPayment] = {}
         """By the timer: an instant and an id, so that one that was moved is read again."""
         self._ordered: list[ExpectedPayment] = []
-        """The same in the order of settlement; the list is never changed, but replaced."""
+        """The payments in the order of settlement; the list is never changed, but replaced."""
         self._runs: dict[int, bytes] = {}
         """The timers of each bucket, by instant, as the database packs them."""
         self._named: tuple[list[ExpectedPayment], int, frozenset[str]] = ([], 0, frozenset())
-        """The accounts that so many of a list name: those of the last question."""
+        """The accounts named by the first payments of a list, as read for the last question."""
         self._reading = asyncio.Lock()
 
     async def follow(
@@ -107,7 +107,7 @@ class KnownPayments:
             if stale:
                 changes = await in_thread(self._compared, stale, until)
                 rows = await _terms(connection, tenant_id, changes.new)
-                # Whoever asked may stop waiting while the thread goes on: it changes nothing here.
+                # The caller may stop waiting while the thread continues: it changes nothing here.
                 applied = await in_thread(self._applied, changes, rows)
                 self.payments, self._ordered, self._runs = applied
             known = self._ordered
@@ -140,7 +140,7 @@ class KnownPayments:
     def _applied(
         self, changes: TimerChanges, rows: Mapping[bytes, asyncpg.Record]
     ) -> tuple[dict[bytes, ExpectedPayment], list[ExpectedPayment], dict[int, bytes]]:
-        """Return what is known with the payments that were read, without those that are gone."""
+        """Return the known payments with the ones just read, without the ended ones."""
         # They are made in the order of settlement, and so lie in memory as they will be walked.
         new = sorted_in_parts(changes.new, _number, TIMER_PART_BITS)
         read = {each: _paid(each, row) for each in new if (row := rows.get(each[INSTANT_BYTES:]))}
@@ -148,7 +148,7 @@ class KnownPayments:
         gone = {each[0] for timer in changes.gone if (each := payments.pop(timer, None))}
         kept = [each for each in self._ordered if each[0] not in gone] if gone else self._ordered
         runs = {
-            # A timer whose payment is missing is a finding of the proofs; it is looked for again.
+            # A timer whose payment is missing is a finding of the proofs; it is read again.
             bucket: b"".join(each for each in _timers(run) if each in payments)
             for bucket, run in changes.runs.items()
         }
@@ -222,7 +222,7 @@ async def open_payments(
 ) -> OpenPayments:
     """Return the payments of a tenant that become due before an instant, in order.
 
-    If more than the first limit of all tenants do, so many of each bucket, those of others counted.
+    If more than the first limit of all tenants do, only the first of each bucket: the second limit.
     """
     lane_id, (limit, bucket_limit) = own_lane(LANE_PAYMENT), limits
     too_many = await exceeds(connection, [lane_id], until, limit)
@@ -243,7 +243,7 @@ async def open_payments(
 async def accounts(
     connection: Connection, tenant_id: int, account_ids: Iterable[str]
 ) -> dict[str, ProjectedAccount]:
-    """Return the accounts of these ids, those that exist."""
+    """Return the accounts with these ids that exist."""
     keys = [key_of(tenant_id, account_id) for account_id in account_ids]
     rows = await connection.fetch(
         query("money_accounts"),

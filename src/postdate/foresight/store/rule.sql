@@ -13,7 +13,7 @@ SELECT s.bucket, count(*)::integer,
  GROUP BY s.bucket
 
 -- name: rule_list
--- Those that go on, of some buckets. A template is json: only what names lane, destination and
+-- The active rules of some buckets. A template is json: only what names lane, destination and
 -- accounts is read.
 SELECT s.bucket, v.rule::text, v.policies::text, v.template ->> 'payment', s.tenant_id,
        s.schedule_id, greatest(s.handled, v.since), s.runs, v.template #>> '{job,lane}',
@@ -32,6 +32,6 @@ SELECT s.bucket, v.rule::text, v.policies::text, v.template ->> 'payment', s.ten
  WHERE buckets.bucket = ANY ($2::smallint[])
 
 -- name: rule_largest
--- The tenants that have the most schedules, of those that have many.
+-- The tenants with the most schedules, if they have at least $1.
 SELECT s.tenant_id FROM schedule s WHERE s.deleted_at IS NULL AND s.ended_at IS NULL
  GROUP BY s.tenant_id HAVING count(*) >= $1 ORDER BY count(*) DESC LIMIT $2

@@ -1,7 +1,7 @@
--- Warnings of payments that will fail: who is looked at, and who was told already.
+-- Warnings of payments that will fail: which tenants are checked, and which warnings were recorded already.
 
 -- name: warning_tenants
--- Who has payments that become due soon, stored ones or those of schedules; a bounded look.
+-- Who has payments that become due soon, stored ones or those of schedules; bounded.
 SELECT DISTINCT found.tenant_id
   FROM (SELECT s.tenant_id
           FROM schedule s JOIN schedule_version v USING (bucket, tenant_id, schedule_id, version)
@@ -15,7 +15,7 @@ SELECT DISTINCT found.tenant_id
  ORDER BY found.tenant_id LIMIT $3
 
 -- name: warning_lock
--- Two nodes that look at once must not both tell.
+-- Two nodes that check at once must not both record it.
 SELECT lock_named('will_fail', $1)
 
 -- name: warning_list_warned

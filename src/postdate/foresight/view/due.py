@@ -20,13 +20,13 @@ from postdate.monitor.store.overview import Places
 from postdate.timer.timer import LANE_PAYMENT
 
 EXACT_LIMIT: Final = 100_000
-"""Up to so many timers are counted one by one."""
+"""Up to this number, timers are counted one by one."""
 
 PROBE_ROWS: Final = 4000
-"""A first look at one bucket of each lane walks so many timers: it says how much there is."""
+"""Timers that are read in one bucket of each lane first, to estimate how many there are."""
 
 SAMPLE_ROWS: Final = 60_000
-"""Beyond that some buckets of each lane stand for all: as many as have about so many timers."""
+"""If there are more, a sample of the buckets of each lane with about this many timers is read."""
 
 WALK_LIMIT: Final = 100_000
 """Maximum number of timers that a walk over a sample reads."""

@@ -45,7 +45,7 @@ from postdate.foresight.view.rules import RuleBook, RuleBooks
 from postdate.foresight.view.standing_order import KEPT, OrderList, OrderLists, listed, waiting_time
 
 EXACT_LIMIT: Final = 100_000
-"""Up to so many payments the whole window is settled; beyond, only its beginning."""
+"""Up to this number of payments, the whole window is settled; beyond, only its beginning."""
 
 BUCKET_LIMIT: Final = 150
 """How many payments of each bucket are settled then."""
@@ -246,7 +246,7 @@ def _supposed(found: _Expected, hypothesis: Hypothesis) -> tuple[_Expected, int]
 
 
 def _moved(terms: ExpectedTerms, later: int, hypothesis: Hypothesis) -> ExpectedTerms:
-    """Return the terms of a payment that would be due so much later: it waits until the same."""
+    """Return the terms of a payment that would be due later, but gives up at the same instant."""
     funds = None
     if terms.payment_id is None and terms.schedule_id is not None:
         funds = hypothesis.funds.get(terms.schedule_id)

@@ -20,17 +20,17 @@ log = Log()
 
 POLL_SECONDS: Final = 30.0
 ROUND_SECONDS: Final = 300.0
-"""How often every tenant is looked at; the first time this node waits for a minute."""
+"""How often every tenant is checked; a node waits a minute before its first round."""
 
 FIRST_SECONDS: Final = 60.0
 MAX_TENANTS: Final = 1000
-"""How many tenants one round looks at."""
+"""How many tenants one round checks."""
 
 SETTING: Final = "foresight.warn_hours"
 MAX_HOURS: Final = 8760
 
 RecordWarnings = Callable[[int, Sequence[FailingPayment], float], Awaitable[int]]
-"""Record what will fail of a tenant within so many hours; return how much of it is news."""
+"""Record the payments of a tenant that will fail soon; return the number of new ones."""
 
 
 def will_fail_gauge(registry: CollectorRegistry) -> Gauge:

@@ -36,7 +36,7 @@ from postdate.schedule.spec.schedule import (
 from postdate.words.error import RefusedError
 
 MAX_BUCKET_RULES: Final = 500
-"""How many schedules of each of the 64 buckets are looked at: of 20,000 schedules all of them.
+"""Schedules that are read of each of the 64 buckets: with 20,000 schedules, all of them.
 
 If a tenant has more, the rest is reported as left out.
 """
@@ -57,7 +57,7 @@ MAX_CARRIED: Final = 16
 COUNTED_SECONDS: Final = 3600.0
 """For how long the runs of schedules with `max_runs` are taken as they were read.
 
-Those that have happened since are followed one by one: of every second there are so many.
+Later runs are followed one by one, which are many for a rule of every second.
 """
 
 MAX_DAY_TIMES: Final = 500_000
@@ -128,12 +128,12 @@ class RuleBook:
         self.parts = parts
         found = [planned for each in parts.values() for planned in each.planned]
         self.orders = [each for each in found if each.schedule.payment is not None]
-        """Those that make payments."""
+        """The schedules that make payments."""
         self.dense = _dense(found)
         """The times of a day that are too many to be added up: their rules are left out."""
         self.planned = [each for each in found if each.rule.times not in self.dense]
         self.unread = sum(each.left_out for each in parts.values())
-        """How many schedules are in no list, because nobody can or may read them."""
+        """How many schedules are in no list, because their rules cannot be read."""
         self.left_out = self.unread + len(found) - len(self.planned)
         is_whole = before is not None and not (self.dense or before.dense)
         self._sums: dict[By, Mapping[SeriesKey, RuleSum]] = {}

@@ -22,7 +22,7 @@ ORDER_LIMIT: Final = 100_000
 """How many payments of schedules are settled in all."""
 
 KEPT: Final = timedelta(hours=1)
-"""For how long a list serves: it reaches so much further than was asked for."""
+"""For how long a list serves; it also reaches this much further than was asked for."""
 
 MAX_LISTED: Final = 300_000
 """How many payments of schedules are remembered, of all tenants together."""
@@ -95,9 +95,9 @@ def listed(book: RuleBook, now: datetime, until: datetime, limit: int = ORDER_LI
 
 
 def _dense_until(book: RuleBook, now: datetime, limit: int) -> datetime:
-    """Return until when so many payments are made, where some rules are too dense to be listed.
+    """Return when `limit` payments are made, if some rules are too dense to be listed.
 
-    Those are followed one by one, which is not to be done again for each half of a window.
+    Dense rules are followed one by one, which must not be repeated for each half of a window.
     """
     if all(each.rule.times not in book.dense for each in book.orders):
         return FOREVER

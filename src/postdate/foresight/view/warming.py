@@ -1,4 +1,4 @@
-"""Load what the forecasts of the tenants with the most schedules need before anybody asks."""
+"""Load the forecasts of the tenants with the most schedules before the first request."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -25,7 +25,7 @@ MAX_REST_SECONDS: Final = 120.0
 """After reading in advance, rest this many times as long as it took, up to two minutes."""
 
 LARGEST_SECONDS: Final = 600.0
-"""How often the tenants with the most schedules are looked for."""
+"""How often the tenants with the most schedules are listed."""
 
 MIN_SCHEDULES: Final = 500
 """Fewer are read and added up in no time."""

@@ -7,7 +7,7 @@ from typing import Final
 from postdate.monitor.spec.activity import LATE_SECONDS, add_counts, empty_histogram
 
 NAMED_TENANTS: Final = 20
-"""So many tenants have series of their own in each process; the others share one."""
+"""Number of tenants with series of their own in each process; the others share one."""
 
 FADING: Final = 0.8
 """What a tenant did counts for this much at the next ranking: who is quiet falls back slowly."""

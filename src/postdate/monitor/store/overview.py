@@ -10,7 +10,7 @@ import msgspec
 from postdate.database.connection.query import Connection, fetch_all, query
 
 Places = tuple[Sequence[int], Sequence[int]]
-"""Buckets and, beside each, a lane: where timers are looked for."""
+"""Buckets and, beside each, a lane whose timers are searched."""
 
 
 class CountedBacklog(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class DisabledDestination(msgspec.Struct, frozen=True):
 
 
 class BrokenOffSet(msgspec.Struct, frozen=True):
-    """An interrupted change set that nobody is working on."""
+    """An interrupted change set on which no process is working."""
 
     change_set_id: UUID
     status: str

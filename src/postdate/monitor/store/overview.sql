@@ -36,7 +36,7 @@ SELECT count(*) FILTER (WHERE found.job)::integer AS jobs,
         ORDER BY o.subject DESC LIMIT $3) AS found
 
 -- name: overview_broken_off
--- Change sets that were begun, and that nobody works on any more.
+-- Change sets that were begun, and on which no process works any more.
 SELECT change_set_id, status, changed_at, jsonb_array_length(changes),
        (SELECT count(*) FROM jsonb_array_elements(summary) AS step (said)
          WHERE step.said ->> 'state' = 'done')
@@ -50,7 +50,7 @@ SELECT name, disabled_at, disabled_reason FROM destination
  WHERE tenant_id = $1 AND disabled_at IS NOT NULL ORDER BY disabled_at LIMIT $2
 
 -- name: overview_lagging
--- Those that are paused, fail, or have something to send and are at least so far behind.
+-- Subscriptions that are paused, fail, or have events to send and are too far behind.
 SELECT s.subscription_id, s.destination, s.failures, s.failing_since, s.error, s.paused_at,
        s.paused_note, greatest(coalesce(p.position, 0) - s.position, 0)::bigint
   FROM subscription s

@@ -29,7 +29,7 @@ READ_SECONDS: Final = 2.0
 """The longest that one of these reads may take; then the last one stands."""
 
 LookFrom = tuple[int, int, datetime]
-"""Where to look: a bucket, a lane, and from which instant on."""
+"""What to scan: a bucket, a lane, and from which instant on."""
 
 Row = TypeVar("Row")
 

@@ -61,7 +61,7 @@ SELECT t.bucket, t.lane_id, t.tenant_id, t.subject, t.token,
   JOIN timer t ON t.bucket = head.bucket AND t.subject = head.subject
 
 -- name: vital_leased
--- The places among these with a living lease: the first $3 timers of the next minute are looked at.
+-- The lane buckets among these with a live lease: reads the first $3 timers of the next minute.
 SELECT DISTINCT bucket, lane_id
   FROM timer_walk($1, $2, ARRAY[clock()], 'ffffffff-ffff-ffff-ffff-ffffffffffff',
                   clock() + interval '1 minute', NULL, $3)
@@ -70,7 +70,7 @@ SELECT DISTINCT bucket, lane_id
 -- name: vital_overlong_leases
 -- Leases of one node that live longer than their handlers may: $5 seconds beyond the job's timeout
 -- (its own, or the tenant's, $3). Renewing moves a lease into the next minute, so that the first $6
--- timers of that minute are looked at.
+-- timers of that minute are read.
 SELECT head.bucket, head.lane_id, head.tenant_id, head.subject, head.token,
        extract(epoch FROM clock() - head.claimed_at)::float8 AS seconds
   FROM timer_walk($1, $2, ARRAY[clock()], 'ffffffff-ffff-ffff-ffff-ffffffffffff',
@@ -138,7 +138,7 @@ SELECT coalesce(nullif(application_name, ''), 'unnamed') AS name, coalesce(state
   FROM pg_stat_replication WHERE NOT pg_is_in_recovery()
 
 -- name: vital_slot
--- WAL that replication slots keep on the primary's disk, whether anybody reads it or not.
+-- WAL that replication slots keep on the primary's disk, whether or not it is read.
 SELECT slot_name::text, active,
        pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::float8 AS bytes
   FROM pg_replication_slots WHERE restart_lsn IS NOT NULL AND NOT pg_is_in_recovery()

@@ -1,4 +1,4 @@
-"""The buckets of all lanes with timers, looked at one share at a time."""
+"""The buckets of all lanes with timers, scanned one share at a time."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from postdate.runtime.lane_sweep import LaneSweep
 from postdate.timer.timer import LANE_EVENT, LANE_PAYMENT, LANE_SCHEDULE
 
 MAX_LANE_BUCKETS: Final = 2000
-"""The most lane buckets of one look; with more lanes, each look takes the next share."""
+"""The most lane buckets of one scan; with more lanes, each scan takes the next share."""
 
 MAX_STEPS: Final = 10
 """The most statements of one search for lanes that have timers."""
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class LaneBucketCycle:
-    """The lane buckets that have timers, and which share of them is looked at next."""
+    """The lane buckets that have timers, and which share of them is scanned next."""
 
     def __init__(self, lanes: LaneDirectory) -> None:
         self._lanes = lanes

@@ -18,7 +18,7 @@ AUDITS: Final = {
     "reconcile": ("postdate reconcile", "/payments"),
     "verify": ("postdate events verify", "/events"),
 }
-"""The checks of the books: how each is run, and where to look when it found something."""
+"""The checks of the books: how each is run, and which page explains its findings."""
 
 NEEDED: Final = {
     "worker": ("jobs for webhooks and queues are not delivered", "stalled"),
@@ -88,7 +88,7 @@ def _secret_keys(facts: ClusterFacts) -> Iterator[OverviewProblem]:
         yield OverviewProblem(
             severity=Severity.FAILING if served else Severity.STOPPED,
             text=f"Node {node.name} lacks the secret key {', '.join(node.lacks)}.",
-            cause="It was started with another POSTDATE_SECRET_KEY than those that encrypted.",
+            cause="It was started with another POSTDATE_SECRET_KEY than the nodes that encrypted.",
             since=node.started_at,
             holds_up="It leaves what needs the key to the others."
             if served

@@ -61,7 +61,7 @@ def _failing(label: str, answer: str, since: datetime, holds_up: str) -> Overvie
 
 
 def disabled_problems(disabled: Sequence[DisabledDestination]) -> Iterator[OverviewProblem]:
-    """Name the destinations that somebody, or an answer of theirs, has disabled."""
+    """Name the destinations that were disabled by a person or by an answer."""
     for one in disabled:
         yield OverviewProblem(
             severity=Severity.STOPPED,

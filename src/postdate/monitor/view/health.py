@@ -55,7 +55,7 @@ class HealthCheck:
     def _answered(self, asked: asyncio.Task[list[DatabaseFault]]) -> None:
         self._asking = None
         if not asked.cancelled():
-            asked.exception()  # those who wait get it; without any, it is ignored
+            asked.exception()  # waiting callers get it; without any, it is ignored
 
     async def _ask(self) -> list[DatabaseFault]:
         try:
@@ -135,7 +135,7 @@ async def neglected(database: Database, key_ids: Sequence[int] | None) -> list[D
             weeks = await partition.weeks_ahead(connection)
             known = set() if key_ids is None else await secret_store.list_known(connection)
     except (DatabaseError, TimeoutError):
-        return []  # What every request needs is looked at by `HealthCheck`.
+        return []  # `HealthCheck` checks what every request needs.
     found = []
     if weeks < MIN_WEEKS:
         reason = f"history has partitions for only {weeks} weeks ahead"

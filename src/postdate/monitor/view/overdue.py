@@ -29,13 +29,13 @@ from postdate.schedule.store import schedule as schedule_store
 log = Log()
 
 WATCH_SECONDS: Final = 5.0
-"""How often a node looks."""
+"""How often a node scans."""
 
 UNTOUCHED_SECONDS: Final = 10.0
 """How long a lane bucket may keep the same first due timer before it is watched, and then again."""
 
 PAUSE_SECONDS: Final = 4 * WATCH_SECONDS
-"""After this long without a look the watch begins again: node or database were away."""
+"""After this long without a scan the watch begins again: node or database were away."""
 
 MOVED_SECONDS: Final = 0.5
 """If the oldest unsealed event is younger by this much, events are being sealed."""
@@ -85,7 +85,7 @@ class HeadWatch:
 
     @property
     def suspects(self) -> list[LaneBucketKey]:
-        """Return the lane buckets to look at again next time."""
+        """Return the lane buckets to scan again next time."""
         return list(self._since)
 
     def observe(
@@ -143,7 +143,7 @@ class OverdueWatch:
         self._reexamine = reexamine
 
     async def run_once(self, _: int = 1) -> int:
-        """Look once; the step of a loop."""
+        """Scan once; the step of a loop."""
         self._forget_after_pause(time.monotonic())
         await self._lane_buckets.find(self._reads)
         roles, *found = await asyncio.gather(
@@ -320,7 +320,7 @@ class OverdueMeter:
             late = [e.seconds for e in found if tenant_id is None or e.tenant_id == tenant_id]
             if late:
                 what, longest = KINDS[kind][1], max(late)
-                said.append(f"{what}: nobody has touched {len(late)} of them for {longest:.0f} s")
+                said.append(f"{what}: {len(late)} of them were not touched for {longest:.0f} s")
         return said
 
     def collect(self) -> Iterator[Metric]:

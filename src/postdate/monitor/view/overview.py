@@ -42,10 +42,10 @@ MAX_SECRETS: Final = 1000
 """How many secrets of each kind and key are named: the page of a job asks for its destination."""
 
 MAX_DOUBTED: Final = 100
-"""How many targets whose newest answer is a failure are looked at closely."""
+"""How many targets whose newest answer is a failure are examined."""
 
 MAX_FAILED: Final = 25
-"""The same for what failed."""
+"""How many failed targets are examined."""
 
 MAX_LISTED: Final = 10
 """The most disabled destinations and lagging subscriptions that are named."""
@@ -61,7 +61,7 @@ REMEMBER_SECONDS: Final = 2.0
 """Many open pages of a tenant cost one set of queries in this time."""
 
 REMEMBER_SLOW_SECONDS: Final = 30.0
-"""The same for charts and failures: they cost more, and nobody waits for them by the second."""
+"""How long charts and failures are cached: they cost more, and need not be exact to the second."""
 
 MAX_REMEMBERED: Final = 1000
 

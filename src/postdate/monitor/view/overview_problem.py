@@ -20,7 +20,7 @@ class Severity(IntEnum):
     FAILING = 2
     """Work is late or fails, and goes on by itself."""
     NOTE = 3
-    """Somebody wanted it so."""
+    """Set on purpose, by a person."""
 
     @property
     def label(self) -> str:

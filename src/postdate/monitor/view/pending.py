@@ -23,7 +23,7 @@ from postdate.monitor.view.bucket_cycle import (
 from postdate.timer.timer import LANE_APPROVAL, LANE_HELD, LONG_AGO
 
 PENDING_BUDGET: Final = 20_000
-"""The most rows that one look counts; beyond it the planner's statistics tell."""
+"""The most rows that one scan counts; beyond, the planner's statistics are used."""
 
 ESTIMATED_LANES: Final = 5_000
 """The most lanes of one estimate."""
@@ -39,7 +39,7 @@ class PendingGroup(NamedTuple):
 
     @property
     def includes_due(self) -> bool:
-        """Return whether due work counts as pending, because nobody claims it."""
+        """Return whether due work counts as pending, because it is not claimed."""
         return self.state != "pending"
 
 
@@ -58,7 +58,7 @@ class Pending(msgspec.Struct, frozen=True):
 
 
 class PendingWatch:
-    """How much is pending in each lane bucket, a share of them at each look."""
+    """How much is pending in each lane bucket; each scan updates a share of them."""
 
     def __init__(self, lanes: LaneDirectory) -> None:
         self._lane_buckets = LaneBucketCycle(lanes)
@@ -164,7 +164,7 @@ def render_pending(
 
 
 def _series(pending: Pending) -> Iterator[tuple[str, str]]:
-    """Return every kind with its states: those of all kinds, then those that only some have."""
+    """Return every kind with its states: first the common ones, then the special ones."""
     for kind in ("push", "pull", *SYSTEM_KINDS.values()):
         for state in STATES:
             if state in {"pending", "running"} or (kind, state) in pending.counts:

@@ -174,7 +174,7 @@ def _change_sets(broken_off: Sequence[BrokenOffSet]) -> Iterator[OverviewProblem
         yield OverviewProblem(
             severity=Severity.STOPPED,
             text=f"Change set …{str(one.change_set_id)[-12:]} was interrupted while it was {verb}.",
-            cause=f"{one.made} of {one.changes} changes are applied; nobody is working on it.",
+            cause=f"{one.made} of {one.changes} changes are applied; no process is working on it.",
             since=one.changed_at,
             holds_up="It never continues by itself.",
             link=f"/change-sets/{one.change_set_id}",

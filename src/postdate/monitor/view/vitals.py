@@ -32,7 +32,7 @@ POLL_SECONDS: Final = 15.0
 """How often the database is asked; a scrape only shows what is known."""
 
 COUNT_BUDGET: Final = 50_000
-"""The most rows that one look counts: a single busy lane is exact up to 6,250 a bucket."""
+"""The most rows that one scan counts: a single busy lane is exact up to 6,250 a bucket."""
 
 SLACK: Final = timedelta(seconds=120)
 """How far back each scan goes, for rows that commit late."""

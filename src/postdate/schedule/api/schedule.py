@@ -82,7 +82,7 @@ async def create_schedule(call: Call[Services, ScheduleSpec, None]) -> Reply:
 async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleList:
     """List schedules.
 
-    `missed` and `set_aside` find those that need attention.
+    `missed` and `set_aside` find schedules that need attention.
     """
     after = call.query.start(UUID, None)
     shown, more = await call.services.schedule.read.page(

@@ -41,7 +41,7 @@ class BackfillBody(Body, kw_only=True, rename={"begin": "from"}):
 
 
 class PreviewQuery(Query):
-    """How far to look ahead."""
+    """How far ahead to search."""
 
     count: Annotated[int, Meta(ge=1, le=MAX_PREVIEW)] = PREVIEW_DEFAULT
 
@@ -74,7 +74,7 @@ async def pause_schedule(call: Call[Services, SchedulePauseBody, None]) -> Sched
 async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
     """Resume a schedule that is paused or set aside.
 
-    It continues with the next occurrence; use a backfill for those that were skipped.
+    It continues with the next occurrence; use a backfill for skipped ones.
     """
     await call.services.schedule.change.resume(call.actor, call.uuid("schedule_id"))
     return await show_schedule(call)

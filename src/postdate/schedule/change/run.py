@@ -281,7 +281,7 @@ def _plan(
 def _allowed(row: ScheduleRow, wanted: Sequence[int], *, running: bool) -> dict[int, LeftOut]:
     """Return which of these may not run, and why.
 
-    If runs must not overlap, at most one runs, because nobody knows when it will end.
+    If runs must not overlap, at most one runs, because its end is not known.
     """
     overlap, max_runs = row.definition.policies.overlap, row.definition.rule.max_runs
     match overlap:

@@ -324,7 +324,7 @@ async def _set_timer(connection: Connection, row: ScheduleRow, version: Version)
     if row.buffered_for is not None:
         look = now + timedelta(seconds=BUFFER_SECONDS)
         due_at = look if due_at is None else min(look, due_at)
-    # Never in the past: expanders begin to look at a mark that follows the present.
+    # Never in the past: expanders read from a mark that follows the present.
     await store.put_timer(connection, row.key, due_at and max(due_at, now))
     if due_at is None:
         await store.change(connection, row.key, version.number, now)

@@ -19,7 +19,7 @@ MAX_ENTRIES: Final = 200
 """The most rows that one schedule adds to the book in one step; the next step goes on."""
 
 BUFFER_SECONDS: Final = 1.0
-"""How often a buffered occurrence looks whether the one before it has ended."""
+"""How often a buffered occurrence checks whether its predecessor has ended."""
 
 _TICK: Final = timedelta(microseconds=1)
 
@@ -303,7 +303,7 @@ class _Decision:
 
 
 class _Ahead:
-    """An iterator that can be looked into without taking anything."""
+    """An iterator whose next item can be read without taking it."""
 
     def __init__(self, source: Iterator[Occurrence]) -> None:
         self._source = source
@@ -313,7 +313,7 @@ class _Ahead:
         return next(self.look(1), None)
 
     def last(self) -> Occurrence | None:
-        """Return the last that was looked at, if it was looked at and not taken."""
+        """Return the item that was read and not taken, if any."""
         return self._seen[-1] if self._seen else None
 
     def take(self) -> None:

@@ -25,7 +25,7 @@ LAST: Final = datetime(HORIZON.year, HORIZON.month, HORIZON.day, tzinfo=UTC)
 
 SAMPLE: Final = 400
 SAMPLE_SPAN: Final = timedelta(days=400)
-"""How many occurrences, how far ahead, are looked at for the shortest distance between two."""
+"""How many occurrences, how far ahead, are compared to find the shortest interval."""
 
 
 def completed(definition: Definition, now: datetime) -> Definition:

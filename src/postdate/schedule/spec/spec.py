@@ -127,7 +127,7 @@ class InlineCalendar(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class PreviewSpec(RuleSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A schedule to look at before it is created; `calendar` is a name, or the days themselves."""
+    """A schedule to preview before it is created; `calendar` is a name, or the days themselves."""
 
     template: Template | None = None
     name: Name = ""

@@ -1,7 +1,7 @@
 """Payloads in the templates of schedules: encrypted at rest as those of jobs are.
 
 A template stays readable without its payload, so that a schedule can be decided, listed and audited
-by whoever has no key at hand. The encrypted payload stands in the place of the opaque one.
+without a key. The encrypted payload stands in the place of the opaque one.
 """
 
 from base64 import b64decode, b64encode

@@ -106,7 +106,7 @@ async def take_back(
 async def find(
     connection: Connection, keys: Sequence[OccurrenceKey]
 ) -> dict[tuple[UUID, UUID], str]:
-    """Return the labels of those that are in the book, by schedule and occurrence."""
+    """Return the labels of recorded occurrences, by schedule and occurrence."""
     if not keys:
         return {}
     rows = await connection.fetch(query("occurrence_find"), *zip(*keys, strict=True))

@@ -55,6 +55,6 @@ SELECT occurrence_id, scheduled_for, nominal_local, due_at, status, cause, versi
  ORDER BY occurrence_id DESC LIMIT $6
 
 -- name: occurrence_recent
--- The newest of several schedules, so many of each: what a strip of runs shows.
+-- The newest occurrences of each of several schedules, for a strip of runs.
 SELECT newest.* FROM occurrence_recent($1, $2, $3, $4) AS newest
  ORDER BY newest.schedule_id, newest.occurrence_id

@@ -16,7 +16,7 @@ SELECT template_by, persons FROM schedule_version
  WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3 AND version = $4
 
 -- name: schedule_due
--- The first due timers of one bucket, those that no other node is at: without some, or only some.
+-- The first due timers of one bucket, if no other node has locked them: without some schedules, or only some.
 SELECT t.tenant_id, t.subject, t.due_at, clock() AS at FROM timer t
  WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
    AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[])
@@ -24,7 +24,7 @@ SELECT t.tenant_id, t.subject, t.due_at, clock() AS at FROM timer t
  ORDER BY t.due_at LIMIT $4 FOR UPDATE SKIP LOCKED
 
 -- name: schedule_lock_timer
--- Whoever changes a schedule or its book holds its timer; a schedule that has ended has none.
+-- A change of a schedule or its book locks its timer; a schedule that has ended has none.
 SELECT t.due_at FROM timer t WHERE t.bucket = $1 AND t.subject = $2 FOR UPDATE
 
 -- name: schedule_lock
@@ -52,7 +52,7 @@ SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buf
 SELECT held.* FROM schedule_newest($1, $2, $3, $4) AS held ORDER BY held.schedule_id, held.version
 
 -- name: schedule_running
--- Which jobs and payments have not ended: those that still have their timer.
+-- Which jobs and payments have not ended: they still have their timer.
 SELECT t.subject FROM unnest($1::smallint[], $2::uuid[]) AS wanted (bucket, subject)
   JOIN timer t USING (bucket, subject)
 

@@ -48,7 +48,7 @@ async def page(
     missed: bool,
     set_aside: bool,
 ) -> list[TimedSchedule]:
-    """List a tenant's schedules: all, those that missed an occurrence, those set aside."""
+    """List a tenant's schedules: all, with a missed occurrence, or set aside."""
     rows = await connection.fetch(
         query("schedule_view_page"), tenant_id, after, limit, missed, set_aside
     )

@@ -30,7 +30,7 @@ SELECT s.schedule_id
  ORDER BY s.schedule_id LIMIT $4
 
 -- name: schedule_view_named
--- Whose names hold a text, among the newest so many.
+-- Schedules whose names contain a text, among the newest.
 SELECT s.schedule_id, v.name
   FROM (SELECT bucket, tenant_id, schedule_id, version FROM schedule
          WHERE tenant_id = $1 AND deleted_at IS NULL ORDER BY schedule_id DESC LIMIT $3) AS s

@@ -34,7 +34,7 @@ MAX_BATCH: Final = 1000
 MAX_LANES: Final = 10_000
 PAGE: Final = 500
 FLUSH_STEPS: Final = 100
-"""After so many steps what happened is entered, should nothing ask for it before."""
+"""Number of steps after which events are sealed, if no request needs them before."""
 
 HOLD_SECONDS: Final = 5.0
 """How long the clock stays held without a sign of life: then an advance may be continued."""
@@ -66,7 +66,7 @@ class Stages(Protocol):
         ...
 
     async def expire(self) -> object:
-        """End payments that nobody has approved in time."""
+        """End payments that were not approved in time."""
         ...
 
     async def expand(self) -> object:
