@@ -11,7 +11,7 @@ from faults.kill import KillOperation
 from faults.sweep_money import AMOUNT, MoneyOperation
 from faults.sweep_stages import PERIOD_SECONDS, Stage
 from postdate.api.services import Services
-from postdate.change_set.change.change import Change
+from postdate.change_set.change.change import SetChange
 from postdate.change_set.change.change_set import HOLD, ChangeSet
 from postdate.database.connection.database import Database
 from postdate.halt import store as halt_store
@@ -65,7 +65,7 @@ class ChangeSetLife(Served):
             sets = made.change_set
             known = await self.ids("change_set")
             if not known:
-                changes = msgspec.convert(await self.changes(), list[Change])
+                changes = msgspec.convert(await self.changes(), list[SetChange])
                 draft = await sets.create(self.who, await sets.draft(self.who, changes, None))
                 known = [draft.row.change_set_id]
             found = await sets.find(self.who, known[0])

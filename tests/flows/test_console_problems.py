@@ -169,7 +169,7 @@ async def money_problems(api: Api) -> list[Problem]:
         ),
         (
             "money 1 payment past due and not yet approved",
-            "Nobody has approved or refused",
+            "They were neither approved nor refused",
             "Approve or refuse",
             pressed(f"/payments/{unapproved}", "refuse", note="unknown"),
             True,
@@ -350,7 +350,7 @@ async def cluster_troubles(api: Api) -> list[Problem]:
         )
     api.node.overdue._meter.now([Overdue("event", (3, -1), "an event", 25.0, None)])
     other_hands, role = (
-        "Somebody else changed rows",
+        "Rows of the books were changed",
         "all have stopped or cannot reach the database",
     )
     again = "Run it again for details"

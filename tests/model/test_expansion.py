@@ -15,7 +15,13 @@ from postdate.recurrence import remembered
 from postdate.recurrence.calendar import Calendar, Roll
 from postdate.recurrence.plan import RecurrencePlan
 from postdate.recurrence.rule import EPOCH, Dst, Gap, Occurrence, Repeated, Rule, Status
-from postdate.schedule.spec.expansion import MAX_ENTRIES, ExpansionProgress, Step, decide, next_due
+from postdate.schedule.spec.expansion import (
+    MAX_ENTRIES,
+    ExpansionProgress,
+    ExpansionStep,
+    decide,
+    next_due,
+)
 from postdate.schedule.spec.schedule import (
     Definition,
     Misfire,
@@ -51,16 +57,16 @@ def held(
     return Segment(version, definition, plan, EPOCH, until)
 
 
-def step(now: datetime, policies: Policies | None = None, **progress: Any) -> Step:
+def step(now: datetime, policies: Policies | None = None, **progress: Any) -> ExpansionStep:
     standing = {"schedule_id": ID, "handled": START, **progress}
     return decide([held(plan(), policies)], ExpansionProgress(**standing), now)
 
 
-def labels(done: Step) -> list[Status]:
+def labels(done: ExpansionStep) -> list[Status]:
     return [entry.status for entry in done.entries]
 
 
-def unbuffered(done: Step) -> list[tuple[datetime, Status]]:
+def unbuffered(done: ExpansionStep) -> list[tuple[datetime, Status]]:
     return [(each.scheduled_for, each.status) for each in done.unbuffered]
 
 

@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from tidy.pages import GLOSSARY
-from tidy.rule import Finding, Rule, Tree, nodes, python, select
+from tidy.prose import NOT_YET
+from tidy.rule import Finding, Rule, Tree, nodes, python, select, without_comments
 from tidy.words import snake
 
 SOURCE: Final = "src/postdate/"
@@ -41,7 +42,21 @@ class Riddle(NamedTuple):
 _PUBLIC: Final = frozenset({"module", "class", "function"})
 _SEEN: Final = _PUBLIC | {"argument", "field", "constant"}
 _ALL: Final = _SEEN | {"variable"}
-"""Public names; also those that callers see; also those inside one function."""
+"""Public names; also the names that callers see; also those inside one function."""
+
+SETTINGS: Final = f"{SOURCE}core/setting/table.py"
+
+TEST_MODULES: Final = {
+    "tests/model/test_chaos_first_call.py": "the room of the lab",
+    "tests/stations/test_places.py": "the room of lane",
+    "tests/stations/test_settle_culprit.py": "the room of settlement",
+}
+"""Test modules that are still named by a riddle, and whose room it is. The list only shrinks."""
+
+_ALIAS: Final = re.compile(r"[A-Z][a-z]\w*")
+_FUNCTION: Final = re.compile(r"\bFUNCTION (\w+)\s*\(([^)]*)\)")
+_QUERY: Final = re.compile(r"^-- name: (\w+)", re.MULTILINE)
+_SETTING: Final = re.compile(r'^    "([\w.]+)": Setting', re.MULTILINE)
 
 RIDDLES: Final = (
     Riddle("told|tell", "record_event, notify", _ALL, "told tell_created MOST_TOLD"),
@@ -95,6 +110,78 @@ def homonyms(tree: Tree) -> Iterator[Finding]:
         if len(spots) > 1 and name not in HOMONYMS:
             for path, line in spots:
                 yield Finding(path, line, f"class {name} exists {len(spots)} times: qualify it")
+
+
+def _types(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Give line and name of each class and of each alias of a type."""
+    for node in _classes(module):
+        yield node.lineno, node.name
+    for statement in module.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                # What a call returns is a value, and a name for another module's type is no second.
+                if _ALIAS.fullmatch(name) and not isinstance(value, ast.Call | ast.Attribute):
+                    yield statement.lineno, name
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias")):
+                yield statement.lineno, name
+            case _:
+                pass
+
+
+def alias_homonyms(tree: Tree) -> Iterator[Finding]:
+    """Find aliases that have the name of another type, in the rooms that are done."""
+    found: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for path, module in python(tree, SOURCE):
+        if not path.startswith(NOT_YET):
+            for line, name in _types(module):
+                found[name].append((path, line))
+    for name, spots in found.items():
+        for path, line in spots if len(spots) > 1 and name not in HOMONYMS else ():
+            yield Finding(path, line, f"type {name} exists {len(spots)} times: qualify it")
+
+
+def _attributes(module: ast.Module) -> Iterator[tuple[int, str, str]]:
+    for node in nodes(module):
+        match node:
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, "field", name
+            case _:
+                pass
+
+
+def _sql_definitions(text: str) -> Iterator[tuple[int, str, str]]:
+    """Give line, kind and name of each query, function and parameter of a SQL file."""
+    for found in _QUERY.finditer(text):
+        yield text.count("\n", 0, found.start()) + 1, "function", found[1]
+    for found in _FUNCTION.finditer(without_comments(text)):
+        line = text.count("\n", 0, found.start()) + 1
+        yield line, "function", found[1]
+        for parameter in found[2].split(","):
+            for name in parameter.split()[:1]:
+                yield line, "argument", name
+
+
+def hidden_riddles(tree: Tree) -> Iterator[Finding]:
+    """Find riddles among attributes, SQL, settings and test modules, in the rooms that are done."""
+    named = [
+        (path, each)
+        for path, module in python(tree, SOURCE)
+        if not path.startswith(NOT_YET)
+        for each in _attributes(module)
+    ]
+    for path, text in select(tree, (SOURCE,), ".sql"):
+        if not path.startswith(NOT_YET):
+            named += [(path, each) for each in _sql_definitions(text)]
+    settings = _SETTING.finditer(tree.get(SETTINGS, ""))
+    named += [(SETTINGS, (1, "field", each[1].replace(".", "_"))) for each in settings]
+    for path, _ in select(tree, ("tests/",), ".py"):
+        name = PurePosixPath(path).stem
+        if name.startswith("test_") and path not in TEST_MODULES:
+            named.append((path, (1, "module", name.removeprefix("test_"))))
+    for path, (line, kind, name) in named:
+        riddle = riddle_of(kind, name)
+        if riddle:
+            yield Finding(path, line, f"{kind} {name}: say {riddle.say}")
 
 
 def stale_homonyms(tree: Tree) -> list[str]:
@@ -196,6 +283,37 @@ def _rooms(tree: Tree) -> Iterator[tuple[str, str]]:
 
 
 RULES: Final = (
+    Rule(
+        "alias_homonyms",
+        alias_homonyms,
+        bad=(
+            {f"{SOURCE}event/a.py": "Kind = int | str", f"{SOURCE}audit/b.py": "Kind = str"},
+            {f"{SOURCE}event/a.py": "Kind: TypeAlias = 'int'", f"{SOURCE}a.py": "class Kind: ..."},
+        ),
+        good=(
+            {f"{SOURCE}event/a.py": "Kind = int", f"{SOURCE}job/b.py": "Kind = str"},
+            {f"{SOURCE}event/a.py": "Kind = int", f"{SOURCE}audit/b.py": "Kind = a.Kind"},
+            {f"{SOURCE}event/a.py": "T = int", f"{SOURCE}audit/b.py": "T = str\nKIND = 1"},
+        ),
+    ),
+    Rule(
+        "hidden_riddles",
+        hidden_riddles,
+        bad=(
+            {f"{SOURCE}event/a.py": "self._told = 1"},
+            {f"{SOURCE}event/a.sql": "-- name: event_tell\nSELECT 1"},
+            {f"{SOURCE}event/a.sql": "CREATE FUNCTION a(most integer) RETURNS integer"},
+            {SETTINGS: 'A = {\n    "key.most": Setting(1)}'},
+            {"tests/flows/test_culprit.py": ""},
+        ),
+        good=(
+            {f"{SOURCE}event/a.py": "self.max_count = found.most"},
+            {f"{SOURCE}job/a.sql": "CREATE FUNCTION a(most integer) RETURNS integer"},
+            {f"{SOURCE}event/a.sql": "-- most\nCREATE FUNCTION a(max_count integer)"},
+            {SETTINGS: 'A = {\n    "key.max_count": Setting(1)}'},
+            {"tests/support/culprit_free.py": ""},
+        ),
+    ),
     Rule(
         "homonyms",
         homonyms,

@@ -4,7 +4,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from tidy.rule import Finding, Rule, Tree, nodes, python, select
@@ -55,10 +55,49 @@ PHRASES: Final = (
 """Each stood in our docstrings or pages, most of them dozens of times."""
 
 
-def phrase_of(text: str) -> Phrase | None:
+HABITS: Final = (
+    Phrase(
+        r"(?<!or )\b(somebody|nobody|someone|anybody|whoever)\b",
+        "the caller, a process, a person; or the passive",
+        "unless somebody changed it",
+    ),
+    Phrase(
+        r"(?<!not )\bso (many|few|much)\b(?! (as|that|of)\b)",
+        "the number's name",
+        "So many are kept.",
+    ),
+    Phrase(
+        r"\bthose (that|who)\b|^the same (of|for|in|at|with|within|while)\b",
+        "the noun",
+        "Return those that exist.",
+    ),
+    Phrase(
+        r"\b(an?|one|each|every|last|next|first|wider|full|this) looks?\b"
+        r"|\blook(s|ed|ing)? (at|for|into|whether)\b",
+        "read, scan, poll, check",
+        "How long after a look the next is due.",
+    ),
+)
+"""Four habits that cost a reader the subject of a sentence; pages keep them for now."""
+
+NOT_YET: Final = tuple(
+    f"{SOURCE}{room}"
+    for rooms in (
+        "account/ api/ calendar/ cli/ console/ core/ database/functions/ database/migrations/",
+        "database/obstacle database/partition database/clock_watch database/shard/ delivery/",
+        "destination/ halt/ http/ intake/ job/ key/ lane/ lease/ ledger/ mcp/ node/ payment/",
+        "proof/ prover/ receipt/ resource/ runtime/coalescer.py settlement/ setting/ subscription/",
+        "task/ tenant/ timer/ worker/",
+    )
+    for room in rooms.split()
+)
+"""Rooms where the habits and the names of `naming` are not checked yet. The list only shrinks."""
+
+
+def phrase_of(text: str, phrases: Iterable[Phrase] = PHRASES) -> Phrase | None:
     """Return the first phrase that a text contains, across line breaks."""
     plain = " ".join(text.split())
-    return next((each for each in PHRASES if re.search(each.pattern, plain, re.IGNORECASE)), None)
+    return next((each for each in phrases if re.search(each.pattern, plain, re.IGNORECASE)), None)
 
 
 def _texts(text: str, module: ast.Module) -> Iterator[tuple[int, str]]:
@@ -88,7 +127,63 @@ def riddle_phrases(tree: Tree) -> Iterator[Finding]:
                 yield Finding(path, number, f"{said.strip()[:60]!r}: say {phrase.say}")
 
 
+def habits(tree: Tree) -> Iterator[Finding]:
+    """Find sentences without a subject or a number in docstrings, comments, messages and SQL."""
+    for path, module in python(tree, SOURCE):
+        if not path.startswith(NOT_YET):
+            said = dict.fromkeys([*_texts(tree[path], module), *_messages(module)])
+            yield from _habits_of(path, said)
+    for path, text in select(tree, (SOURCE,), ".sql"):
+        if not path.startswith(NOT_YET):
+            yield from _habits_of(path, _sql_comments(text))
+
+
+def _habits_of(path: str, said: Iterable[tuple[int, str]]) -> Iterator[Finding]:
+    for line, text in said:
+        phrase = phrase_of(text, HABITS)
+        if phrase:
+            yield Finding(path, line, f"{text.strip()[:60]!r}: say {phrase.say}")
+
+
+def _messages(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Return each literal that is a sentence: it has words and ends like one."""
+    for node in nodes(module):
+        match node:
+            case ast.Constant(value=str(said)) if " " in said and said.rstrip().endswith("."):
+                yield node.lineno, said
+            case _:
+                pass
+
+
+def _sql_comments(text: str) -> Iterator[tuple[int, str]]:
+    """Return the comments of a SQL file, each with its lines joined."""
+    begin, lines = 0, list[str]()
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        _, dashes, said = line.partition("--")
+        if dashes and not said.startswith(" name:"):
+            begin, lines = begin or number, [*lines, said]
+        elif lines:
+            yield begin, " ".join(lines)
+            begin, lines = 0, []
+
+
 RULES: Final = (
+    Rule(
+        "habits",
+        habits,
+        bad=(
+            {f"{SOURCE}event/a.py": '"""Wait until somebody answers."""'},
+            {f"{SOURCE}event/a.py": 'LIMIT = 1\n"""So many are kept."""'},
+            {f"{SOURCE}event/a.py": "x = 1  # those that exist"},
+            {f"{SOURCE}event/a.py": 'raise refuse("Nobody may do this.")'},
+            {f"{SOURCE}event/a.sql": "-- name: a\n-- Rows that are looked\n-- at once.\nSELECT 1"},
+        ),
+        good=(
+            {f"{SOURCE}event/a.py": '"""Look a key up; it is not so much work."""\nx = "nobody"'},
+            {f"{SOURCE}job/a.py": '"""Wait until somebody answers."""'},
+            {"docs/a.md": "Nobody answers."},
+        ),
+    ),
     Rule(
         "riddle_phrases",
         riddle_phrases,

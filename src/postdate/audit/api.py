@@ -15,7 +15,7 @@ from postdate.http.routes import Routes
 
 ROUTES: Final = Routes("audit")
 
-Position = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+AuditPosition = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class AuditQuery(PageQuery, kw_only=True):
@@ -44,7 +44,7 @@ async def list_audit(call: Call[Services, None, AuditQuery]) -> AuditList:
     Entries come from sealed events, so each is part of the hash chain.
     """
     query = call.query
-    after = query.start(Position, 0)
+    after = query.start(AuditPosition, 0)
     page = await call.services.audit.page(
         call.actor.tenant_id, after=after, limit=query.limit, subject=query.subject
     )

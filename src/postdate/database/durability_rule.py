@@ -11,7 +11,7 @@ UNSAFE_COMMITS: Final = "payment.unsafe_commits"
 
 
 class Durability(msgspec.Struct, frozen=True):
-    """How the server keeps commits; `standbys` counts those that are connected."""
+    """How the server keeps commits; `standbys` counts the connected ones."""
 
     fsync: bool = True
     full_page_writes: bool = True

@@ -1,6 +1,5 @@
 """Foresight: what comes due, when that exceeds the capacity, and which payments will fail."""
 
-from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
@@ -10,18 +9,17 @@ from msgspec import Meta
 from postdate.api.services import Services
 from postdate.core.identity import Scope
 from postdate.foresight.view.load import MAX_WINDOW
-from postdate.foresight.view.load_shape import LoadQuestion, LoadView, Spread
+from postdate.foresight.view.load_shape import JitterSpread, LoadQuestion, LoadView
 from postdate.foresight.view.money import MoneyView
 from postdate.http.endpoint import Call, Query, existing
 from postdate.http.routes import Routes
 from postdate.schedule.spec.rule import check_instant
-from postdate.schedule.spec.spec import Jitter
+from postdate.schedule.spec.spec import Instant, Jitter
 from postdate.words.error import Code, refuse
 
 ROUTES: Final = Routes("foresight")
 
-Instant = Annotated[datetime, Meta(tz=True)]
-Rate = Annotated[float, Meta(gt=0, le=1_000_000)]
+CapacityPerSecond = Annotated[float, Meta(gt=0, le=1_000_000)]
 
 
 class LoadQuery(Query, kw_only=True):
@@ -43,9 +41,13 @@ class LoadQuery(Query, kw_only=True):
         | None
     ) = None
     jobs_per_second: Annotated[
-        Rate | None, Meta(description="The capacity for jobs; by default the measured one.")
+        CapacityPerSecond | None,
+        Meta(description="The capacity for jobs; measured by default."),
     ] = None
-    payments_per_second: Annotated[Rate | None, Meta(description="The same for payments.")] = None
+    payments_per_second: Annotated[
+        CapacityPerSecond | None,
+        Meta(description="The capacity for payments; measured by default."),
+    ] = None
     jitter_seconds: Annotated[
         Jitter | None, Meta(description="Also show the effect of this jitter.")
     ] = None
@@ -87,7 +89,7 @@ def question_of(query: LoadQuery) -> LoadQuestion:
         slot_minutes=None if query.slot_seconds is None else query.slot_seconds // 60,
         jobs_per_second=query.jobs_per_second,
         payments_per_second=query.payments_per_second,
-        spread=None if query.jitter_seconds is None else Spread(query.jitter_seconds, only),
+        spread=None if query.jitter_seconds is None else JitterSpread(query.jitter_seconds, only),
     )
 
 

@@ -23,7 +23,7 @@ WINDOWS: Final = {
 }
 
 
-Window = Literal["hour", "day", "week", "month", "year"]
+WindowName = Literal["hour", "day", "week", "month", "year"]
 BY: Final = {"total": "all together", "lane": "by lane", "destination": "by destination"}
 SERIES: Final = 50
 """How many lanes, destinations or tenants are told apart: those with the most work."""
@@ -32,7 +32,7 @@ SERIES: Final = 50
 class ForesightFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the page."""
 
-    window: Window = "day"
+    window: WindowName = "day"
     by: By = "total"
     lane: str | None = None
 
@@ -67,7 +67,7 @@ async def foresight_page(request: PageRequest) -> Response:
 class MoneyFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the page of money ahead: which window, and which account or all."""
 
-    window: Window = "month"
+    window: WindowName = "month"
     account: str | None = None
 
 

@@ -17,9 +17,9 @@ from postdate.proof.prove import (
 )
 from postdate.prover import catalog, functions, keys, rules
 from postdate.publisher.anchor import Anchors
-from postdate.publisher.verify import ChainFinding, Kind, verify_on
+from postdate.publisher.verify import ChainFinding, ChainFindingKind, verify_on
 
-CHAIN_KINDS: Final[tuple[Kind, ...]] = (
+CHAIN_KINDS: Final[tuple[ChainFindingKind, ...]] = (
     "missing",
     "changed",
     "rewritten",

@@ -45,7 +45,7 @@ LATE: Final = timedelta(seconds=120)
 """How far back each scan goes: longer than any transaction of ours may take to commit."""
 
 WHOLE_SECONDS: Final = 60.0
-"""How often the whole outbox is looked at, for what was committed even later than that."""
+"""How often the whole outbox is scanned, for events that were committed even later than that."""
 
 AROUND_SECONDS: Final = 60.0
 """How long locked rows of the outbox are skipped without waiting first."""

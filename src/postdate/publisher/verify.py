@@ -47,7 +47,9 @@ SLIPPED_IN: Final = "This event is in no seal: it was slipped in, or its seal wa
 SECOND_SEAL: Final = "A second seal stands at this position: it was inserted by hand."
 SEALED_BEFORE: Final = "This event was sealed before: it was put into the outbox again by hand."
 
-Kind = Literal["missing", "changed", "rewritten", "cut_off", "unsealed", "repeated", "head"]
+ChainFindingKind = Literal[
+    "missing", "changed", "rewritten", "cut_off", "unsealed", "repeated", "head"
+]
 
 
 class ChainFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +57,7 @@ class ChainFinding(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant_id: int
     position: int
-    kind: Kind
+    kind: ChainFindingKind
     detail: str
     event_id: UUID | None = None
 
@@ -276,7 +278,7 @@ class ChainCheck:
                 continue
             gone = now is None
             detail = "This event is missing." if gone else "This event is not what was sealed."
-            kind: Kind = "missing" if gone else "changed"
+            kind: ChainFindingKind = "missing" if gone else "changed"
             position = row.content.position + number
             if len(self._named) < MAX_FINDINGS:
                 self._named.append(self._finding(position, kind, detail, event_id))
@@ -313,7 +315,7 @@ class ChainCheck:
         return None
 
     def _finding(
-        self, position: int, kind: Kind, detail: str, event_id: UUID | None = None
+        self, position: int, kind: ChainFindingKind, detail: str, event_id: UUID | None = None
     ) -> ChainFinding:
         return ChainFinding(
             tenant_id=self._chain.tenant_id,

@@ -150,7 +150,7 @@ class _Stretch:
         offset = readings[0].offset
         self.is_usual = readings == (_Reading(offset),)
         """Whether one clock is read all day."""
-        self.places = (1, 2) if offset > 0 else (0, 1) if offset else (1,)
+        self.shifts = (1, 2) if offset > 0 else (0, 1) if offset else (1,)
         """Whose times that clock reads: those of the day before (0), of the day, of the next."""
 
 
@@ -225,7 +225,7 @@ def run_days(
             if near:
                 yield RunDays(stretch.days, _memory.get(times, near, stretch))
             continue
-        for place in stretch.places:
+        for place in stretch.shifts:
             on = local >> place & stretch.days
             if on and (found := _memory.get(times, 1 << place, stretch)).seconds:
                 yield RunDays(on, found)

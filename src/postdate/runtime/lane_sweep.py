@@ -1,9 +1,8 @@
 """Find the lanes that have timers, bucket by bucket, at no cost for lanes that have none.
 
 The due index is led by bucket and lane, so that PostgreSQL can go from one lane with timers to the
-next. What is known already is left out: the sweep looks only into the gaps between the known lanes.
-Below the head of a known lane may lie any number of dead rows (runtime.low_water); whoever knows
-the lane looks at it from its mark.
+next. Known lanes are left out: the sweep scans only the gaps between them. Below the head of a
+known lane may lie any number of dead rows (runtime.low_water); such a lane is read from its mark.
 """
 
 from bisect import bisect_left
@@ -24,7 +23,7 @@ MAX_EACH: Final = 32
 """The most lanes that one statement finds in a gap."""
 
 MAX_LANE: Final = 2**31 - 1
-Gap = tuple[int, int, int]
+LaneGap = tuple[int, int, int]
 """A bucket, the lane after which the gap begins, and the one before which it ends."""
 
 
@@ -33,7 +32,7 @@ class LaneSweep:
     """The lanes known in each bucket, and how far the present sweep has come."""
 
     _known: list[list[int]] = field(default_factory=lambda: [[] for _ in range(BUCKETS)])
-    _gaps: list[list[Gap] | None] = field(default_factory=lambda: [None] * BUCKETS)
+    _gaps: list[list[LaneGap] | None] = field(default_factory=lambda: [None] * BUCKETS)
     _next: int = 0
     found_any: bool = False
     """Whether the last step found a lane: its buckets may have more."""
@@ -72,10 +71,10 @@ class LaneSweep:
         self._next = 0
 
     async def step(self, reader: Reader) -> list[Head]:
-        """Look into the gaps of the next buckets; return the lanes that are not known.
+        """Scan the gaps of the next buckets; return the unknown lanes.
 
-        The caller adds them when it has made use of them; what is not added is found again. A
-        bucket in which something is found is looked at once more in the next step.
+        The caller adds them when it has made use of them; a lane that is not added is found again.
+        A bucket in which a lane is found is scanned once more in the next step.
         """
         first, gaps = self._next, self._take()
         heads = await timer.lanes(reader, gaps, MAX_EACH)
@@ -84,15 +83,15 @@ class LaneSweep:
             self._next = first
         return heads
 
-    def _take(self) -> list[Gap]:
-        gaps: list[Gap] = []
+    def _take(self) -> list[LaneGap]:
+        gaps: list[LaneGap] = []
         while True:
             gaps += self._of(self._next)
             self._next = (self._next + 1) % BUCKETS
             if self.at_end or len(gaps) + len(self._of(self._next)) > MAX_GAPS:
                 return gaps
 
-    def _of(self, bucket: int) -> Sequence[Gap]:
+    def _of(self, bucket: int) -> Sequence[LaneGap]:
         gaps = self._gaps[bucket]
         if gaps is None:
             edges = [LAST_SYSTEM_LANE, *self._known[bucket], MAX_LANE]

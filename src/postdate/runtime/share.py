@@ -84,7 +84,7 @@ def preferred_buckets(
     """Choose the buckets of this node, so that all live nodes together prefer each one once.
 
     A node that joins or leaves moves only the buckets it gains or gives (rendezvous hashing). Where
-    buckets lie at several database nodes, those that are near to one come first there.
+    buckets lie at several database nodes, each prefers the nodes that are attached to it.
     """
     everyone = {node_id, *nodes}
     at_owner: defaultdict[DatabaseNode | None, set[UUID]] = defaultdict(set)

@@ -2,9 +2,9 @@
 
 An idle process polls a lot and finds nothing: due timers, live nodes, settings. Its loops wake on
 common ticks (`runtime.loop`), and what they read then is sent together. A busy loop reads alone,
-and waits for nobody.
+and does not wait for others.
 
-One question may wait for a lock that somebody holds on its table. It must not hold up the others:
+One question may wait for a lock on its table. It must not hold up the others:
 questions that got no answer together within `SHARED_SECONDS` are asked one by one, and each stays
 alone until it is answered in time. Citus plans no such combination: on shards each asks alone.
 """

@@ -45,7 +45,7 @@ MAX_SILENT: Final = 10_000
 
 _START: Final = ScheduleKey(0, 0, MIN_ID)
 
-Expected = tuple[Segment, Occurrence]
+ExpectedOccurrence = tuple[Segment, Occurrence]
 """An occurrence that the book must have, and the versions that decided about it."""
 
 
@@ -157,7 +157,11 @@ class Audit:
         return len(missing)
 
     async def _alert(
-        self, connection: Connection, row: ScheduleRow, missing: Sequence[Expected], now: datetime
+        self,
+        connection: Connection,
+        row: ScheduleRow,
+        missing: Sequence[ExpectedOccurrence],
+        now: datetime,
     ) -> None:
         if not missing:
             return
@@ -171,7 +175,9 @@ class Audit:
         log.error("schedule.missed", schedule_id=str(row.schedule_id), **_texts(data))
 
 
-def expected_in_book(row: ScheduleRow, held: Sequence[Segment], begin: datetime) -> list[Expected]:
+def expected_in_book(
+    row: ScheduleRow, held: Sequence[Segment], begin: datetime
+) -> list[ExpectedOccurrence]:
     """Return the occurrences that the book must have, by the versions in force at the time."""
     past = takewhile(lambda each: each[1].scheduled_for <= row.handled, upcoming(held, begin))
     return list(islice((each for each in past if _judged(each[0])), MAX_EXPECTED))
@@ -190,8 +196,8 @@ def _judged(segment: Segment) -> bool:
 
 
 async def missing_from_book(
-    connection: Connection, row: ScheduleRow, expected: Sequence[Expected]
-) -> list[Expected]:
+    connection: Connection, row: ScheduleRow, expected: Sequence[ExpectedOccurrence]
+) -> list[ExpectedOccurrence]:
     """Return those of the expected occurrences that the book does not have."""
     keys = [OccurrenceKey(*row.key, identify(row.schedule_id, each)) for _, each in expected]
     known = await occurrence_store.find(connection, keys)

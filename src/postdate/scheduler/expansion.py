@@ -11,7 +11,7 @@ from postdate.recurrence.rule import Status
 from postdate.schedule.spec.expansion import (
     Entry,
     ExpansionProgress,
-    Step,
+    ExpansionStep,
     Unbuffered,
     decide,
     notes_of,
@@ -35,7 +35,7 @@ class ScheduleExpansion:
     """One schedule of a batch: its step, and the results of its occurrences."""
 
     row: ScheduleRow
-    step: Step
+    step: ExpansionStep
     entries: list[Entry] = field(default_factory=list)
     made: list[UUID] = field(default_factory=list)
     refused: int = 0

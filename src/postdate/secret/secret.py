@@ -136,4 +136,4 @@ async def admit(connection: Connection, keyring: Keyring) -> None:
             "The secrets here were encrypted with a key that this node does not have."
         )
     if newest not in known:
-        await connection.execute(query("secret_note"), newest)
+        await connection.execute(query("secret_key_add"), newest)

@@ -27,7 +27,7 @@ SELECT key_id, kind, name
                          WHERE tenant_id = $1) AS held) AS needed) AS numbered
  WHERE number <= $2 ORDER BY kind, name, key_id
 
--- name: secret_note
+-- name: secret_key_add
 INSERT INTO secret_key (key_id) VALUES ($1) ON CONFLICT DO NOTHING
 
 -- name: secret_forget

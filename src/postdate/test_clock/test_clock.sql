@@ -37,7 +37,7 @@ UPDATE test_clock SET holder = NULL, held_until = NULL,
  WHERE tenant_id = $1 AND holder = $2
 
 -- name: test_clock_heads
--- The first timer of each lane and bucket that is due by an instant ($3), without those that were
+-- The first timer of each lane and bucket that is due by an instant ($3), without the ones
 -- tried in vain ($4): the tenant's own lanes of the system ($2), and those of its jobs that are
 -- ours to run.
 WITH own AS (

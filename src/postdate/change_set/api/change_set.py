@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from postdate.api.services import Services
 from postdate.change_set.api.change_set_view import ChangeSetView, reply_seen_by, view, whole
-from postdate.change_set.change.change import MAX_CHANGES, At, Change
+from postdate.change_set.change.change import MAX_CHANGES, At, SetChange
 from postdate.change_set.change.change_set import ChangeSet, check_rights
 from postdate.core.identity import Identity, Scope
 from postdate.core.ids import MAX_ID
@@ -32,7 +32,7 @@ class ChangeSetBody(Body, kw_only=True):
     """What is to be changed, in this order."""
 
     changes: Annotated[
-        list[Change],
+        list[SetChange],
         Meta(min_length=1, max_length=MAX_CHANGES, description="Each as the operation by itself."),
     ]
     note: Annotated[str, Meta(min_length=1, max_length=500, description="Why.")] | None = None

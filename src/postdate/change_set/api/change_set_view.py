@@ -1,7 +1,7 @@
 """Change sets as a key may see them: one table says which scope shows each field.
 
-A change is shown to those who may read what it is about. How many items it touches is also shown to
-those who may make it: the same operation by itself tells them.
+A key sees a change if it may read the changed object. It also sees how many items a change touches
+if it may make the change: the operation by itself reports the same number.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.change_set.change import change as changes
-from postdate.change_set.change.change import KINDS, SCOPES, Change
+from postdate.change_set.change.change import KINDS, SCOPES, SetChange
 from postdate.change_set.change.summary import ChangeSetSummary
 from postdate.core.identity import Identity, Scope
 from postdate.core.shape import shaped
@@ -54,7 +54,7 @@ class ChangeSetView(msgspec.Struct, frozen=True, kw_only=True):
     created_by: str
     created_at: datetime
     changed_at: datetime
-    changes: list[Change | None]
+    changes: list[SetChange | None]
     """Null is a change of something that the key may not read; its step tells the kind."""
     steps: list[StepView]
     effect: ChangeEffect | None = None

@@ -121,7 +121,7 @@ ScheduleChanges = PauseSchedule | ChangePolicy
 TenantChanges = Freeze | HaltTenant | PutSetting
 JobItemChanges = RescheduleJobs | CancelJobs
 PaymentItemChanges = ReschedulePayments | CancelPayments
-Change = LaneChanges | ScheduleChanges | TenantChanges | JobItemChanges | PaymentItemChanges
+SetChange = LaneChanges | ScheduleChanges | TenantChanges | JobItemChanges | PaymentItemChanges
 
 SCOPES: Final[dict[type[msgspec.Struct], Scope]] = {
     PauseLane: Scope.JOBS_WRITE,

@@ -12,11 +12,11 @@ import msgspec
 from postdate.change_set import store
 from postdate.change_set.change.change import (
     SCOPES,
-    Change,
     ChangeStep,
     HaltTenant,
     JobItemChanges,
     PaymentItemChanges,
+    SetChange,
 )
 from postdate.change_set.change.operation import Operations
 from postdate.change_set.change.step_work import StepWork
@@ -39,7 +39,7 @@ MAX_PAGE_BYTES: Final = 1024 * 1024
 HOLD: Final = timedelta(seconds=90)
 """How long a node works on a set before another may go on: longer than a request may take."""
 
-_changes: Final = msgspec.json.Decoder(list[Change])
+_changes: Final = msgspec.json.Decoder(list[SetChange])
 _steps: Final = msgspec.json.Decoder(list[ChangeStep])
 _summary: Final = msgspec.json.Decoder(list[StepSummary])
 
@@ -48,7 +48,7 @@ class ChangeSet(msgspec.Struct, frozen=True):
     """A change set with what it holds."""
 
     row: ChangeSetRow
-    changes: list[Change]
+    changes: list[SetChange]
     steps: list[ChangeStep]
 
     @property
@@ -65,7 +65,7 @@ class ChangeSets:
         self._operations = operations
 
     async def draft(
-        self, actor: Identity, changes: Sequence[Change], note: str | None
+        self, actor: Identity, changes: Sequence[SetChange], note: str | None
     ) -> ChangeSet:
         """Plan changes; they will affect only what matches now."""
         check_rights(actor, changes)
@@ -153,7 +153,7 @@ class ChangeSets:
         actor: Identity,
         found: ChangeSet,
         token: int,
-        begun: Sequence[tuple[Change, ChangeStep]],
+        begun: Sequence[tuple[SetChange, ChangeStep]],
     ) -> None:
         """Refuse if something was executed; otherwise record the start of the undo."""
         for change, step in begun:
@@ -169,7 +169,7 @@ class ChangeSets:
             await self._operations.of(change).suppose(actor, change, step, hypothesis)
         return hypothesis
 
-    async def _check_killed(self, actor: Identity, change: Change) -> None:
+    async def _check_killed(self, actor: Identity, change: SetChange) -> None:
         """Refuse changes of a halted tenant, except to the halt itself."""
         if not isinstance(change, HaltTenant):
             await self._operations.check_killed(actor.tenant_id)
@@ -245,7 +245,7 @@ class ChangeSets:
         return await self.find(actor, change_set_id)
 
 
-def check_rights(actor: Identity, changes: Sequence[Change]) -> None:
+def check_rights(actor: Identity, changes: Sequence[SetChange]) -> None:
     """Refuse a key that may not make each change by itself."""
     for number, change in enumerate(changes):
         scope = SCOPES[type(change)]
@@ -255,7 +255,7 @@ def check_rights(actor: Identity, changes: Sequence[Change]) -> None:
             )
 
 
-def _check_order(changes: Sequence[Change], steps: Sequence[ChangeStep]) -> None:
+def _check_order(changes: Sequence[SetChange], steps: Sequence[ChangeStep]) -> None:
     """Refuse what could not be undone step by step."""
     seen: set[object] = set()
     for number, (change, step) in enumerate(zip(changes, steps, strict=True)):
@@ -272,7 +272,7 @@ def _check_order(changes: Sequence[Change], steps: Sequence[ChangeStep]) -> None
         raise refuse(Code.INVALID_FIELD, detail, "changes")
 
 
-def _touched(change: Change, step: ChangeStep) -> set[object]:
+def _touched(change: SetChange, step: ChangeStep) -> set[object]:
     """Return what a change affects: its items, or its kind and the name of its object."""
     if isinstance(change, JobItemChanges | PaymentItemChanges):
         return {*step.jobs, *step.payments}

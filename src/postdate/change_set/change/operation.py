@@ -5,7 +5,6 @@ from typing import Any
 from postdate.change_set.change.change import (
     CancelJobs,
     CancelPayments,
-    Change,
     ChangePolicy,
     Freeze,
     HaltTenant,
@@ -15,6 +14,7 @@ from postdate.change_set.change.change import (
     PutSetting,
     RescheduleJobs,
     ReschedulePayments,
+    SetChange,
 )
 from postdate.change_set.change.job_operation import JobOperation
 from postdate.change_set.change.lane_operation import LaneOperation
@@ -52,6 +52,6 @@ class Operations:
             CancelPayments: payment,
         }
 
-    def of(self, change: Change) -> ChangeOperation[Any]:
+    def of(self, change: SetChange) -> ChangeOperation[Any]:
         """Return the operation of a change."""
         return self._by_kind[type(change)]

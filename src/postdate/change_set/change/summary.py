@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from postdate.change_set.change.change import Change, ChangeStep
+from postdate.change_set.change.change import ChangeStep, SetChange
 from postdate.change_set.store import ChangeSetRow
 
 MAX_LEFT: Final = 20
@@ -29,7 +29,7 @@ class ChangeSetSummary(msgspec.Struct, frozen=True):
     """A change set without its items."""
 
     row: ChangeSetRow
-    changes: list[Change]
+    changes: list[SetChange]
     steps: list[StepSummary]
 
 

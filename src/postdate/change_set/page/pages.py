@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from postdate.change_set.api.change_set_view import ChangeSetView, StepView, view
-from postdate.change_set.change.change import Change
+from postdate.change_set.change.change import SetChange
 from postdate.change_set.change.change_set import ChangeSet
 from postdate.change_set.page.what_if_buttons import BUTTONS
 from postdate.console.page_request import ConsolePage, PageRequest, instant
@@ -64,7 +64,7 @@ def in_words(shown: ChangeSetView) -> list[ChangeWords]:
     ]
 
 
-def _facts(change: Change | None) -> dict[str, Any] | None:
+def _facts(change: SetChange | None) -> dict[str, Any] | None:
     if change is None:
         return None
     facts: dict[str, Any] = msgspec.to_builtins(change)

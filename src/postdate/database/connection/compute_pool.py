@@ -21,8 +21,8 @@ from postdate.core.log import Log
 from postdate.database.connection.compute_worker import (
     MAX_RESULT_BYTES,
     ComputeEnding,
+    ComputeResult,
     Packer,
-    Result,
 )
 from postdate.words.error import Code, RefusedError, refuse
 
@@ -89,7 +89,7 @@ class ComputeProcess:
         with self._process as ended:
             return ended.wait()
 
-    def run(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Result | None:
+    def run(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> ComputeResult | None:
         """Compute something there; None where the process has ended or takes too long."""
         given, result = self._process.stdin, self._process.stdout
         if given is None or result is None:
@@ -261,7 +261,7 @@ class ComputePool:
         self._set_result(computation, result)
         return None if result[0] is ComputeEnding.NO_MEMORY else process
 
-    def _set_result(self, computation: Computation, result: Result) -> None:
+    def _set_result(self, computation: Computation, result: ComputeResult) -> None:
         ending, value = result
         match ending:
             case ComputeEnding.DONE:

@@ -37,10 +37,10 @@ class ComputeEnding(Enum):
     FAILED = "failed"
 
 
-Result = tuple[ComputeEnding, Any]
+ComputeResult = tuple[ComputeEnding, Any]
 
 
-def compute(inbox: BinaryIO) -> Result:
+def compute(inbox: BinaryIO) -> ComputeResult:
     """Read a computation, compute it, and say how it ended."""
     try:
         function, arguments = pickle.load(inbox)  # noqa: S301 - our parent wrote it

@@ -128,5 +128,5 @@ def _verify(path: Path, user: RunAs) -> None:
     ours = found.st_uid in {os.geteuid(), user.uid}
     if not stat.S_ISDIR(found.st_mode) or not ours:
         raise StartError(
-            f"{path} belongs to someone else; remove it, or set TMPDIR to another directory."
+            f"{path} belongs to another user; remove it, or set TMPDIR to another directory."
         )

@@ -1,4 +1,4 @@
-"""Decide whether a server is stuck, from looks at what it says and does."""
+"""Decide whether a server is stuck, from checks of its answers and its activity."""
 
 from collections.abc import Collection
 from enum import Enum, auto
@@ -8,8 +8,8 @@ LOOK_SECONDS: Final = 1.0
 """Time between two checks."""
 
 LATE_SECONDS: Final = 1.0
-"""A look that came or took so much longer than planned is about us: we were held, starved or
-suspended. What it did not see proves nothing."""
+"""A check that was this much later or slower than planned says that this process was starved or
+suspended: it proves nothing about the server."""
 
 STILL_LOOKS: Final = 10
 """A recovery without progress in this many checks in a row is stuck."""

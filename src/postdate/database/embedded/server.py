@@ -223,7 +223,7 @@ class PostgresServer:
     def _explain_exit(self, *, retry: bool) -> int:
         """Raise with the reason in the log, unless it is one that passes; return 1 for a failure.
 
-        A server that somebody ended has not failed.
+        A server that was stopped from outside has not failed.
         """
         code = self._child.returncode if self._child else 0
         if -code in _SENT:

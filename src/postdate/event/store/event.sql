@@ -7,7 +7,7 @@ SELECT event_insert($1, $2, $3, $4, $5, $6, $7)
 SELECT job_purge_tell($1, $2, $3, $4, $5, $6, $7)
 
 -- name: event_insert_state
--- The same for changes of rows: with the digest of what each leaves behind. The change comes
+-- Events of changed rows: each with the digest of the row that it leaves behind. The change comes
 -- before its event in the transaction. All digests are taken before the first row is written: Citus
 -- reads nothing over a connection that copies rows.
 WITH recorded AS (

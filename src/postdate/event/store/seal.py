@@ -85,7 +85,7 @@ async def take(
     """Take events from the outbox in sealing order; others wait for the same buckets.
 
     Takes enough rows of each bucket for `per_bucket` events, but at most MAX_ROWS. Events of some
-    tenants are left in place, and with `around` also those that other transactions have locked.
+    tenants are left in place, and with `around` also rows that other transactions have locked.
     """
     asked = (low, per_bucket, MAX_ROWS, list(without), around)
     return await fetch_all(connection, Waiting, "seal_take", *asked)

@@ -87,7 +87,7 @@ SELECT s.position, s.event_id, s.subject, s.type, e.time, e.actor, e.data::text 
  ORDER BY s.position DESC
 
 -- name: seal_page_of_subject
--- The same for one subject: its events are few, and found by its key.
+-- A page of the events of one subject: they are few, and found by its key.
 SELECT s.position, e.event_id, $7::uuid AS subject, e.type, e.time, e.actor, e.data::text AS data
   FROM fact_of_subject($1, $7) AS e
  CROSS JOIN LATERAL (SELECT seal_find($1, $7, e.event_id, e.time) AS position OFFSET 0) AS s
@@ -141,12 +141,12 @@ SELECT DISTINCT wanted.position, wanted.event_id
  ORDER BY wanted.position
 
 -- name: seal_unsealed
--- What is in no seal and does not wait for one: somebody slipped it in, or took its seal out. The
+-- Events in no seal that do not wait for one: inserted by hand, or their seal was removed. The
 -- whole address counts: an id that another event is sealed under is no help, nor is that of a job
 -- or payment, which are their own first events. Events older than the
 -- oldest seal that is left ($4) are not asked for theirs. What is sealed in the time that is asked
--- for is put beside its seals all at once; only what is not found there is looked for by itself, in
--- every seal after it. $1 is a tenant or NULL, $2 buckets or NULL, $3 how many, and
+-- for is put beside its seals all at once; only an event that is not found there is searched for
+-- alone, in every seal after it. $1 is a tenant or NULL, $2 buckets or NULL, $3 how many, and
 -- ids are from $4 on and below $5.
 WITH fact AS (
     SELECT tenant_id, CASE WHEN event_id = subject THEN 'forged ' ELSE '' END || type AS type,

@@ -53,7 +53,7 @@ class BalanceCurve:
         self._levels: tuple[list[int], list[int]] = ([], [])
 
     def change(self, position: int, balance: int, held: int) -> None:
-        """Add so much to the balance and to what is held."""
+        """Add to the balance and to the held amount."""
         self._positions.append(position)
         self._balance.append(balance)
         self._held.append(held)

@@ -34,7 +34,7 @@ RETRY: Final = timedelta(hours=1) // MICROSECOND
 """How often a payment that waits for its money is taken to try again: the longest real wait."""
 
 MAX_WAITS: Final = 1_000_000
-"""After so many tries of all payments, one that waits is tried only once more, at its end."""
+"""After this many tries of all payments, a waiting payment is tried only once more, at its end."""
 
 LAST: Final = 1 << 128
 """Where payments that are not stored yet stand among those of one instant: behind all ids."""

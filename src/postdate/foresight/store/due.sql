@@ -9,7 +9,7 @@ SELECT lane_id, lane_id, place, minutes, walked, known
   FROM timers_by_minute($1, $2::smallint[], $3::integer[], $4, $5, $6)
 
 -- name: due_by_destination
--- The same for jobs, by where they go; only timers of the tenant's own lanes are walked.
+-- Due jobs by destination; only timers of the tenant's own lanes are walked.
 WITH walked AS MATERIALIZED (
     SELECT head.place::integer, head.bucket, head.lane_id, head.subject, head.due_at,
            head.claimed_at

@@ -1,4 +1,4 @@
--- Warnings of payments that will fail: which tenants are checked, and which warnings were recorded already.
+-- Warnings of payments that will fail: which tenants are checked, which warnings are recorded.
 
 -- name: warning_tenants
 -- Who has payments that become due soon, stored ones or those of schedules; bounded.

@@ -39,7 +39,7 @@ MINUTE: Final = timedelta(minutes=1)
 DEVIATIONS: Final = 2.0
 """The error is given as two standard errors: about 19 of 20 estimates are within it."""
 
-Walk = Callable[[WalkWindow], Awaitable[DueWalk]]
+TimerWalk = Callable[[WalkWindow], Awaitable[DueWalk]]
 
 
 class StoredDue(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ def lane_buckets(lanes: Sequence[Lane], *own: int) -> Places:
 
 async def stored_due(
     connection: Connection,
-    walk: Walk,
+    walk: TimerWalk,
     everywhere: Places,
     begin: datetime,
     until: datetime,
@@ -92,7 +92,7 @@ async def stored_due(
 
 
 async def _look(
-    walk: Walk,
+    walk: TimerWalk,
     begin: datetime,
     until: datetime,
     where: Places,

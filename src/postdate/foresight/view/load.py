@@ -27,12 +27,12 @@ from postdate.foresight.spec.minutes import added, hour_peaks
 from postdate.foresight.store import due as due_store
 from postdate.foresight.view.due import StoredDue, lane_buckets, stored_due
 from postdate.foresight.view.load_shape import (
+    JitterSpread,
     LoadPeak,
     LoadQuestion,
     LoadQueue,
     LoadSeries,
     LoadView,
-    Spread,
     SpreadEffect,
 )
 from postdate.foresight.view.rules import (
@@ -310,7 +310,7 @@ class LoadParts(msgspec.Struct, frozen=True):
             left_out=counted.left_out + book.left_out,
         )
 
-    def effect(self, counted: CountedSchedules, spread: Spread) -> SpreadEffect:
+    def effect(self, counted: CountedSchedules, spread: JitterSpread) -> SpreadEffect:
         """Return the queues as they would be with another jitter."""
         only = next(iter(spread.schedules)) if spread.schedules else None
         queues = self.queues(self.grids(counted))

@@ -11,7 +11,7 @@ from postdate.foresight.spec.lateness import LateForecast
 from postdate.foresight.view.rules import By, PlannedSchedule
 
 
-class Spread(msgspec.Struct, frozen=True):
+class JitterSpread(msgspec.Struct, frozen=True):
     """A hypothetical jitter for one schedule, or for all."""
 
     seconds: int
@@ -33,7 +33,7 @@ class LoadQuestion(msgspec.Struct, frozen=True, kw_only=True):
     slot_minutes: int | None = None
     jobs_per_second: float | None = None
     payments_per_second: float | None = None
-    spread: Spread | None = None
+    spread: JitterSpread | None = None
     payments: bool = True
     """Whether payments are counted: not for a key that may not see all of them."""
 

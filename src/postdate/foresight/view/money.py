@@ -94,9 +94,9 @@ class MoneyView(msgspec.Struct, frozen=True, kw_only=True):
     short: list[ShortAccount]
     """The accounts that a payment would take below their floor, the first of them first."""
     left_out: int = 0
-    """Schedules whose payments are not in the figures: unreadable ones, those too long to follow.
+    """Schedules whose payments are not in the figures: unreadable or too long to follow.
 
-    Of one that cannot be read nobody knows whether it pays.
+    It is not known whether an unreadable schedule makes payments.
     """
     totals: list[MoneyTotal] = []
     """All accounts together, by currency; empty where one account was asked for."""
@@ -118,7 +118,7 @@ class PaymentMemory:
         self._known: OrderedDict[int, KnownPayments] = OrderedDict()
 
     def of(self, tenant_id: int) -> KnownPayments:
-        """Return what is known of a tenant's payments; whoever reads more adds it."""
+        """Return the known payments of a tenant; the caller adds the ones it reads."""
         total = sum(len(each.payments) for each in self._known.values())
         if tenant_id in self._known:
             self._known.move_to_end(tenant_id)

@@ -37,7 +37,7 @@ def will_fail_gauge(registry: CollectorRegistry) -> Gauge:
     """Return the metric of the last round."""
     return Gauge(
         "postdate_payment_will_fail",
-        "Payments that will fail within foresight.warn_hours, as of the last look.",
+        "Payments that will fail within foresight.warn_hours, as of the last forecast.",
         registry=registry,
     )
 

@@ -39,7 +39,7 @@ class TenantShares:
     """
 
     def __init__(self, named_tenants: int = NAMED_TENANTS) -> None:
-        self._most = named_tenants
+        self._named_limit = named_tenants
         self._named: dict[int, TenantCounts] = {}
         self._recent: Counter[int] = Counter()
         self._scores: dict[int, float] = {}
@@ -53,7 +53,7 @@ class TenantShares:
     def add(self, tenant_id: int, kind: str, late: Sequence[int], seconds: float) -> None:
         """Count a set of attempts of one tenant."""
         counts = self._named.get(tenant_id)
-        if counts is None and len(self._named) < self._most:
+        if counts is None and len(self._named) < self._named_limit:
             counts = self._named[tenant_id] = TenantCounts()
         (counts or self.rest).add(kind, late, seconds)
         self._recent[tenant_id] += sum(late)
@@ -66,12 +66,12 @@ class TenantShares:
         self._scores = {tenant_id: score for tenant_id, score in faded.items() if score >= 1.0}
         self._recent.clear()
         others = (each for each in self._scores if each not in self._named)
-        for tenant_id in sorted(others, key=self._score, reverse=True)[: self._most]:
+        for tenant_id in sorted(others, key=self._score, reverse=True)[: self._named_limit]:
             self._admit(tenant_id)
 
     def _admit(self, tenant_id: int) -> None:
         """Name a tenant in the series, where there is room or another one does far less."""
-        if len(self._named) >= self._most:
+        if len(self._named) >= self._named_limit:
             least = min(self._named, key=self._score)
             if self._score(tenant_id) < AHEAD * max(1.0, self._score(least)):
                 return

@@ -18,7 +18,7 @@ HOUR_SECONDS: Final = 3600
 MINUTE_SECONDS: Final = 60
 
 
-class Rate(msgspec.Struct, frozen=True):
+class ActivityRate(msgspec.Struct, frozen=True):
     """Counts per second."""
 
     jobs: float
@@ -51,9 +51,9 @@ class Minutes(msgspec.Struct, frozen=True, kw_only=True):
 class ActivityView(msgspec.Struct, frozen=True, kw_only=True):
     """Now, and the last hour."""
 
-    accepted: Rate
-    executed: Rate
-    failed: Rate
+    accepted: ActivityRate
+    executed: ActivityRate
+    failed: ActivityRate
     late: Latency
     late_jobs: Latency
     late_payments: Latency
@@ -77,8 +77,10 @@ def activity_view(slots: Sequence[ActivitySlot], unix_seconds: float) -> Activit
     )
 
 
-def _rate(slots: Sequence[ActivitySlot], verb: str, seconds: float) -> Rate:
-    return Rate(_sum(slots, f"jobs_{verb}") / seconds, _sum(slots, f"payments_{verb}") / seconds)
+def _rate(slots: Sequence[ActivitySlot], verb: str, seconds: float) -> ActivityRate:
+    return ActivityRate(
+        _sum(slots, f"jobs_{verb}") / seconds, _sum(slots, f"payments_{verb}") / seconds
+    )
 
 
 def _sum(slots: Sequence[ActivitySlot], name: str) -> int:

@@ -56,7 +56,7 @@ def _books(facts: ClusterFacts) -> Iterator[OverviewProblem]:
             yield OverviewProblem(
                 severity=Severity.MONEY,
                 text=f"{command} reported {count(run.findings, 'finding')}.",
-                cause="Somebody else changed rows of the books, or there is a bug.",
+                cause="Rows of the books were changed by hand, or there is a bug.",
                 link=link,
                 help="Run it again for details",
                 runbook="balance",

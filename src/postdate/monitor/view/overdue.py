@@ -108,7 +108,7 @@ class HeadWatch:
 
 
 class OverdueWatch:
-    """Find what is overdue, have its stage look at the lane bucket again, and count it."""
+    """Find overdue work, make its stage scan the lane bucket again, and count it."""
 
     def __init__(  # noqa: PLR0913 - every part is injected here, by name
         self,
@@ -158,7 +158,7 @@ class OverdueWatch:
         return 0
 
     def _forget_after_pause(self, now: float) -> None:
-        """Forget what was seen before a time in which nobody could look or write."""
+        """Forget earlier findings after a time without scans or writes."""
         if now - self._looked_at > PAUSE_SECONDS or not self._database.writable:
             self._heads = HeadWatch(self._untouched_seconds)
             self._oldest = None

@@ -66,7 +66,7 @@ class PendingWatch:
         self._found: dict[LaneBucketKey, tuple[PendingGroup, PendingCount, bool]] = {}
 
     async def look(self, connection: Connection, at: datetime) -> Pending:
-        """Look at the next share of lane buckets now; return what is known of all."""
+        """Scan the next share of lane buckets now; return the counts of all."""
         await self._lane_buckets.find(connection)
         groups = self._groups()
         lane_buckets, self._next = next_share(list(groups), self._next)

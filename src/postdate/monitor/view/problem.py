@@ -1,7 +1,7 @@
 """The problems of a tenant, ranked: money first, then stopped work, then the rest.
 
-Each problem says what it is, why, since when, what it affects, and which page helps. What somebody
-did on purpose (a paused lane, a halt) is a note, not an alarm.
+Each problem says what it is, why, since when, what it affects, and which page helps. A
+deliberate act (a paused lane, a halt) is a note, not an alarm.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -95,7 +95,7 @@ def _payments(facts: ProblemFacts) -> Iterator[OverviewProblem]:
         yield OverviewProblem(
             severity=Severity.MONEY,
             text=f"{count(overview.approvals_overdue, 'payment')} past due and not yet approved.",
-            cause="Nobody has approved or refused them.",
+            cause="They were neither approved nor refused.",
             since=overview.approvals_oldest,
             holds_up="They settle when they are approved, and fail when the approval expires.",
             link="/dead-letters",

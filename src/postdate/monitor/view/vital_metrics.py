@@ -23,15 +23,15 @@ ROLES: Final = ("api", "worker", "settlement", "publisher")
 PIN_SECONDS: Final = 10.0
 """A younger snapshot is ordinary work, and gets no series of its own."""
 
-Found = Sequence[tuple[str, BucketBacklog]]
-Samples = Iterable[tuple[Sequence[str], float]]
+MeasuredVitals = Sequence[tuple[str, BucketBacklog]]
+MetricSamples = Iterable[tuple[Sequence[str], float]]
 """The values of the labels, and the value."""
 
 
 class Parts(TypedDict, total=False):
     """What was read, by part."""
 
-    backlog: Found
+    backlog: MeasuredVitals
     pending: Pending
     tenant: Mapping[int, str]
     event: float
@@ -76,7 +76,7 @@ def render(parts: Parts, ages: Mapping[str, float], failed: Mapping[str, int]) -
     yield _strays(parts.get("stray", ()))
 
 
-def _gauge(name: str, doc: str, samples: Samples, labels: Sequence[str] = ()) -> Metric:
+def _gauge(name: str, doc: str, samples: MetricSamples, labels: Sequence[str] = ()) -> Metric:
     family = GaugeMetricFamily(name, doc, labels=labels)
     for values, value in samples:
         family.add_metric(values, value)
@@ -96,7 +96,7 @@ def _failures(failed: Mapping[str, int]) -> Metric:
     return family
 
 
-def _backlog(found: Found | None, pending: Pending | None) -> Iterator[Metric]:
+def _backlog(found: MeasuredVitals | None, pending: Pending | None) -> Iterator[Metric]:
     overdue: dict[str, int] = defaultdict(int)
     oldest: dict[str, float] = defaultdict(float)
     parked: dict[str, int] = defaultdict(int)

@@ -40,11 +40,11 @@ SLACK: Final = timedelta(seconds=120)
 FULL_SECONDS: Final = 450.0
 """How often everything is scanned, for rows that commit later still."""
 
-Read = Callable[[Reader], Awaitable[Any]]
+VitalRead = Callable[[Reader], Awaitable[Any]]
 
 
 class BacklogWatch:
-    """What is due and not done in each lane bucket, a share of them at each look."""
+    """Work that is due and not done in each lane bucket; each scan updates a share of them."""
 
     def __init__(self, lanes: LaneDirectory) -> None:
         self._lane_buckets = LaneBucketCycle(lanes)
@@ -54,7 +54,7 @@ class BacklogWatch:
         self._found: dict[LaneBucketKey, tuple[str, BucketBacklog]] = {}
 
     async def look(self, connection: Connection, at: datetime) -> list[tuple[str, BucketBacklog]]:
-        """Look at the next share of lane buckets now; return what is known of all."""
+        """Scan the next share of lane buckets now; return the counts of all."""
         await self._lane_buckets.find(connection)
         kinds = self._lane_buckets.kinds()
         lane_buckets = self._lane_buckets.next(list(kinds))
@@ -132,7 +132,7 @@ class Vitals:
         yield from render_tenants(self._shares, self._parts.get("tenant", {}))
 
 
-READS: Final[Mapping[str, Read]] = {
+READS: Final[Mapping[str, VitalRead]] = {
     "event": vital.event_seconds,
     "table": vital.tables,
     "pin": vital.pin,

@@ -15,8 +15,8 @@ from postdate.intake.answer_once import reply
 from postdate.schedule.spec.preview import Preview
 from postdate.schedule.spec.spec import (
     AcceptedSchedule,
-    Name,
     PreviewSpec,
+    ScheduleName,
     SchedulePatch,
     ScheduleSpec,
     ScheduleView,
@@ -46,7 +46,9 @@ class ScheduleQuery(PageQuery, kw_only=True):
     set_aside: Annotated[
         bool, Meta(description="Only schedules that cannot be expanded (`set_aside_error`).")
     ] = False
-    name: Annotated[Name | None, Meta(description="Only schedules of exactly this name.")] = None
+    name: Annotated[
+        ScheduleName | None, Meta(description="Only schedules of exactly this name.")
+    ] = None
 
 
 class ScheduleList(msgspec.Struct, frozen=True, kw_only=True):

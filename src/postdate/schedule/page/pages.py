@@ -112,7 +112,7 @@ async def schedule_page(request: PageRequest) -> Response:
         roll_words=roll_words,
         delay=delay,
         ran=RAN,
-        # What has not run lately is what somebody would fill in.
+        # A backfill is most often wanted for the last day.
         backfill_from=(request.now - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%S"),
         backfill_until=request.now.strftime("%Y-%m-%dT%H:%M:%S"),
     )

@@ -56,7 +56,7 @@ class Entry(msgspec.Struct, frozen=True):
         return self.status in RAN
 
 
-class Step(msgspec.Struct, kw_only=True):
+class ExpansionStep(msgspec.Struct, kw_only=True):
     """What one step writes; `next_due` is None when no occurrence will ever come again."""
 
     handled: datetime
@@ -120,7 +120,7 @@ def decide(
     progress: ExpansionProgress,
     now: datetime,
     max_count: int = MAX_ENTRIES,
-) -> Step:
+) -> ExpansionStep:
     """Label what is due, up to `most` occurrences, and return when to look again."""
     return _Decision(segments, progress, now).run(max_count)
 
@@ -136,7 +136,7 @@ class _Decision:
         self._now = now
         self._running = progress.running
         self._again_at: datetime | None = None
-        self._step = Step(
+        self._step = ExpansionStep(
             handled=progress.handled, runs=progress.runs, buffered_for=progress.buffered_for
         )
         self._begin(segments[0])
@@ -147,7 +147,7 @@ class _Decision:
         self._shift = jitter(self._progress.schedule_id, self._policies.jitter_seconds)
         self._coming = _Ahead(segment.occurrences(self._step.handled, occurrences))
 
-    def run(self, max_count: int) -> Step:
+    def run(self, max_count: int) -> ExpansionStep:
         """Go through what is due, version by version."""
         self._release()
         coming = None

@@ -24,11 +24,11 @@ from postdate.schedule.spec.warning import ScheduleWarning
 from postdate.words.error import RefusedError
 
 Instant = Annotated[datetime, Meta(tz=True)]
-Every = Annotated[int, Meta(ge=1, le=3660 * 86_400)]
+EverySeconds = Annotated[int, Meta(ge=1, le=3660 * 86_400)]
 MaxRuns = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 ExcludeDates = Annotated[tuple[date, ...], Meta(max_length=MAX_EXCLUDED_DATES)]
 Jitter = Annotated[int, Meta(ge=0, le=86_400)]
-Name = Annotated[str, Meta(max_length=200)]
+ScheduleName = Annotated[str, Meta(max_length=200)]
 
 MAX_HOLIDAYS: Final = 5000
 PREVIEW_DEFAULT: Final = 10
@@ -43,7 +43,7 @@ class RuleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """One of `cron`, `every_seconds` and `rrule`, and policies where wanted."""
 
     cron: str | None = None
-    every_seconds: Every | None = None
+    every_seconds: EverySeconds | None = None
     rrule: str | None = None
     timezone: str = "UTC"
     start_at: Instant | None = None
@@ -62,7 +62,7 @@ class ScheduleSpec(RuleSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A rule, a template, and policies where wanted."""
 
     template: Template
-    name: Name = ""
+    name: ScheduleName = ""
     calendar: str | None = None
 
     def definition(self) -> Definition:
@@ -79,9 +79,9 @@ class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """New values; absent fields stay as they are, and another kind of rule replaces the old one."""
 
     template: Template | UnsetType = UNSET
-    name: Name | UnsetType = UNSET
+    name: ScheduleName | UnsetType = UNSET
     cron: str | UnsetType = UNSET
-    every_seconds: Every | UnsetType = UNSET
+    every_seconds: EverySeconds | UnsetType = UNSET
     rrule: str | UnsetType = UNSET
     timezone: str | UnsetType = UNSET
     start_at: Instant | UnsetType | None = UNSET
@@ -130,7 +130,7 @@ class PreviewSpec(RuleSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A schedule to preview before it is created; `calendar` is a name, or the days themselves."""
 
     template: Template | None = None
-    name: Name = ""
+    name: ScheduleName = ""
     calendar: str | InlineCalendar | None = None
     count: Annotated[int, Meta(ge=1, le=MAX_PREVIEW)] = PREVIEW_DEFAULT
 

@@ -16,7 +16,7 @@ SELECT template_by, persons FROM schedule_version
  WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3 AND version = $4
 
 -- name: schedule_due
--- The first due timers of one bucket, if no other node has locked them: without some schedules, or only some.
+-- The first due timers of one bucket that are not locked: without some schedules, or only some.
 SELECT t.tenant_id, t.subject, t.due_at, clock() AS at FROM timer t
  WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
    AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[])

@@ -103,7 +103,7 @@ class ChangeSets(Group[K]):
     ) -> ChangeItemList:
         """List the jobs and payments of a change set.
 
-        Those that matched when the set was created, with the result of each. Jobs need
+        The items that matched when the set was created, with the result of each. Jobs need
         `jobs:read`, payments `payments:read`: a key sees only what it may read.
         `change_set_id`: The id of the change set.
         `limit`: Maximum number of items to return.
@@ -116,7 +116,7 @@ class ChangeSets(Group[K]):
     ) -> Iterator[ChangeItem]:
         """List the jobs and payments of a change set, page by page until the end.
 
-        Those that matched when the set was created, with the result of each. Jobs need
+        The items that matched when the set was created, with the result of each. Jobs need
         `jobs:read`, payments `payments:read`: a key sees only what it may read.
         `change_set_id`: The id of the change set.
         """
@@ -135,7 +135,7 @@ class ChangeSets(Group[K]):
     def undo(self, change_set_id: UUID | str) -> ChangeSet:
         """Undo a change set, the last change first.
 
-        Refused once a job or payment that was moved has been executed. Whatever somebody else has
+        Refused once a job or payment that was moved has been executed. Anything that others have
         changed since is left as it is, and `left` says so. A cancelled job is final: a new one is
         created, due at the same instant, with the old one as its `origin_id`. The same holds for
         a cancelled payment: the items name the new one, unless its instant has passed or the

@@ -41,8 +41,8 @@ class Foresight(Group[K]):
         `from_at`: The next whole minute by default.
         `until_at`: A day later by default, at most a year later.
         `slot_seconds`: A multiple of 60; chosen to fit the window by default.
-        `jobs_per_second`: The capacity for jobs; by default the measured one.
-        `payments_per_second`: The same for payments.
+        `jobs_per_second`: The capacity for jobs; measured by default.
+        `payments_per_second`: The capacity for payments; measured by default.
         `jitter_seconds`: Also show the effect of this jitter.
         `by`: How to break the figures down.
         `lane`: Only jobs of this lane; needs by=lane.
@@ -66,8 +66,8 @@ class Foresight(Group[K]):
         `from_at`: The next whole minute by default.
         `until_at`: A day later by default, at most a year later.
         `slot_seconds`: A multiple of 60; chosen to fit the window by default.
-        `jobs_per_second`: The capacity for jobs; by default the measured one.
-        `payments_per_second`: The same for payments.
+        `jobs_per_second`: The capacity for jobs; measured by default.
+        `payments_per_second`: The capacity for payments; measured by default.
         `jitter_seconds`: Also show the effect of this jitter.
         """
 
@@ -77,7 +77,7 @@ class Foresight(Group[K]):
     ) -> Money:
         """Forecast which payments will fail, and how a balance will develop.
 
-        Simulates settlement of the open payments and those that schedules will create on a copy
+        Simulates settlement of the open payments and the future payments of schedules on a copy
         of the accounts, in the order of settlement. Payments that wait for an approval are left
         out; one that waits for its money is assumed to be retried every hour. With up to 100,000
         open payments the whole window is simulated; beyond that, only the part until

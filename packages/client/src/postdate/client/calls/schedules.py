@@ -89,7 +89,7 @@ class Schedules(Group[K]):
     ) -> ScheduleList:
         """List schedules.
 
-        `missed` and `set_aside` find those that need attention.
+        `missed` and `set_aside` find schedules that need attention.
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
         `missed`: Only schedules that have missed an occurrence (`last_missed_at`).
@@ -108,7 +108,7 @@ class Schedules(Group[K]):
     ) -> Iterator[Schedule]:
         """List schedules, page by page until the end.
 
-        `missed` and `set_aside` find those that need attention.
+        `missed` and `set_aside` find schedules that need attention.
         `missed`: Only schedules that have missed an occurrence (`last_missed_at`).
         `set_aside`: Only schedules that cannot be expanded (`set_aside_error`).
         `name`: Only schedules of exactly this name.
@@ -235,7 +235,7 @@ class Schedules(Group[K]):
     def resume(self, schedule_id: UUID | str) -> Schedule:
         """Resume a schedule that is paused or set aside.
 
-        It continues with the next occurrence; use a backfill for those that were skipped.
+        It continues with the next occurrence; use a backfill for skipped ones.
         `schedule_id`: The schedule's id.
         """
 
