@@ -30,7 +30,7 @@ _PAYMENTS: Final = (
 _OWN_SETTINGS: Final = tuple(
     sorted(name for name, each in SETTINGS.items() if each.tenant_may is not TenantMay.NOTHING)
 )
-"""Those that a tenant may set."""
+"""The settings that a tenant may change."""
 
 
 _Draft = partial(

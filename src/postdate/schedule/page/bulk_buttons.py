@@ -22,7 +22,7 @@ HEAD: Final = ("Schedule", "Status", "Rule", "Next")
 
 
 async def _rehearse(request: PageRequest, _: Body, *, wanted: tuple[str, ...]) -> DryRun:
-    """Take those that stand as `wanted` says; the others would be left as they are."""
+    """Take the schedules with the wanted status; the others would be left as they are."""
     chosen, views = selected_ids(request, SELECTED), request.services.schedule.read
     if not chosen:
         raise refuse(Code.INVALID_FIELD, "Select schedules in the list first.", SELECTED)
