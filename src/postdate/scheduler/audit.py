@@ -99,7 +99,7 @@ class Audit:
 
     async def _books(
         self, rows: Sequence[tuple[ScheduleRow, Sequence[Segment]]], now: datetime
-    ) -> dict[UUID, list[Expected]]:
+    ) -> dict[UUID, list[ExpectedOccurrence]]:
         """Return what the book of each must have; of the future nothing is expected."""
         calls = [
             (replace(row, handled=min(row.handled, now)), segments, self._begin(row, now))
@@ -137,7 +137,7 @@ class Audit:
         self,
         row: ScheduleRow,
         segments: Sequence[Segment],
-        expected: Sequence[Expected],
+        expected: Sequence[ExpectedOccurrence],
         now: datetime,
     ) -> int:
         begin = self._begin(row, now)
