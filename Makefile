@@ -21,6 +21,7 @@ setup: $(STAMP)
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "postdate needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@echo "1/3 bringing uv, which installs the rest"
 	@$(PYTHON) -m venv .tools || \
 	  { echo "the venv module is missing: install it (Debian: apt-get install python3-venv)"; exit 1; }
 	@.tools/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
@@ -31,10 +32,12 @@ $(STAMP): $(LOCKED) | $(UV)
 
 # What serving needs and no developer tools; those that are there stay.
 $(SERVES): $(LOCKED) | $(UV)
+	@echo "2/3 installing what the server needs, with a PostgreSQL: about 170 MB, a minute where nothing is cached"
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --no-dev --inexact --compile-bytecode --python $(PYTHON)
 	@touch $@
 
 run: $(SERVES)
+	@echo "3/3 starting"
 	@$(BIN)/python $(COMPILE)
 	@$(BIN)/postdate serve
 
