@@ -228,7 +228,7 @@ async def test_work_on_many_goes_on_by_itself_and_can_be_left(
     page, api = visitor.page, visitor.api
     spec = {"destination": {"type": "worker"}, "delay_seconds": 3600, "lane": "many"}
     await make(api, "/jobs/batch", {"jobs": [spec] * 41})
-    await visitor.open("/jobs/bulk/cancel?lane=many&dry=1")
+    await visitor.open("/jobs/bulk/cancel?filter.lane=many&dry=1")
     await page.get_by_label("Reason").fill("too many")
     await page.get_by_role("button", name="Cancel these (41)").click()
     await page.wait_for_url("**/bulk/*")

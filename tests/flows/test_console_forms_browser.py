@@ -143,7 +143,7 @@ async def test_an_edit_leaves_alone_what_was_not_touched(page: Page, api: Api) -
     await page.locator('[name="timeout_seconds"]:visible').fill("9")
     await page.get_by_role("button", name="Show as curl, CLI and Python").click()
     shown = page.locator(".as-code pre").first
-    await expect(shown).to_contain_text('{"timeout_seconds": 9}')
+    await expect(shown).to_have_text(f"postdate job change {made['job_id']} --timeout-seconds 9")
     await page.get_by_role("button", name="Save").click()
     await expect(page.locator(".notice")).to_be_visible()
     text = await page.locator("pre.payload").inner_text()
