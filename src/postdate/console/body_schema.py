@@ -161,7 +161,7 @@ def _default(schema: Json) -> Iterator[str]:
     """Say what an empty field stands for."""
     default = schema.get("default")
     if default and isinstance(default, str | int | float) and default is not True:
-        yield f"{default:,} if empty" if isinstance(default, int) else f"{default} if empty"
+        yield f"{default:,} if empty" if isinstance(default, int) else f"`{default}` if empty"
 
 
 def _bounds(shapes: list[Json]) -> Iterator[str]:

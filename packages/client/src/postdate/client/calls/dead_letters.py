@@ -94,7 +94,7 @@ class DeadLetters(Group[K]):
         """Redrive failed jobs, as new jobs.
 
         Each new job names the failed one; `dry_run` only counts them.
-        `job_ids`: These jobs.
+        `job_ids`: These failed jobs.
         `filter`: Which ones are meant.
         `reason`: Reason, recorded in the event and in the audit log.
         `dry_run`: True changes nothing and answers what would happen.

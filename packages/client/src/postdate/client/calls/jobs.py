@@ -59,7 +59,7 @@ class Jobs(Group[K]):
         Without `run_at` and `delay_seconds` it is due now. With an Idempotency-Key the request
         can be repeated safely: a key is remembered for at least seven days.
         `destination`: Where the work goes: a webhook, a queue, or the workers of the lane.
-        `run_at`: The instant it is due, with its zone.
+        `run_at`: The instant it is due.
         `delay_seconds`: Delay in seconds, from the time the server accepts the request.
         `payload`: What is delivered, as it is given: any JSON.
         `payload_base64`: The payload as opaque bytes.
@@ -176,7 +176,7 @@ class Jobs(Group[K]):
 
         Changes its instant, payload, retries or expiry; a running or finished job answers 409.
         `job_id`: The job's id.
-        `run_at`: The instant it is due, with its zone.
+        `run_at`: The instant it is due.
         `delay_seconds`: Delay in seconds, from the time the server accepts the request.
         `payload`: What is delivered, as it is given: any JSON.
         `payload_base64`: The payload as opaque bytes, in base64.

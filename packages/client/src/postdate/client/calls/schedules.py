@@ -70,7 +70,8 @@ class Schedules(Group[K]):
         `dst`: What to do with local times that a clock change leaves out or repeats.
         `misfire`: What to do with occurrences that were missed.
         `overlap`: What to do when the occurrence before is still running.
-        `jitter_seconds`: Each occurrence is moved by up to so many seconds, always by the same.
+        `jitter_seconds`: Every occurrence is later by one fixed delay of at most this many
+        seconds.
         `insufficient_funds`: What becomes of a payment whose payer has too little.
         `template`: What each occurrence makes: a job or a payment.
         `name`: The name by which it is known.
@@ -160,7 +161,8 @@ class Schedules(Group[K]):
         `dst`: What to do with local times that a clock change leaves out or repeats.
         `misfire`: What to do with occurrences that were missed.
         `overlap`: What to do when the occurrence before is still running.
-        `jitter_seconds`: Each occurrence is moved by up to so many seconds, always by the same.
+        `jitter_seconds`: Every occurrence is later by one fixed delay of at most this many
+        seconds.
         `insufficient_funds`: What becomes of a payment whose payer has too little.
         `template`: What each occurrence makes: a job or a payment.
         `name`: The name by which it is known.
@@ -210,7 +212,8 @@ class Schedules(Group[K]):
         `dst`: What to do with local times that a clock change leaves out or repeats.
         `misfire`: What to do with occurrences that were missed.
         `overlap`: What to do when the occurrence before is still running.
-        `jitter_seconds`: Each occurrence is moved by up to so many seconds, always by the same.
+        `jitter_seconds`: Every occurrence is later by one fixed delay of at most this many
+        seconds.
         `insufficient_funds`: What becomes of a payment whose payer has too little.
         """
 
@@ -261,8 +264,8 @@ class Schedules(Group[K]):
 
         For each occurrence in the range the answer says whether it runs, and if not, why.
         `schedule_id`: The schedule's id.
-        `from_`: When it begins.
-        `until`: When it ends.
+        `from_`: The first instant of the range.
+        `until`: The end of the range, which is not part of it.
         `dry_run`: True changes nothing and answers what would happen.
         """
 

@@ -54,7 +54,7 @@ class ChangePolicyParams(TypedDict, total=False):
     """Change a schedule's jitter, or its policy for payments without funds.
 
     `schedule_id`: The schedule's id.
-    `jitter_seconds`: Each occurrence is moved by up to so many seconds, always by the same.
+    `jitter_seconds`: Every occurrence is later by one fixed delay of at most this many seconds.
     `insufficient_funds`: What becomes of a payment whose payer has too little.
     """
 
@@ -121,7 +121,7 @@ class PaymentBulkFilterParams(TypedDict, total=False):
 
     `from_account_id`: 1 to 64 of A-Z a-z 0-9 _ . : @ -, beginning with a letter or digit.
     `to_account_id`: 1 to 64 of A-Z a-z 0-9 _ . : @ -, beginning with a letter or digit.
-    `schedule_id`: The schedule's id.
+    `schedule_id`: Only what this schedule has created.
     `due_after`: Only what is due at this instant or later.
     `due_before`: Only what is due before this instant.
     """

@@ -27,11 +27,11 @@ class DeadLetter(Struct, frozen=True, kw_only=True):
 class DeadLetterFilterParams(TypedDict, total=False):
     """Which failed jobs; the instants are those of their last attempt.
 
-    `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
-    `schedule_id`: The schedule's id.
+    `lane`: Only jobs of this lane.
+    `schedule_id`: Only what this schedule has created.
     `due_after`: Only what is due at this instant or later.
     `due_before`: Only what is due before this instant.
-    `code`: A stable word for the reason.
+    `code`: Only what failed for this reason.
     """
 
     lane: str | None

@@ -23,7 +23,7 @@ class BatchJobParams(TypedDict, total=False):
     """A job of a batch, with a key of its own.
 
     `destination`: Where the work goes: a webhook, a queue, or the workers of the lane.
-    `run_at`: The instant it is due, with its zone.
+    `run_at`: The instant it is due.
     `delay_seconds`: Delay in seconds, from the time the server accepts the request.
     `payload`: What is delivered, as it is given: any JSON.
     `payload_base64`: The payload as opaque bytes.

@@ -79,7 +79,7 @@ MisfirePolicyName: TypeAlias = MisfirePolicy | Literal["fire_once", "fire_all", 
 class MisfireParams(TypedDict, total=False):
     """What happens to occurrences that are late, after an outage for example.
 
-    `policy`: Which way is taken.
+    `policy`: What to do with occurrences that were missed.
     `late_after_seconds`: An occurrence counts as missed when it is so late.
     `max_lateness_seconds`: An occurrence later than this is given up.
     `per_minute`: The most missed occurrences that are made up for in a minute.

@@ -123,8 +123,8 @@ class Payment(Struct, frozen=True, kw_only=True):
 class WebhookDestinationParams(TypedDict, total=False):
     """A call to a URL, or to a destination known by its name; exactly one of the two.
 
-    `url`: The address that is called.
-    `name`: The name by which it is known.
+    `url`: The address that is called; or name a destination.
+    `name`: The name of a stored destination.
     `subject`: A word that the receiver gets with it.
     """
 
@@ -137,7 +137,7 @@ class WebhookDestinationParams(TypedDict, total=False):
 class QueueDestinationParams(TypedDict, total=False):
     """A message on a queue elsewhere, known by its name.
 
-    `name`: The name by which it is known.
+    `name`: The name of a stored queue.
     `subject`: The subject, routing key or topic.
     """
 
@@ -323,8 +323,8 @@ class BulkFilterParams(TypedDict, total=False):
     """Which jobs; at least one member must be given. No status means PENDING and READY.
 
     `status`: Only those with this status.
-    `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
-    `schedule_id`: The schedule's id.
+    `lane`: Only jobs of this lane.
+    `schedule_id`: Only what this schedule has created.
     `due_after`: Only what is due at this instant or later.
     `due_before`: Only what is due before this instant.
     """
@@ -339,7 +339,7 @@ class BulkFilterParams(TypedDict, total=False):
 class InstantParams(TypedDict, total=False):
     """When the jobs are to be due; with a spread each has its own offset.
 
-    `run_at`: The instant it is due, with its zone.
+    `run_at`: The instant it is due.
     `delay_seconds`: Delay in seconds, from the time the server accepts the request.
     `spread_seconds`: Spread over so many seconds after the due instant, to flatten a spike.
     """
@@ -362,7 +362,7 @@ FundsPolicyName: TypeAlias = FundsPolicy | Literal["fail", "retry"]
 class InsufficientFundsParams(TypedDict, total=False):
     """Whether a payment without funds fails at once or keeps trying for a while.
 
-    `policy`: Which way is taken.
+    `policy`: What becomes of a payment whose payer has too little.
     `retry_seconds`: How long to keep trying while the money is not there.
     """
 
