@@ -118,3 +118,18 @@ async def test_keys_that_end_soon_are_named_and_rotated(browser: Browser, clock:
     assert (await browser.confirm(f"/keys/{made['key_id']}/revoke")).status == 303
     await clock.advance(1)
     assert "REVOKED" in (await browser.get("/settings")).text
+
+
+async def test_a_halted_tenant_revokes_keys_but_pauses_nothing(browser: Browser) -> None:
+    """The console refuses while a tenant is halted what the API refuses, and nothing else."""
+    api = browser.api
+    made = (await api.call("POST", "/keys", {"scopes": ["jobs:read"]})).body
+    path = f"/subscriptions/{await subscription(api)}/pause"
+    assert (await browser.confirm("/halts/kill", note="stolen key")).status == 303
+    await api.node.refresh_settings()
+    refused = await browser.confirm(path, note="not now")
+    assert "#tenant_halted" in refused.text
+    assert (await browser.confirm(f"/keys/{made['key_id']}/revoke")).status == 303
+    assert (await browser.confirm("/halts/release")).status == 303
+    await api.node.refresh_settings()
+    assert (await browser.confirm(path, note="now")).status == 303

@@ -185,6 +185,12 @@ async def test_a_key_without_the_scope_gets_no_form(browser: Browser) -> None:
     assert (await browser.post("/new/job", form)).status == 403
 
 
+async def test_a_secret_is_not_readable_over_a_shoulder(browser: Browser) -> None:
+    page = (await browser.get("/new/destination")).text
+    assert '<input name="secret" type="password"' in page
+    assert '<input name="url" type="text"' in page
+
+
 @pytest.mark.parametrize("button", BUTTONS, ids=lambda button: button.key)
 def test_every_field_of_a_form_is_one_of_the_operation(button: Button) -> None:
     """A name that the body does not have is refused when the field is made."""

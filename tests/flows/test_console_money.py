@@ -155,3 +155,24 @@ async def test_a_second_person_approves_or_refuses_a_large_payment(browser: Brow
     assert (await browser.confirm(f"/payments/{two}/refuse", note="not ours")).status == 303
     assert "CANCELLED" in (await browser.get(f"/payments/{two}")).text
     assert one not in (await browser.get("/dead-letters")).text
+
+
+async def test_a_completed_payment_is_refunded_once_for_each_form(
+    browser: Browser, clock: Clock
+) -> None:
+    api, paid = browser.api, await pay(browser.api)
+    assert "/refund" not in (await browser.get(f"/payments/{paid}")).text
+    await clock.advance(61)
+    await settle(api, paid)
+    assert f"/payments/{paid}/refund" in (await browser.get(f"/payments/{paid}")).text
+    form = (await browser.get(f"/payments/{paid}/refund")).hidden | {"amount": "30"}
+    told = []
+    for _ in range(2):
+        assert (await browser.post(f"/payments/{paid}/refund", form)).status == 303
+        told.append((await browser.get(f"/payments/{paid}")).text)
+    back = (await api.call("GET", "/payments?account_id=bob&status=PENDING")).body["payments"]
+    assert [(one["from_account_id"], one["amount"]) for one in back] == [("bob", 30)]
+    said = f"The refund is scheduled as payment {back[0]['payment_id']}."
+    assert [said in text for text in told] == [True, True]
+    more = await browser.confirm(f"/payments/{paid}/refund", amount="50")
+    assert (more.status, "#refund_above_paid" in more.text) == (422, True)

@@ -22,7 +22,7 @@ from postdate.console.page_request import (
     read_form,
     redirect,
 )
-from postdate.console.page_table import PAGES, PARTS
+from postdate.console.page_table import FILTERS, PAGES, PARTS, WORDS
 from postdate.console.render import environment
 from postdate.console.session import COOKIE, ConsoleSession, Sessions
 from postdate.core import test_clock
@@ -45,7 +45,7 @@ class Console:
         self._services = services
         self._gate = gate
         self._sessions = Sessions(services.session)
-        self._templates = environment(BUTTON_BY_KEY)
+        self._templates = environment(BUTTON_BY_KEY, FILTERS, WORDS)
         self._login = LoginPage(gate, services.session, self._templates)
 
     def routes(self) -> list[Route]:

@@ -6,6 +6,9 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Final
 
+import msgspec
+from msgspec import inspect
+
 from postdate.console.form_field import FieldKind, FieldSpec, FormField
 from postdate.http.endpoint import AnyEndpoint
 from postdate.http.openapi import Json, document
@@ -30,6 +33,7 @@ class BodySchema:
     def __init__(self, endpoint: AnyEndpoint, fixed: Mapping[str, Any]) -> None:
         self._operation = endpoint.handler.__name__
         self._fixed = fixed
+        self._secrets = set(_secrets(endpoint.body))
         described = document([endpoint], "")
         self._shared: Json = described["components"]["schemas"]
         asked = described["paths"][endpoint.template][endpoint.method.lower()]
@@ -64,6 +68,7 @@ class BodySchema:
             choices=asked.choices or (choices if kind == "choice" else ()),
             nullable=_takes_null(schema),
             max_length=next((each["maxLength"] for each in shapes if "maxLength" in each), None),
+            secret=asked.name in self._secrets,
             late=asked.late,
         )
 
@@ -106,6 +111,14 @@ class BodySchema:
             return schema
         found = self._shared[schema["$ref"].rpartition("/")[2]]
         return {**found, **{name: each for name, each in schema.items() if name != "$ref"}}
+
+
+def _secrets(body: type[msgspec.Struct] | None) -> Iterator[str]:
+    """Return the fields whose type says that they are secret."""
+    described = None if body is None else inspect.type_info(body)
+    for each in described.fields if isinstance(described, inspect.StructType) else ():
+        if isinstance(each.type, inspect.Metadata) and (each.type.extra or {}).get("secret"):
+            yield each.encode_name
 
 
 def label_of(name: str) -> str:

@@ -2,16 +2,14 @@
 
 import csv
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from postdate.console.page_request import HEADERS, PageRequest
-from postdate.console.render import target
-from postdate.job.spec.job import Queue, Webhook, Worker
 from postdate.words.error import Code, refuse
 
 P = TypeVar("P")
@@ -30,8 +28,17 @@ ReadPage = Callable[[P | None, int], Awaitable[tuple[Sequence[msgspec.Struct], P
 """Reads so many rows from a position on, and says where the next page begins."""
 
 
+Columns = Mapping[str, Callable[[Any], object]]
+"""The columns of a CSV file by their names, and how each is written."""
+
+
+def as_it_is(value: object) -> object:
+    """Write a value as it is."""
+    return value
+
+
 async def send_file(
-    request: PageRequest, name: str, columns: Sequence[str], read: ReadPage[P]
+    request: PageRequest, name: str, columns: Columns, read: ReadPage[P]
 ) -> Response:
     """Stream a list as the file that the path asks for."""
     kind: str = request.param("kind")
@@ -71,14 +78,15 @@ async def _chunks(write: "_Csv | _JsonLines", read: ReadPage[P]) -> AsyncIterato
 class _Csv:
     """Writes rows as CSV, with the names of the columns first."""
 
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
     def head(self) -> str:
-        return _line(self._columns)
+        return _line(list(self._columns))
 
     def row(self, found: msgspec.Struct) -> str:
-        return _line([_cell(getattr(found, name)) for name in self._columns])
+        cells = [write(getattr(found, name)) for name, write in self._columns.items()]
+        return _line([_cell(value) for value in cells])
 
     def cut_off(self) -> str:
         return _line([f"# {CUT_OFF}"])
@@ -110,8 +118,6 @@ def _cell(value: object) -> str:
             return ""
         case datetime():
             return value.astimezone(UTC).isoformat(timespec="milliseconds")
-        case Webhook() | Queue() | Worker():
-            text = target(value)
         case dict():
             text = msgspec.json.encode(value).decode()
         case _:

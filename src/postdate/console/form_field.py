@@ -55,6 +55,8 @@ class FormField:
     choices: tuple[str, ...] = ()
     nullable: bool = False
     max_length: int | None = None
+    secret: bool = False
+    """Nobody may read it over a shoulder."""
     late: bool = False
 
     def value(self, text: str) -> Any:

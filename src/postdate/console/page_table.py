@@ -1,4 +1,4 @@
-"""Every page of the console."""
+"""Every page of the console, and what templates know of the nouns."""
 
 from typing import Final
 
@@ -11,6 +11,7 @@ from postdate.event.page import pages as event
 from postdate.foresight import page as foresight
 from postdate.job.page import dead_letter
 from postdate.job.page import pages as job
+from postdate.job.spec import destination_words
 from postdate.lane.page import pages as lane
 from postdate.monitor.page import node, overview
 from postdate.payment.page import pages as payment
@@ -40,5 +41,14 @@ PAGES: Final[tuple[ConsolePage, ...]] = (
     *audit.PAGES,
     *search.PAGES,
 )
+FILTERS: Final = {
+    "kind": destination_words.kind,
+    "target": destination_words.target,
+    "target_name": destination_words.target_name,
+}
+WORDS: Final = {
+    "funding_words": payment.FUNDING,
+    "served_by": lane.SERVED_BY,
+}
 PARTS: Final = ((schedule_buttons.PREVIEW, schedule_buttons.preview_schedule),)
 """Parts of pages that are computed from a form which is not sent yet."""

@@ -1,7 +1,7 @@
 """Render values as HTML: instants, amounts, statuses; and the template environment."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
@@ -12,8 +12,6 @@ from markupsafe import Markup, escape
 
 from postdate.core import any_json
 from postdate.core.identity import Scope
-from postdate.job.spec.job import Destination, Queue, Webhook
-from postdate.job.spec.view import JobView
 
 NONE: Final = "\N{EN DASH}"
 
@@ -63,10 +61,6 @@ ICONS: Final[Mapping[str, str]] = {
     "UNDOING": "●",
     "UNDONE": "⊘",
 }
-FUNDING: Final = {"hold": "held", "at_execution": "when due"}
-SERVED_BY: Final = {"pull": "workers", "push": "Postdate"}
-"""Who executes the jobs of a lane."""
-
 ACTOR_CHARS: Final = 20
 """Longer names of actors are ids of keys."""
 
@@ -105,8 +99,15 @@ class Offered(Protocol):
         """Return the link to its form."""
 
 
-def environment(buttons: Mapping[str, Offered]) -> Environment:
-    """Make the template environment: everything is escaped, nothing may be undefined."""
+def environment(
+    buttons: Mapping[str, Offered],
+    filters: Mapping[str, Callable[..., Any]],
+    words: Mapping[str, Any],
+) -> Environment:
+    """Make the template environment: everything is escaped, nothing may be undefined.
+
+    Besides what follows here, templates know the filters and the words of the nouns.
+    """
 
     @pass_context
     def offer(page: Context, key: str, words: str = "", **given: object) -> Markup:
@@ -134,21 +135,13 @@ def environment(buttons: Mapping[str, Offered]) -> Environment:
         "facts": facts,
         "rate": rate,
         "seconds": seconds,
-        "kind": kind,
         "lateness": lateness,
         "plain": plain,
         "pretty": pretty,
         "short": short,
-        "target": target,
-        "target_name": target_name,
+        **filters,
     }
-    made.globals |= {
-        "offer": offer,
-        "payload": payload,
-        "pages": PAGES,
-        "funding_words": FUNDING,
-        "served_by": SERVED_BY,
-    }
+    made.globals |= {"offer": offer, "pages": PAGES, **words}
     return made
 
 
@@ -240,27 +233,6 @@ def actor(name: str | None) -> str:
     return short(name) if len(name) > ACTOR_CHARS else name
 
 
-def target(destination: Destination) -> str:
-    """Return where a job goes."""
-    match destination:
-        case Webhook(url=url, name=name):
-            return f"webhook {name or url}"
-        case Queue(name=name):
-            return f"queue {name}"
-        case _:
-            return "worker"
-
-
-def kind(destination: Destination) -> str:
-    """Return what sort of destination a job goes to."""
-    return target(destination).partition(" ")[0]
-
-
-def target_name(destination: Destination) -> str:
-    """Return the name or the URL that a job goes to; a worker's lane says it all."""
-    return target(destination).partition(" ")[2]
-
-
 def pretty(value: Any) -> str:
     """Write a value, or text that is JSON already, as indented JSON, every digit of it."""
     text = value if isinstance(value, str) else msgspec.json.encode(value)
@@ -310,10 +282,3 @@ def _brief(text: str) -> str:
         return short(text)
     text = spoken(text)
     return text if len(text) <= MAX_FACT else f"{text[: MAX_FACT - 1]}…"
-
-
-def payload(job: JobView) -> str | None:
-    """Show a payload as it was given: JSON indented, anything else in base64."""
-    if isinstance(job.payload, msgspec.Raw):
-        return msgspec.json.format(bytes(job.payload), indent=2).decode(errors="replace")
-    return job.payload_base64

@@ -8,10 +8,10 @@ from postdate.console.button import Button
 from postdate.console.form_field import FieldSpec
 from postdate.console.operation import Answer
 from postdate.console.page_request import PageRequest
-from postdate.console.render import target
 from postdate.console.subject import Facts, Subject
 from postdate.core.identity import Scope
 from postdate.job.change.change import CancelResult
+from postdate.job.spec.destination_words import target
 from postdate.words.error import Code, refuse
 
 _CANCELLED: Final[Mapping[CancelResult, str]] = {

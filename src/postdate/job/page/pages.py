@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from postdate.change_set.page.what_if_buttons import CHANGE
-from postdate.console.export import send_file
+from postdate.console.export import as_it_is, send_file
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.core.identity import Scope
 from postdate.core.status import JobStatus
@@ -16,6 +16,7 @@ from postdate.event.page.timeline import job_timeline
 from postdate.http.endpoint import existing
 from postdate.job.page.bulk_buttons import filter_query
 from postdate.job.page.wait_reason import WaitFacts, destination_name, why_put_off, why_waiting
+from postdate.job.spec.destination_words import target
 from postdate.job.spec.job import Worker
 from postdate.job.spec.view import JobView
 from postdate.job.view import JobCursor, JobFilter
@@ -122,7 +123,8 @@ async def jobs_file(request: PageRequest) -> Response:
             request.actor.tenant_id, query.filter, start, limit
         )
 
-    return await send_file(request, "jobs", COLUMNS, read)
+    columns = {**dict.fromkeys(COLUMNS, as_it_is), "destination": target}
+    return await send_file(request, "jobs", columns, read)
 
 
 async def job_page(request: PageRequest) -> Response:
@@ -139,8 +141,16 @@ async def job_page(request: PageRequest) -> Response:
         job=job,
         timeline=job_timeline(job, attempts or [], events, request.now),
         events=events,
+        payload=_payload(job),
         why=why,
     )
+
+
+def _payload(job: JobView) -> str | None:
+    """Show a payload as it was given: JSON indented, anything else in base64."""
+    if isinstance(job.payload, msgspec.Raw):
+        return msgspec.json.format(bytes(job.payload), indent=2).decode(errors="replace")
+    return job.payload_base64
 
 
 async def _why_waiting(request: PageRequest, job: JobView) -> str | None:

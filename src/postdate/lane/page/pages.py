@@ -7,6 +7,9 @@ from starlette.responses import Response
 from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.core.identity import Scope
 
+SERVED_BY: Final = {"pull": "workers", "push": "Postdate"}
+"""Who executes the jobs of a lane."""
+
 
 async def lanes_page(request: PageRequest) -> Response:
     """List lanes with their backlog."""

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
-from postdate.console.export import send_file
+from postdate.console.export import as_it_is, send_file
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.core.identity import Scope
 from postdate.core.ids import MAX_ID
@@ -18,6 +18,7 @@ from postdate.payment.view.payment_shape import PaymentView
 
 PAGE: Final = 50
 MAX_EVENTS: Final = 100
+FUNDING: Final = {"hold": "held", "at_execution": "when due"}
 COLUMNS: Final = (
     "payment_id",
     "status",
@@ -87,7 +88,8 @@ async def payments_file(request: PageRequest) -> Response:
         start = query.before if before is None else before
         return await request.services.payment.read.page(request.actor, query.filter, start, limit)
 
-    return await send_file(request, "payments", COLUMNS, read)
+    columns = dict.fromkeys(COLUMNS, as_it_is)
+    return await send_file(request, "payments", columns, read)
 
 
 async def payment_page(request: PageRequest) -> Response:

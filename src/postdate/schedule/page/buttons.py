@@ -11,10 +11,11 @@ from postdate.console.dry_run import DryRun
 from postdate.console.form_field import FieldSpec
 from postdate.console.operation import ENDPOINT_BY_NAME, Answer, Body, call_endpoint
 from postdate.console.page_request import PageRequest
-from postdate.console.render import NONE, amount, spoken, target
+from postdate.console.render import NONE, amount, spoken
 from postdate.console.subject import Facts, Subject
 from postdate.core.identity import Scope
 from postdate.http.endpoint import existing
+from postdate.job.spec.destination_words import target
 from postdate.recurrence.words import in_words
 from postdate.schedule.page.pages import NOTES
 from postdate.schedule.spec.spec import ScheduleView
