@@ -42,7 +42,7 @@ async def test_from_a_lane_to_its_effect_to_the_change_and_back(page: Page, api:
     await page.goto(f"{api.url}/lanes")
     await page.get_by_role("link", name="What if…").click()
     await expect(page.locator('[name="changes.0.lane"]')).to_have_value("mail")
-    await page.get_by_label("Most per second").fill("0.5")
+    await page.get_by_label("Rate per second").fill("0.5")
     await page.get_by_role("button", name="See what it would do").click()
     await expect(page.locator(".notice")).to_contain_text("Nothing has been changed")
     late = page.locator("tr", has_text="jobs of lane mail").locator("td").last

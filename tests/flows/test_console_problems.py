@@ -268,7 +268,7 @@ async def delivery_problems(api: Api) -> list[Problem]:
         ("stopped Destination shop is disabled", "moved away.", "See why and enable",
          pressed("/destinations/shop", "enable"), True),
         ("failing Subscription to https://hook.example/", "Delivery failed 3 times: http_500",
-         "See it", pressed(f"/subscriptions/{failing}", "pause", reason="look into it"), False),
+         "See it", pressed(f"/subscriptions/{failing}", "pause", note="look into it"), False),
         ("note Subscription to https://quiet.example is paused", "holidays.", "Resume",
          pressed(), True),
         ("stopped Overdue: due payments", "No stage has touched it", "See what is alive",
