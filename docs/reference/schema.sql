@@ -4,6 +4,21 @@
 
 CREATE SCHEMA postdate;
 
+CREATE TYPE attempt_columns AS (
+	tenant_id integer[],
+	subject uuid[],
+	attempt integer[],
+	status text[],
+	due_at timestamp with time zone[],
+	started_at timestamp with time zone[],
+	retry_at timestamp with time zone[],
+	http_status smallint[],
+	code text[],
+	error text[],
+	response bytea[],
+	node_id uuid[]
+);
+
 CREATE TYPE idempotency_columns AS (
 	bucket smallint[],
 	scope smallint[],
@@ -35,6 +50,18 @@ CREATE TYPE job_columns AS (
 	traceparent text[],
 	actor text[],
 	idempotency_key uuid[]
+);
+
+CREATE TYPE lease_endings AS (
+	subjects uuid[],
+	tokens bigint[],
+	statuses text[],
+	http_statuses smallint[],
+	codes text[],
+	errors text[],
+	responses bytea[],
+	untried boolean[],
+	unknown boolean[]
 );
 
 CREATE FUNCTION account_add(buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[], versions bigint[]) RETURNS TABLE(bucket smallint, tenant_id integer, account_id text, balance bigint, held bigint, version bigint, floor bigint, max_amount bigint, frozen_at timestamp with time zone, closed_at timestamp with time zone)
@@ -566,7 +593,11 @@ CREATE FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean) RETU
 CREATE FUNCTION lane_purpose(lane_id integer) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
-CREATE FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], unknowns boolean[], of_actor text, reported boolean) RETURNS uuid[]
+CREATE FUNCTION lease_attempt(of_bucket smallint, tried attempt_columns) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION lease_end(of_bucket smallint, given lease_endings, of_actor text, reported boolean) RETURNS uuid[]
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -2389,8 +2420,10 @@ GRANT ALL ON FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean
 REVOKE ALL ON FUNCTION lane_purpose(lane_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION lane_purpose(lane_id integer) TO postdate_writer;
 GRANT ALL ON FUNCTION lane_purpose(lane_id integer) TO postdate_reader;
-REVOKE ALL ON FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], unknowns boolean[], of_actor text, reported boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION lease_end(of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[], codes text[], errors text[], responses bytea[], untrieds boolean[], unknowns boolean[], of_actor text, reported boolean) TO postdate_writer;
+REVOKE ALL ON FUNCTION lease_attempt(of_bucket smallint, tried attempt_columns) FROM PUBLIC;
+GRANT ALL ON FUNCTION lease_attempt(of_bucket smallint, tried attempt_columns) TO postdate_writer;
+REVOKE ALL ON FUNCTION lease_end(of_bucket smallint, given lease_endings, of_actor text, reported boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION lease_end(of_bucket smallint, given lease_endings, of_actor text, reported boolean) TO postdate_writer;
 REVOKE ALL ON FUNCTION lock_named(of_name text, of_number integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION lock_named(of_name text, of_number integer) TO postdate_writer;
 REVOKE ALL ON FUNCTION lock_named_share(of_name text, of_number integer) FROM PUBLIC;

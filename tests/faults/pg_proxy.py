@@ -38,7 +38,7 @@ _DRIVERS_OWN: Final = (
     "FROM pg_dist_partition",
     "SET plan_cache_mode",
 )
-_CALL: Final = re.compile(r"SELECT (\w+)\(ROW\(")
+_CALL: Final = re.compile(r"SELECT (\w+)\((?:\$\d+, )*ROW\(")
 """A statement that is made from a list of columns has the name of its function."""
 
 

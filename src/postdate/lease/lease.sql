@@ -91,9 +91,6 @@ renewed AS (
     RETURNING t.subject, t.due_at)
 SELECT held.subject, renewed.due_at FROM held LEFT JOIN renewed ON renewed.subject = held.subject
 
--- name: lease_end
-SELECT lease_end($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-
 -- name: lease_move
 -- End leases without ending the matter: due again after so many seconds, or (NULL) parked for a
 -- person. The token stays as it is; the next claim raises it. What was tried is counted.
@@ -108,18 +105,6 @@ UPDATE timer t
  WHERE t.bucket = $1 AND t.subject = m.subject AND t.token = m.token AND t.claimed_at IS NOT NULL
 RETURNING t.subject, t.tenant_id, nullif(t.due_at, 'infinity') AS retry_at, was.ready_at,
           was.claimed_at, was.claimed_by
-
--- name: lease_attempt
--- Write down executions that did not end the matter.
-INSERT INTO attempt (bucket, tenant_id, subject, attempt, status, due_at, started_at, finished_at,
-                     retry_at, http_status, code, error, response, node_id)
-SELECT $1, tenant_id, subject, attempt, status, due_at, started_at, clock(), retry_at, http_status,
-       code, error, response, node_id
-  FROM unnest($2::integer[], $3::uuid[], $4::integer[], $5::text[], $6::timestamptz[],
-              $7::timestamptz[], $8::timestamptz[], $9::smallint[], $10::text[], $11::text[],
-              $12::bytea[], $13::uuid[])
-       AS tried (tenant_id, subject, attempt, status, due_at, started_at, retry_at, http_status,
-                 code, error, response, node_id)
 
 -- name: lease_find
 -- The leases of these jobs, whoever holds them.

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from postdate.database.connection.column import compact, filled
+from postdate.database.connection.column import Columns, call
 from postdate.database.connection.query import Connection, fetch_all, fetch_one, query
 from postdate.lane.store.lane import Lane
 
@@ -127,6 +127,12 @@ class Attempt(NamedTuple):
     node_id: UUID | None
 
 
+ENDINGS: Final = Columns("lease_endings", Endings._fields, {"tokens", "statuses"}, row=None)
+ATTEMPTS: Final = Columns("attempt_columns", Attempt._fields, row=tuple)
+_END: Final = call("lease_end", "bucket", ENDINGS, "actor", "reported")
+_ATTEMPT: Final = call("lease_attempt", "bucket", ATTEMPTS)
+
+
 async def claim(
     connection: Connection,
     position: tuple[int, int],
@@ -236,18 +242,8 @@ async def end(
 
     What a worker has reported keeps its token: the report may come again.
     """
-    subjects, tokens, statuses, *kept = endings
-    row = await connection.fetchrow(
-        query("lease_end"),
-        bucket,
-        subjects,
-        compact(tokens),
-        compact(statuses),
-        *map(filled, kept),
-        actor,
-        reported,
-    )
-    return subjects if row is None or row[0] is None else row[0]
+    row = await connection.fetchrow(_END, bucket, *ENDINGS.arrays(endings), actor, reported)
+    return endings.subjects if row is None or row[0] is None else row[0]
 
 
 async def move(connection: Connection, bucket: int, moves: Sequence[LeaseMove]) -> list[MovedTimer]:
@@ -259,4 +255,4 @@ async def move(connection: Connection, bucket: int, moves: Sequence[LeaseMove]) 
 async def attempt(connection: Connection, bucket: int, tried: Sequence[Attempt]) -> None:
     """Write executions down."""
     if tried:
-        await connection.execute(query("lease_attempt"), bucket, *zip(*tried, strict=True))
+        await connection.execute(_ATTEMPT, bucket, *ATTEMPTS.arrays(tried))

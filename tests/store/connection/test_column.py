@@ -9,6 +9,7 @@ from postdate.database.connection.column import Columns, call
 from postdate.database.connection.database import Database
 from postdate.intake import store as idempotency
 from postdate.job.store.job import JOB_COLUMNS
+from postdate.lease.store import ATTEMPTS, ENDINGS
 
 
 class Pair(msgspec.Struct):
@@ -30,9 +31,13 @@ def test_a_column_is_sent_as_short_as_its_type_allows() -> None:
     assert PAIR.arrays([second, first]) == [("a", "b"), (), (1,)]
     assert PAIR.arrays([first, Pair("a", "n", 2)]) == [("a", "a"), (None, "n"), (1, 2)]
     assert PAIR.arrays([]) == [(), (), ()]
+    columns = Columns("pair", PAIR.fields, repeated={"size"}, row=None)
+    assert columns.arrays([("b", "a"), (None, None), (1, 1)]) == [("b", "a"), (), (1,)]
 
 
-@pytest.mark.parametrize("columns", [JOB_COLUMNS, idempotency.COLUMNS], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "columns", [JOB_COLUMNS, idempotency.COLUMNS, ENDINGS, ATTEMPTS], ids=lambda each: each.name
+)
 async def test_a_struct_has_the_columns_of_its_type_in_their_order(
     database: Database, columns: Columns
 ) -> None:

@@ -35,13 +35,13 @@ class Columns:
         name: str,
         fields: Iterable[str],
         repeated: Collection[str] = (),
-        row: Callable[[Any], Iterable[Any]] = astuple,
+        row: Callable[[Any], Iterable[Any]] | None = astuple,
         order: Callable[[Any], Any] | None = None,
     ) -> None:
         """Name the type, its columns, and the columns whose single value SQL repeats for all rows.
 
-        `row` makes the values of a struct, in the order of the columns; `order` is the order of
-        inserting.
+        `row` makes the values of a struct, in the order of the columns; None stands for what has
+        an array for each column already. `order` is the order of inserting.
         """
         self.name = name
         self.fields = tuple(fields)
@@ -54,7 +54,7 @@ class Columns:
         if not rows:
             return [()] * len(self.fields)
         ordered = rows if self._order is None else sorted(rows, key=self._order)
-        columns = zip(*map(self._row, ordered), strict=True)
+        columns = ordered if self._row is None else zip(*map(self._row, ordered), strict=True)
         return [short(column) for short, column in zip(self._shorten, columns, strict=True)]
 
 

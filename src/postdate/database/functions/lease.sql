@@ -6,26 +6,25 @@
 -- would be laid down first. Returns NULL when every token still held: the rule, and nothing to
 -- carry back; else those that did.
 CREATE OR REPLACE FUNCTION lease_end(
-    of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[],
-    codes text[], errors text[], responses bytea[], untrieds boolean[],
-    unknowns boolean[], of_actor text, reported boolean
+    of_bucket smallint, given lease_endings, of_actor text, reported boolean
 ) RETURNS uuid[] LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
-    first_token bigint := tokens[1];
-    first_status text := statuses[1];
+    first_token bigint := given.tokens[1];
+    first_status text := given.statuses[1];
     at timestamptz := clock();
     held uuid[];
     doubted uuid[];
 BEGIN
-    IF 'FAILED' = ANY (statuses) THEN
-        doubted := job_doubted(of_bucket, ids);
+    IF 'FAILED' = ANY (given.statuses) THEN
+        doubted := job_doubted(of_bucket, given.subjects);
     END IF;
     WITH ending AS (
-        SELECT unnest(ids) AS subject, unnest(tokens) AS token, unnest(statuses) AS status,
-               unnest(http_statuses) AS http_status, unnest(codes) AS code,
-               unnest(errors) AS error, unnest(responses) AS response,
-               unnest(untrieds) AS untried, unnest(unknowns) AS unknown),
+        SELECT unnest(given.subjects) AS subject, unnest(given.tokens) AS token,
+               unnest(given.statuses) AS status, unnest(given.http_statuses) AS http_status,
+               unnest(given.codes) AS code, unnest(given.errors) AS error,
+               unnest(given.responses) AS response, unnest(given.untried) AS untried,
+               unnest(given.unknown) AS unknown),
     done AS (
         DELETE FROM timer t USING ending e
          WHERE t.bucket = of_bucket AND t.subject = e.subject AND t.claimed_at IS NOT NULL
@@ -54,10 +53,25 @@ BEGIN
                array_agg(subject ORDER BY event_id), array_agg(event_id ORDER BY event_id),
                string_agg(digest, '' ORDER BY event_id)
           FROM ended GROUP BY bucket, tenant_id)
-    SELECT CASE WHEN count(*) < cardinality(ids) THEN coalesce(array_agg(subject), '{}') END
+    SELECT CASE WHEN count(*) < cardinality(given.subjects)
+                THEN coalesce(array_agg(subject), '{}') END
       INTO held FROM ended;
     RETURN held;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION lease_end FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION lease_end TO postdate_writer;
+-- Write down executions that did not end the matter.
+CREATE OR REPLACE FUNCTION lease_attempt(of_bucket smallint, tried attempt_columns)
+    RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    at timestamptz := clock();
+BEGIN
+    INSERT INTO attempt (bucket, tenant_id, subject, attempt, status, due_at, started_at,
+                         finished_at, retry_at, http_status, code, error, response, node_id)
+    SELECT of_bucket, unnest(tried.tenant_id), unnest(tried.subject), unnest(tried.attempt),
+           unnest(tried.status), unnest(tried.due_at), unnest(tried.started_at), at,
+           unnest(tried.retry_at), unnest(tried.http_status), unnest(tried.code),
+           unnest(tried.error), unnest(tried.response), unnest(tried.node_id);
+END $$;
+
+REVOKE EXECUTE ON FUNCTION lease_end, lease_attempt FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION lease_end, lease_attempt TO postdate_writer;

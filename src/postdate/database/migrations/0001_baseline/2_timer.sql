@@ -111,6 +111,34 @@ CREATE TABLE outcome (
 CREATE INDEX outcome_not_completed ON outcome (bucket, tenant_id, status, subject)
     WHERE status <> 'COMPLETED';
 
+-- Ends of leases, and attempts, as an array for each column; a test compares the names with those
+-- of Endings and Attempt in lease/store.py.
+CREATE TYPE lease_endings AS (
+    subjects      uuid[],
+    tokens        bigint[],
+    statuses      text[],
+    http_statuses smallint[],
+    codes         text[],
+    errors        text[],
+    responses     bytea[],
+    untried       boolean[],
+    unknown       boolean[]
+);
+CREATE TYPE attempt_columns AS (
+    tenant_id   integer[],
+    subject     uuid[],
+    attempt     integer[],
+    status      text[],
+    due_at      timestamptz[],
+    started_at  timestamptz[],
+    retry_at    timestamptz[],
+    http_status smallint[],
+    code        text[],
+    error       text[],
+    response    bytea[],
+    node_id     uuid[]
+);
+
 SELECT table_guard('lane', fact => false);
 SELECT table_guard('timer', fact => false);
 SELECT table_guard('attempt', fact => true);

@@ -2,14 +2,12 @@
 -- every node. The timers go by a statement that is planned once for all calls.
 
 CREATE OR REPLACE FUNCTION lease_end(
-    of_bucket smallint, ids uuid[], tokens bigint[], statuses text[], http_statuses smallint[],
-    codes text[], errors text[], responses bytea[], untrieds boolean[],
-    unknowns boolean[], of_actor text, reported boolean
+    of_bucket smallint, given lease_endings, of_actor text, reported boolean
 ) RETURNS uuid[] LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
-    first_token bigint := tokens[1];
-    first_status text := statuses[1];
+    first_token bigint := given.tokens[1];
+    first_status text := given.statuses[1];
     at timestamptz := clock();
     gone record;
     told record;
@@ -23,13 +21,15 @@ DECLARE
     ended outcome[];
     doubted uuid[];
 BEGIN
-    IF 'FAILED' = ANY (statuses) THEN
-        doubted := job_doubted(of_bucket, ids);
+    IF 'FAILED' = ANY (given.statuses) THEN
+        doubted := job_doubted(of_bucket, given.subjects);
     END IF;
     FOR gone IN
         DELETE FROM timer t
-         WHERE t.bucket = of_bucket AND t.subject = ANY (ids) AND t.claimed_at IS NOT NULL
-           AND t.token = coalesce(tokens[array_position(ids, t.subject)], first_token)
+         WHERE t.bucket = of_bucket AND t.subject = ANY (given.subjects)
+           AND t.claimed_at IS NOT NULL
+           AND t.token = coalesce(given.tokens[array_position(given.subjects, t.subject)],
+                                  first_token)
         RETURNING t.subject, t.tenant_id, t.ready_at, t.claimed_at, t.claimed_by, t.attempt,
                   t.token LOOP
         subjects := subjects || gone.subject;
@@ -49,10 +49,10 @@ BEGIN
                    CASE WHEN coalesce(e.status, first_status) <> 'FAILED' THEN NULL
                         WHEN e.unknown THEN 'LAST'
                         WHEN t.subject = ANY (doubted) THEN 'EARLIER' END)::outcome
-          FROM (SELECT unnest(ids) AS subject, unnest(statuses) AS status,
-                       unnest(http_statuses) AS http_status, unnest(codes) AS code,
-                       unnest(errors) AS error, unnest(responses) AS response,
-                       unnest(untrieds) AS untried, unnest(unknowns) AS unknown) AS e
+          FROM (SELECT unnest(given.subjects) AS subject, unnest(given.statuses) AS status,
+                       unnest(given.http_statuses) AS http_status, unnest(given.codes) AS code,
+                       unnest(given.errors) AS error, unnest(given.responses) AS response,
+                       unnest(given.untried) AS untried, unnest(given.unknown) AS unknown) AS e
           JOIN unnest(subjects, tenants, readies, claims, claimers, attempts, held_tokens)
                AS t (subject, tenant_id, ready_at, claimed_at, claimed_by, attempt, token)
             ON t.subject = e.subject);
@@ -76,7 +76,7 @@ BEGIN
         INSERT INTO outbox (bucket, tenant_id, types, subjects, events, digests)
         VALUES (of_bucket, told.tenant_id, told.types, told.subjects, told.events, told.digests);
     END LOOP;
-    IF cardinality(subjects) < cardinality(ids) THEN
+    IF cardinality(subjects) < cardinality(given.subjects) THEN
         RETURN subjects;
     END IF;
     RETURN NULL;
