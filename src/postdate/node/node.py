@@ -111,6 +111,7 @@ class Node:
     health: HealthCheck = field(init=False)
     clock_guard: ClockGuard = field(init=False)
     _outgoing: Outgoing | None = None
+    _setting_reader: setting.SettingReader = field(default_factory=setting.SettingReader)
 
     def __post_init__(self) -> None:
         """Build the parts that need the database."""
@@ -188,13 +189,14 @@ class Node:
     async def refresh_settings(self, _: int = 1) -> int:
         """Load the settings, halts and troubles that other nodes have stored."""
         settings, halts, troubles, safety, _clock = await asyncio.gather(
-            setting.load(self.reads),
+            self._setting_reader.read(self.reads),
             halt.load(self.reads),
             trouble.load(self.reads),
             durability.read(self.reads),
             self.database.synchronize(self.reads),
         )
-        self.runtime.replace(settings)
+        if settings is not None:
+            self.runtime.replace(settings)
         self.halts.replace(halts)
         self.troubles.replace(troubles)
         self._hold_back(troubles)

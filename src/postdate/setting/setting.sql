@@ -1,7 +1,12 @@
--- Run-time settings, read whole every two seconds.
+-- Run-time settings: asked every two seconds whether any has changed, and then read whole.
 
 -- name: setting_all
 SELECT tenant_id, name, value, operator FROM setting
+
+-- name: setting_fingerprint
+-- Whoever puts a value sets its time, and whoever deletes one changes the count.
+SELECT count(*), coalesce(sum(timestamp_hash_extended(changed_at AT TIME ZONE 'UTC', 0)), 0)::text
+  FROM setting
 
 -- name: setting_list
 SELECT tenant_id, name, value, operator, changed_at, changed_by FROM setting

@@ -1,13 +1,19 @@
 """Run-time settings."""
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any, Final
 
 import msgspec
 
 from postdate.core.setting.setting import Stored, resolve
 from postdate.core.setting.table import Value
+from postdate.database.connection.off_loop import in_thread
 from postdate.database.connection.query import Connection, Reader, fetch_all, query
+
+WHOLE_SECONDS: Final = 60.0
+"""How often all values are read without a sign of a change: somebody may edit them by hand."""
 
 
 class SettingRow(msgspec.Struct, frozen=True):
@@ -22,9 +28,32 @@ class SettingRow(msgspec.Struct, frozen=True):
 
 
 async def load(reader: Reader) -> dict[tuple[int, str], Stored]:
-    """Read every value that holds: a small table, read whole."""
+    """Read every value that holds."""
     rows = await reader.fetch(query("setting_all"))
+    # Thousands of tenants may have some each, and the loop is not for that.
+    return await in_thread(_resolved_rows, rows)
+
+
+def _resolved_rows(rows: Sequence[Sequence[Any]]) -> dict[tuple[int, str], Stored]:
     return resolve(Stored(*row) for row in rows)
+
+
+class SettingReader:
+    """Reads every value again when one was put or deleted, else once a minute."""
+
+    def __init__(self) -> None:
+        self._fingerprint: tuple[int, str] | None = None
+        self._whole_at = 0.0
+
+    async def read(self, reader: Reader) -> dict[tuple[int, str], Stored] | None:
+        """Return every value that holds, or None if there is no sign of a change."""
+        [row] = await reader.fetch(query("setting_fingerprint"))
+        found, now = (row[0], row[1]), time.monotonic()
+        if found == self._fingerprint and now < self._whole_at:
+            return None
+        values = await load(reader)
+        self._fingerprint, self._whole_at = found, now + WHOLE_SECONDS
+        return values
 
 
 async def page(connection: Reader, tenant_id: int) -> list[SettingRow]:

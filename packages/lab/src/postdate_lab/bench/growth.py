@@ -24,7 +24,7 @@ MIN_FIGURE: Final = 0.01
 FEW: Final = Population(tenants=10, lanes=10)
 
 MANY: Final[Mapping[str, Population]] = {
-    "10,000 tenants with 10 lanes": Population(tenants=10_000, lanes=10),
+    "10,000 tenants with 10 lanes": Population(tenants=10_000, lanes=10, settings=3),
     "1,000 destinations": Population(destinations=1000),
     "1,000 subscriptions": Population(subscriptions=1000),
     "100,000 schedules": Population(schedules=100_000),

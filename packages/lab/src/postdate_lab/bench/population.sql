@@ -10,6 +10,15 @@ SELECT t.tenant_id, 'lane-' || n, clock() - interval '1 day', clock() - interval
   FROM tenant t CROSS JOIN generate_series(1, $1::integer) AS n WHERE t.name LIKE 'grown-%'
 ON CONFLICT DO NOTHING
 
+-- name: population_settings
+INSERT INTO setting (tenant_id, name, value, operator, changed_by)
+SELECT t.tenant_id, wanted.name, '1000', false, 'bench'
+  FROM tenant t
+ CROSS JOIN (VALUES (1, 'payment.max_amount'), (2, 'payment.approval_above'),
+                    (3, 'job.max_age_seconds')) AS wanted (number, name)
+ WHERE t.name LIKE 'grown-%' AND wanted.number <= $1::integer
+ON CONFLICT DO NOTHING
+
 -- name: population_destinations
 INSERT INTO destination (tenant_id, name, type, url, secret)
 SELECT t.tenant_id, 'hook-' || n, 'webhook', 'https://example.com/', '\x00'
