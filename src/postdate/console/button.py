@@ -283,7 +283,7 @@ class Button:
         commands: list[str] = []
         # A refused plan is not in the address: what was selected is lost, and no line may do more
         # than the form. An edit has nothing to send before something was changed.
-        if refusal is None and not (self.stored and "shown" not in request.form):
+        if refusal is None and (not self.stored or "shown" in request.form):
             changed = None if shown is None else shown.body
             commands = self.commands(request.http.path_params, values, chosen, changed)
         return request.render(
@@ -321,16 +321,14 @@ class Button:
         requests = [ShownRequest(self.endpoint, own, body)]
         if self.each is not None and (chosen or self.each.operation == self.operation):
             requests = [self._shown_for(self.each, one, body) for one in chosen]
+        if not requests:
+            return []
         python = ["from postdate.client import Client", *(one.as_python() for one in requests)]
-        return (
-            []
-            if not requests
-            else [
-                "\n".join(one.as_command() for one in requests),
-                "\n".join(one.as_curl() for one in requests),
-                "\n".join(python),
-            ]
-        )
+        return [
+            "\n".join(one.as_command() for one in requests),
+            "\n".join(one.as_curl() for one in requests),
+            "\n".join(python),
+        ]
 
     def _shown_for(self, each: Each, item: str, body: Body) -> ShownRequest:
         endpoint = ENDPOINT_BY_NAME[each.operation]
