@@ -1,6 +1,7 @@
 """The fields of a form, from the body of its operation as the OpenAPI document describes it."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import chain
@@ -23,6 +24,7 @@ _SCALARS: Final[Mapping[str, FieldKind]] = {
     "number": "decimal",
     "boolean": "checkbox",
 }
+_LEFT_OUT: Final = re.compile(r"\b(absent|null)\b")
 _UNBOUNDED: Final = 2**53
 """From here on a bound is that of a number of JSON, and says nothing about the field."""
 
@@ -62,7 +64,7 @@ class BodySchema:
             label=asked.label or label_of(asked.name),
             kind="choice" if asked.choices else kind,
             hint=asked.hint or "; ".join(hints),
-            example=_example(schema, kind),
+            example=_example([schema, *shapes], kind),
             required=required or asked.required,
             insisted=asked.required and not required,
             choices=asked.choices or (choices if kind == "choice" else ()),
@@ -158,7 +160,8 @@ def _hints(
     schema: Json, shapes: list[Json], kind: FieldKind, choices: tuple[str, ...]
 ) -> Iterator[str]:
     """Say what a field means, how it is written, and its bounds."""
-    text = schema.get("description", "")
+    # In a form, a field that is absent or null is an empty one.
+    text = _LEFT_OUT.sub("empty", schema.get("description", ""))
     if text:
         yield text.removesuffix(".")
     if kind == "datetime-local":
@@ -185,9 +188,9 @@ def _bounds(shapes: list[Json]) -> Iterator[str]:
         yield f"{low:,} to {high:,}" if high < _UNBOUNDED else f"at least {low:,}"
 
 
-def _example(schema: Json, kind: FieldKind) -> str:
+def _example(schemas: list[Json], kind: FieldKind) -> str:
     """Return an example of what is typed; other kinds show what they take by themselves."""
-    match kind, schema.get("examples"):
+    match kind, next((each["examples"] for each in schemas if "examples" in each), ()):
         case "lines", [list(found), *_]:
             return "\n".join(map(str, found))
         case "json", [found, *_]:

@@ -68,7 +68,7 @@ class FreezeParams(TypedDict, total=False):
     """Hold everything that is due between two instants.
 
     `from_at`: When it begins: the next whole minute by default.
-    `until_at`: When it ends; null when that is after the window.
+    `until_at`: When it ends.
     """
 
     type: Required[Literal["freeze"]]
