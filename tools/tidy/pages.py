@@ -28,6 +28,16 @@ WORDS: Final = (
 """One word per concept, then the verbs. Each has one line in the glossary."""
 
 _ROW: Final = re.compile(r"^\| ((?:`\w+`[, ]*)+) \|", re.MULTILINE)
+_PATH: Final = re.compile(
+    r"`((?:src|tests|tools|packages|docs|recurrence|foresight|schedule|scheduler|database|runtime"
+    r"|model|store|intake|views|api|core|job|payment|ledger|calendar|worker|settlement)/[\w./-]+)`"
+)
+OLD_PATHS: Final = {
+    f"{DECISIONS}0003-http-shell.md": "is being measured again",
+    f"{DECISIONS}0023-rooms-by-noun.md": "is superseded by 0030, and says how it was before",
+}
+"""Decisions that name paths of their day, and why. The list only shrinks."""
+
 _LINK: Final = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -57,6 +67,31 @@ def unfinished_decisions(tree: Tree) -> Iterator[Finding]:
         if number in seen:
             yield Finding(path, 1, f"{seen[number]} has this number too")
         seen[number] = path
+
+
+def stale_paths(tree: Tree) -> Iterator[Finding]:
+    """Find files and folders of ours that a decision names and that do not exist.
+
+    A path begins at the root or below `src/postdate`; what has a suffix of code is a path.
+    """
+    known = {
+        end
+        for path in tree
+        for start in ("", PACKAGES)
+        if path.startswith(start)
+        for end in _ends(path.removeprefix(start))
+    }
+    for path, text in select(tree, (DECISIONS,), ".md"):
+        for number, line in enumerate(text.splitlines(), 1):
+            for named in _PATH.findall(line) if path not in OLD_PATHS else ():
+                if named.rstrip("/") not in known:
+                    yield Finding(path, number, f"{named} does not exist")
+
+
+def _ends(path: str) -> Iterator[str]:
+    """Give a path, each folder above it, and a module without its suffix."""
+    yield from (str(each) for each in (PurePosixPath(path), *PurePosixPath(path).parents))
+    yield str(PurePosixPath(path).with_suffix(""))
 
 
 def room_table(tree: Tree) -> set[str]:
@@ -170,5 +205,19 @@ RULES: Final = (
             },
         ),
         good=({f"{DECISIONS}0001-a.md": _decision("0001 A")},),
+    ),
+    Rule(
+        "stale_paths",
+        stale_paths,
+        bad=(
+            {f"{DECISIONS}0001-a.md": "See `model/timeline`."},
+            {f"{DECISIONS}0001-a.md": "See `src/postdate/job/a.py`.", f"{PACKAGES}job/b.py": ""},
+        ),
+        good=(
+            {f"{DECISIONS}0001-a.md": "See `job/a.py`, `job/a`.", f"{PACKAGES}job/a.py": ""},
+            {f"{DECISIONS}0001-a.md": "See `src/postdate/`.", f"{PACKAGES}job/a.py": ""},
+            {f"{DECISIONS}0001-a.md": "`application/json`, `a.py`"},
+            {f"{DECISIONS}0023-rooms-by-noun.md": "`api/routes/`"},
+        ),
     ),
 )
