@@ -304,9 +304,18 @@ async def test_a_shell_completes_commands_lanes_and_schedules(api: Api) -> None:
     script = (await run(api, "completion", "bash")).out["script"]
     assert "cancel-many" in script
     assert "__complete" in script
-    for words in (["lane", "pause", ""], ["job", "list", "--lane", ""]):
+    await run(api, "destination", "create", "hooks", "--url", "https://example.com/hook")
+    await run(api, "calendar", "put", "berlin", "--holiday", "2031-01-01")
+    for words, name in (
+        (["lane", "pause", ""], "mailing"),
+        (["job", "list", "--lane", ""], "mailing"),
+        (["job", "create", "--destination", ""], "hooks"),
+        (["destination", "disable", ""], "hooks"),
+        (["calendar", "delete", ""], "berlin"),
+        (["schedule", "create", "--calendar", ""], "berlin"),
+    ):
         ran = await run_command(api, "__complete", *words)
-        assert "mailing" in ran.text.split()
+        assert name in ran.text.split(), words
 
 
 async def test_times_in_tables_may_be_relative(api: Api) -> None:

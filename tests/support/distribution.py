@@ -14,6 +14,7 @@ LITTER = (
     "data/admin.key",
     "mydata/18/PG_VERSION",
     ".postdate/admin.key",
+    ".postdate/client.json",
     "notes.md",
     "src/admin.key",
     "src/postdate/admin.key",

@@ -27,6 +27,14 @@ def completer(field: str) -> Callable[[object], Iterable[tuple[str, str]]] | Non
     return (lambda _: offered(*OFFERED[field])) if field in OFFERED else None
 
 
+def listed_as(path: str, name: str) -> str:
+    """Return what a part of a path is: `{name}` after `/destinations/` is a destination."""
+    before, found, _ = path.partition(f"/{{{name}}}")
+    group = before.rpartition("/")[2].replace("-", "_")
+    fits = [each for each, (listed, key, _) in OFFERED.items() if (listed, key) == (group, name)]
+    return fits[0] if found and fits else ""
+
+
 def offered(group: str, name: str, about: str) -> Iterable[tuple[str, str]]:
     """Return what a shell may complete; nothing if the server does not answer or refuses."""
     from postdate.cli.remote import server

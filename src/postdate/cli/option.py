@@ -26,7 +26,7 @@ import msgspec
 from msgspec import UnsetType
 
 from postdate.cli import number
-from postdate.cli.completion import completer
+from postdate.cli.completion import completer, listed_as
 from postdate.cli.output import UsageError
 from postdate.client.operation import Operation
 from postdate.words.operation_name import option_name
@@ -61,6 +61,8 @@ class OperationField:
     required: bool = False
     nullable: bool = False
     in_path: bool = False
+    listed_as: str = ""
+    """What lists its values, where its own name does not say so: `name` is of a destination."""
 
     @property
     def wire(self) -> str:
@@ -93,6 +95,7 @@ def fields_of(operation: Operation) -> Iterator[OperationField]:
             required=each.default is Parameter.empty,
             nullable=name.removesuffix("_") in operation.nulls,
             in_path=f"{{{name}}}" in operation.path,
+            listed_as=listed_as(operation.path, name),
         )
 
 
@@ -142,7 +145,7 @@ def option(
     shown = cyclopts.Parameter(
         name=words,
         help=_help(field, read),
-        completer=completer(field.name),
+        completer=completer(field.listed_as or field.name),
         **more,
     )
     parameter = Parameter(
