@@ -16,8 +16,8 @@ from postdate.cli.operation_command import OperationCommand
 from postdate.cli.option import TEXTS, fields_of
 from postdate.client import Client
 from postdate.client.operation import Operation
+from postdate.core.operation_name import NOUNS, client_method, command_words, option_name
 from postdate.http.openapi import document
-from postdate.words.operation_name import NOUNS, client_method, command_words, option_name
 from support.command import commands
 
 DOCUMENT = document(ENDPOINTS, "0")

@@ -18,6 +18,7 @@ from postdate.cli import noun
 from postdate.cli.operation_command import OperationCommand
 from postdate.console.button import Button
 from postdate.console.operation import ENDPOINT_BY_NAME
+from postdate.core import operation_name
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Database
 from postdate.database.embedded import Embedded
@@ -32,7 +33,6 @@ from postdate.node import http as edge
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
 from postdate.tenant.change.tenant import Tenants
-from postdate.words import operation_name
 from sdk import render
 from sdk.operations import operations
 from sdk.shapes import Shapes

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from postdate.core.operation_name import client_method
 from postdate.http.endpoint import AnyEndpoint
-from postdate.words.operation_name import client_method
 
 MODELS: Final = {
     "postdate.job.spec.job.Webhook": "WebhookDestination",

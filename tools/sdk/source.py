@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from postdate.api.endpoints import ENDPOINTS
-from postdate.words.operation_name import NOUNS
+from postdate.core.operation_name import NOUNS
 from sdk import render
 from sdk.operations import Operation, operations
 from sdk.shapes import Shapes

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from postdate.words.operation_name import command_words
+from postdate.core.operation_name import command_words
 from sdk.operations import Operation
 from sdk.source import described
 

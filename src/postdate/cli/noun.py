@@ -10,7 +10,7 @@ from postdate.cli.command_table import NOUN_HELP
 from postdate.cli.operation_command import OperationCommand, Sugar
 from postdate.client.call import Method
 from postdate.client.operation import Operation
-from postdate.words.operation_name import NOUNS, command_noun, command_words
+from postdate.core.operation_name import NOUNS, command_noun, command_words
 
 BESIDE: Final = {"job": "receipts", "payment": "receipts"}
 """Groups of the client that have operations of another noun, too."""

@@ -22,7 +22,7 @@ from postdate.cli.option import (
 from postdate.cli.output import UsageError
 from postdate.cli.remote import send
 from postdate.client.operation import Operation
-from postdate.words.operation_name import option_name
+from postdate.core.operation_name import option_name
 
 BODY: Final = Parameter(
     "body",

@@ -29,7 +29,7 @@ from postdate.cli import number
 from postdate.cli.completion import completer, listed_as
 from postdate.cli.output import UsageError
 from postdate.client.operation import Operation
-from postdate.words.operation_name import option_name
+from postdate.core.operation_name import option_name
 
 NOTHING: Final = "none"
 """The word that takes a value away."""

@@ -15,8 +15,8 @@ from postdate.cli.operation_command import CommandCall, Given, OperationCommand,
 from postdate.cli.option import fields_of, option, read_object
 from postdate.cli.output import UsageError, show
 from postdate.client.operation import Operation
+from postdate.core.operation_name import option_name
 from postdate.words.error import StartError
-from postdate.words.operation_name import option_name
 
 OTHERWISE: Final = 1
 """The exit code when something ended, but not as was waited for."""

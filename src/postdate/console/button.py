@@ -39,9 +39,9 @@ from postdate.console.shown_request import (
 )
 from postdate.console.subject import Subject
 from postdate.core.identity import Scope
+from postdate.core.operation_name import NOUNS
 from postdate.http.endpoint import Access, AnyEndpoint
 from postdate.words.error import Refusal, RefusedError
-from postdate.words.operation_name import NOUNS
 
 _NEW: Final = frozenset({"create", "schedule"})
 """Verbs whose form is at `/new/`."""

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import quote
 
+from postdate.core.operation_name import client_method, command_words, option_name
 from postdate.http.endpoint import AnyEndpoint
-from postdate.words.operation_name import client_method, command_words, option_name
 
 NOT_TYPED: Final = "…"
 """Stands for what must be given and was not typed yet."""

@@ -12,7 +12,7 @@ from postdate.cli.output import UsageError, show
 from postdate.cli.remote import call
 from postdate.client import encoding
 from postdate.client.operation import Operation
-from postdate.words.operation_name import NOUNS
+from postdate.core.operation_name import NOUNS
 
 Pairs = Annotated[list[str], Parameter(help="NAME=VALUE; may be repeated.")]
 

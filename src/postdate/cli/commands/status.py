@@ -1,10 +1,11 @@
 """`postdate status` and `postdate whoami`: which server is used here, and with which rights."""
 
-import asyncio
 import sys
+from http.client import HTTPException
 from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
 
-import aiohttp
 import msgspec
 
 from postdate.cli.noun import group_operations
@@ -16,6 +17,7 @@ from postdate.words.error import StartError
 
 TIMEOUT_SECONDS: Final = 10.0
 UNREADY: Final = 1
+_DIRECT: Final = build_opener(ProxyHandler({}))
 
 
 def whoami() -> None:
@@ -29,7 +31,7 @@ def status() -> None:
     The exit code is 1 if the server is not ready. Parts that are degraded or overdue are listed.
     """
     found = server()
-    health = asyncio.run(_readiness(found))
+    health = _readiness(found)
     who = send(_whoami(), {})
     answer = {
         "url": found.url,
@@ -57,16 +59,16 @@ def _sentence(part: dict[str, Any]) -> str:
     return f"{part['name']}: {part['reason']}"
 
 
-async def _readiness(found: ServerAddress) -> dict[str, Any]:
+def _readiness(found: ServerAddress) -> dict[str, Any]:
     """Read `/readyz`, which needs no key; it answers 503 with the reasons."""
     try:
-        async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(TIMEOUT_SECONDS)) as session,
-            session.get(f"{found.url}/readyz") as response,
-        ):
-            answer: dict[str, Any] = msgspec.json.decode(await response.read())
-            return answer
-    except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
-        why = str(error) or "too slow"
-        place = f"the address is from {found.url_origin}"
-        raise StartError(f"{found.url} does not answer: {why}; {place}") from error
+        try:
+            with _DIRECT.open(f"{found.url}/readyz", timeout=TIMEOUT_SECONDS) as response:
+                data = response.read()
+        except HTTPError as refused:
+            data = refused.read()
+        answer: dict[str, Any] = msgspec.json.decode(data)
+    except (OSError, HTTPException, msgspec.DecodeError) as error:
+        origin = f"the address is from {found.url_origin}"
+        raise StartError(f"{found.url} does not answer: {error}; {origin}") from error
+    return answer
