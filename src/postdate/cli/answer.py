@@ -17,14 +17,11 @@ COLUMNS: Final = {
     ),
     "PaymentEvent": ("time", "type", "actor", "data"),
     "Execution": ("attempt", "status", "started_at", "finished_at", "error_code", "error_message"),
-    "Account": ("account_id", "balance", "held", "available", "currency", "frozen_at", "note"),
     "Entry": ("version", "type", "amount", "balance", "created_at", "payment_id"),
     "Schedule": ("schedule_id", "status", "name", "cron", "every_seconds", "rrule", "timezone"),
     "Occurrence": ("scheduled_for", "status", "cause", "job_id", "payment_id", "code"),
     "Event": ("time", "type", "subject", "actor"),
-    "Key": ("key_id", "hint", "note", "scopes", "expires_at", "last_used_at", "revoked_at"),
     "ChangeSet": ("change_set_id", "status", "note", "created_at"),
-    "Halt": ("kind", "mode", "until", "note", "set_by"),
     "AuditEntry": ("sequence", "time", "type", "subject", "actor"),
 }  # fmt: skip
 """The columns of lists whose nouns declare none, the ones that matter most first.
