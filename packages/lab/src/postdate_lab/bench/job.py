@@ -37,7 +37,7 @@ LOADED_SECONDS: Final = 10
 WHOLE_IDLE: Final = 8000
 """From this many jobs of a plan on, an idle server is watched for the whole time."""
 
-EXECUTE_MICROSECONDS: Final = (20, 36)
+EXECUTE_MICROSECONDS: Final = (10, 36)
 """The most that executing a job may take of Python and of PostgreSQL."""
 
 SLOW_SECONDS: Final = 1.0
@@ -92,9 +92,9 @@ async def execute(at: Testbed, plan: JobPlan) -> list[Measure]:
             accepted[name].append(rates.accepted)
             executed[name].append(rates.executed)
     return [
-        *_compared("accept", accepted, {"pgqueuer": 1.5}),
+        *_compared("accept", accepted, {"pgqueuer": 2}),
         median("accept", "write-ahead log", logged["accept"], "bytes/job"),
-        *_compared("execute", executed, {"pgqueuer": 2.5, LIMIT: 0.6}),
+        *_compared("execute", executed, {"pgqueuer": 4, LIMIT: 0.5}),
         median("execute", "write-ahead log", logged["execute"], "bytes/job"),
         *processor_goals("execute", "a job", used, EXECUTE_MICROSECONDS),
     ]
@@ -152,7 +152,7 @@ async def pinned(at: Testbed, plan: JobPlan) -> list[Measure]:
         rate = watch.rate(count)
     return [
         plain("pinned", f"executions under a pinned snapshot ({count})", rate, "jobs/s"),
-        at_most("pinned", "claim p99", percentile(worker.claim_ms, 0.99), 25, "ms"),
+        at_most("pinned", "claim p99", percentile(worker.claim_ms, 0.99), 20, "ms"),
     ]
 
 

@@ -27,7 +27,7 @@ class LifeGoal(NamedTuple):
     rest_bytes: int
 
 
-JOB_GOAL: Final = LifeGoal(1800, 900)
+JOB_GOAL: Final = LifeGoal(1100, 450)
 PAYMENT_GOAL: Final = LifeGoal(2800, 1500)
 
 
