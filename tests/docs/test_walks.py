@@ -23,13 +23,13 @@ MAX_STATIONS = 15
 WALKED = 3
 # Maximum number of our functions that a walk passes. A figure may only fall.
 MAX_FUNCTIONS = {
-    "payment": 374,
-    "job": 373,
-    "cron tick": 180,
-    "read": 106,
-    "console action": 212,
-    "accepted payment": 183,
-    "accepted job": 181,
+    "payment": 337,
+    "job": 335,
+    "cron tick": 170,
+    "read": 79,
+    "console action": 185,
+    "accepted payment": 140,
+    "accepted job": 140,
 }
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from conftest import SECRET_KEY, Answered, Api, Clock
 from postdate.core.identity import Identity, Scope
-from postdate.intake.store import fingerprint_of
+from postdate.intake.idempotency import keyed
+from postdate.intake.store import KeyScope, key_of
 from postdate.job.accept.intake import JobIntake
 from postdate.job.accept.validation import canonical
 from postdate.job.spec.job import JobSpec
@@ -93,7 +94,8 @@ async def test_the_key_names_the_same_request_without_telling_it(sealing: Api) -
     spec = {"destination": WORKER, "lane": "lane", "payload": PAYLOAD}
     plain = canonical(msgspec.json.decode(msgspec.json.encode(spec), type=JobSpec))
     assert kept is not None
-    assert (kept["kept"], kept["fingerprint"] == fingerprint_of(plain)) == (None, False)
+    asked = keyed(key_of(1, KeyScope.JOB, "key"), plain)
+    assert (kept["kept"], kept["fingerprint"] == asked.fingerprint) == (None, False)
 
 
 async def test_a_change_and_a_redrive_are_sealed_too(sealing: Api) -> None:

@@ -83,7 +83,7 @@ async def group(database: Database, _: int) -> None:
 
     answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     try:
-        await Coalescer(commit)._settle([("item", answer)])
+        await Coalescer(commit)._answer([("item", answer)])
     finally:
         assert answer.done(), "somebody waits for ever"
 

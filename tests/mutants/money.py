@@ -93,7 +93,7 @@ MUTANTS = (
     ),
     mutant(
         "sessions_are_not_informed", "database/connection/pool.py",
-        "            await connection.inform(self._belief)\n", "",
+        "                await held[0].lent.inform(belief)  # type: ignore[attr-defined]\n", "",
         f"{CLOCK}::test_a_leap_moves_nothing_from_its_first_instant_on",
     ),
     mutant(
@@ -167,8 +167,8 @@ MUTANTS = (
     ),
     mutant(
         "cancelled_await_keeps_its_connection", "database/connection/pool.py",
-        "is self.first)\n        finally:\n            await release(pool, held)",
-        "is self.first)\n        except Exception:\n            await release(pool, held)\n"
+        "is self.first, found)\n        finally:\n            await release(pool, held)",
+        "is self.first, found)\n        except Exception:\n            await release(pool, held)\n"
         "            raise\n        else:\n            await release(pool, held)",
         "hostile/test_cancelled_awaits.py",
     ),
@@ -187,9 +187,9 @@ MUTANTS = (
     ),
     mutant(
         "group_forgets_the_last", "runtime/coalescer.py",
-        "must see that nobody drains.\n            self._active.discard(drainer)\n",
+        "must see that nobody drains.\n            self._draining.discard(drainer)\n",
         "must see that nobody drains.\n"
-        "            asyncio.get_running_loop().call_soon(self._active.discard, drainer)\n",
+        "            asyncio.get_running_loop().call_soon(self._draining.discard, drainer)\n",
         GROUP,
     ),
     mutant(

@@ -74,7 +74,7 @@ async def cancelled(grouper: Coalescer[int, int], items: Sequence[int], steps: i
     callers = [asyncio.create_task(grouper.submit(item)) for item in items]
     for _ in range(steps):
         await asyncio.sleep(0)
-    for task in [*grouper._running._tasks, *grouper._divided._tasks]:
+    for task in [*grouper._draining, *grouper._divided._tasks]:
         task.cancel()
     async with asyncio.timeout(1):
         return list(await asyncio.gather(*callers, return_exceptions=True))

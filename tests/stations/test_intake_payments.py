@@ -14,6 +14,7 @@ from postdate.core.identity import Identity, Scope
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Connection, Database
 from postdate.database.connection.error import CommitUnknownError
+from postdate.database.connection.pool import Begun
 from postdate.intake.idempotency import Refused
 from postdate.payment.accept.intake import PaymentAnswer, PaymentIntake
 from postdate.payment.accept.request import AcceptedPayment, PaymentRequest
@@ -145,9 +146,9 @@ class CutAfterCommit:
     @asynccontextmanager
     async def after(
         self, look: Callable[[Connection], Awaitable[object]], failpoint: str = ""
-    ) -> AsyncIterator[Connection]:
-        async with self._database.after(look, failpoint) as connection:
-            yield connection
+    ) -> AsyncIterator[Begun]:
+        async with self._database.after(look, failpoint) as begun:
+            yield begun
         if self.cuts:
             self.cuts -= 1
             raise CommitUnknownError("cut")

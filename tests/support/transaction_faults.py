@@ -13,6 +13,7 @@ from postdate.database.connection.error import (
     SerializationFailureError,
     UnavailableError,
 )
+from postdate.database.connection.pool import Begun
 
 Fault = Callable[[Connection, int], Awaitable[None]]
 _CALLS = frozenset({"fetch", "fetchrow", "fetchval", "execute"})
@@ -58,12 +59,13 @@ class FaultyDatabase(Database):
     @asynccontextmanager
     async def after(
         self, look: Callable[[Connection], Awaitable[object]], failpoint: str = ""
-    ) -> AsyncIterator[Connection]:
-        async def watched(connection: Connection) -> None:
-            await look(_Watched(connection, self))  # type: ignore[arg-type] # it looks like one
+    ) -> AsyncIterator[Begun]:
+        async def watched(connection: Connection) -> object:
+            return await look(_Watched(connection, self))  # type: ignore[arg-type] # looks like one
 
-        async with super().after(watched, failpoint) as connection:
-            yield _Watched(connection, self)  # type: ignore[misc] # it looks like one
+        async with super().after(watched, failpoint) as begun:
+            seen = _Watched(begun.connection, self)
+            yield begun._replace(connection=seen)  # type: ignore[arg-type] # looks like one
 
 
 class LossyDatabase(Database):

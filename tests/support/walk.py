@@ -23,6 +23,7 @@ BESIDE = (
     "LoopWatch.run",
     "_LoopSampler._answer",
     "_Running._tick",
+    "_Running.tick_later",
 )
 
 

@@ -25,7 +25,7 @@ from postdate.console.page_request import (
 from postdate.console.page_table import FILTERS, PAGES, PARTS, WORDS
 from postdate.console.render import environment
 from postdate.console.session import COOKIE, ConsoleSession, Sessions
-from postdate.core import test_clock
+from postdate.core import origin, test_clock
 from postdate.http.gate import Gate
 from postdate.words.error import EXPLANATIONS, Code, Refusal, refuse
 
@@ -95,7 +95,7 @@ class Console:
 
     async def _serve(self, http: Request, handler: Handler) -> Response:
         session = await self._sessions.find(http.cookies.get(COOKIE))
-        actor = await self._gate.identify(session.key) if session else None
+        actor = await self._gate.identify(session.key, origin.current()) if session else None
         if session is None or actor is None:
             return self._login.required(http)
         await self._gate.pace(actor)

@@ -69,9 +69,3 @@ def read_from(*, replica: bool) -> None:
     """Remember that something was read from a replica: what it says may be old."""
     if replica and (came := _current.get()) is not None:
         came.stale = True
-
-
-def identified(tenant: str) -> None:
-    """Remember whose request it is."""
-    if (origin := _current.get()) is not None:
-        origin.tenant = tenant

@@ -2,43 +2,45 @@
 
 import asyncio
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
+
+import msgspec
 
 TICK_SECONDS: Final = 0.1
 """How often deadlines are checked, and so how late one may fire."""
 
 
-class Deadline:
+class Deadline(msgspec.Struct, eq=False):
     """Cancels the block it guards after some seconds and turns that into a TimeoutError.
 
     It does what `asyncio.timeout` does for a tenth of its cost, which counts because every request
     passes two of them: all deadlines of a loop share one timer.
     """
 
-    __slots__ = ("_guarded", "_running", "_seconds", "expired", "until")
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self.expired = False
+    seconds: float
+    expired: bool = False
+    until: float = 0.0
+    guarded: "asyncio.Task[Any] | None" = None
+    running: "_Running | None" = None
 
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        self._guarded = asyncio.current_task(loop)
-        self.until = loop.time() + self._seconds
+        self.guarded = asyncio.current_task(loop)
+        self.until = loop.time() + self.seconds
         running = _last
         if running is None or running.loop is not loop:
             running = _begin_clock(loop)
         running.deadlines.add(self)
         if not running.ticking:
             running.tick_later()
-        self._running = running
+        self.running = running
         return self
 
     def expire(self) -> None:
         """Cancel what is guarded."""
-        if self._guarded is not None and not self.expired:
+        if self.guarded is not None and not self.expired:
             self.expired = True
-            self._guarded.cancel()
+            self.guarded.cancel()
 
     def __exit__(
         self,
@@ -47,10 +49,11 @@ class Deadline:
         trace: TracebackType | None,
     ) -> None:
         """Undo the cancellation if only this deadline asked for it."""
-        self._running.deadlines.discard(self)
-        if not self.expired or self._guarded is None:
+        if self.running is not None:
+            self.running.deadlines.discard(self)
+        if not self.expired or self.guarded is None:
             return
-        if self._guarded.uncancel() == 0 and kind is asyncio.CancelledError:
+        if self.guarded.uncancel() == 0 and kind is asyncio.CancelledError:
             raise TimeoutError from error
 
 

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from starlette.types import Message, Scope
 
 from postdate.http.answer import JSON, SECURITY_HEADERS
+from postdate.http.problem import Headers
 
 BODY_BUFFER: Final = 64 * 1024
 """So many bytes of a body wait for the app; then nothing more is read from the connection."""
@@ -17,8 +18,8 @@ BODY_BUFFER: Final = 64 * 1024
 PIECE_BYTES: Final = 64 * 1024
 """A longer answer is sent in pieces, as the client takes them."""
 
-WHOLE_BODY: Final = "whole_body"
-"""In the scope: returns the body where all of it has come, so that nobody waits for it."""
+EXCHANGE: Final = "exchange"
+"""In the scope: this exchange, for what comes or goes whole and needs no messages."""
 
 UNREADABLE: Final = "unreadable"
 """In the message that no more comes: why the rest of the body cannot be read, if that is why."""
@@ -29,6 +30,9 @@ _STATUS_LINES: Final = {
 }
 _CONSTANT: Final = {each: b": ".join(each) for each in (JSON, *SECURITY_HEADERS)}
 """The lines of headers that nearly every answer has."""
+
+_EVERY: Final = b"\r\n".join(map(b": ".join, SECURITY_HEADERS))
+"""The headers that every answer of the API has, as they are written."""
 
 _WITHOUT_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
@@ -70,7 +74,6 @@ class Exchange:
         "_head",
         "_head_bytes",
         "_unreadable",
-        "_waiter",
         "_wire",
         "answered",
         "begun",
@@ -78,6 +81,7 @@ class Exchange:
         "ended",
         "keep_alive",
         "scope",
+        "waiter",
     )
 
     def __init__(
@@ -90,7 +94,7 @@ class Exchange:
         head_bytes: int = 0,
     ) -> None:
         self.scope = scope
-        scope[WHOLE_BODY] = self.whole_body
+        scope[EXCHANGE] = self
         self.keep_alive = keep_alive
         self.complete = False
         """The whole request has arrived."""
@@ -108,7 +112,8 @@ class Exchange:
         # Whether the app has been given the whole body.
         self._given = False
         self._unreadable: str | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self.waiter: asyncio.Future[None] | None = None
+        """Whoever receives the body, and waits for more of it."""
         # The head of the answer waits for its first part, which tells how long it is.
         self._head: Message | None = None
         self._framing = _Framing.LENGTH
@@ -125,30 +130,24 @@ class Exchange:
             self._buffer += data
         if len(self._buffer) > BODY_BUFFER:
             self._wire.pause_reading()
-        if self._waiter is not None:
-            self._wake()
+        if self.waiter is not None:
+            self.wake()
 
     @property
     def held_bytes(self) -> int:
         """Return how much of the request waits here for the app."""
         return self._head_bytes + len(self._buffer)
 
-    def feed_end(self) -> None:
-        """Record that the request is complete."""
-        self.complete = True
-        if self._waiter is not None:
-            self._wake()
-
     def end(self) -> None:
         """Tell the app that the client has disconnected."""
         self.ended = True
-        self._wake()
+        self.wake()
 
     def break_off(self, reason: str) -> None:
         """Tell the app that the rest of the body cannot be read; it may still answer."""
         self._unreadable = reason
         self.keep_alive = False
-        self._wake()
+        self.wake()
 
     async def receive(self) -> Message:
         """Return the next part of the body; when all was given, wait until the client has gone."""
@@ -166,7 +165,10 @@ class Exchange:
         """Return the body where all of it has come; None where the app has to receive it."""
         if not self.complete or self._given or self._expects_continue:
             return None
-        return self._take_body()
+        body, self._buffer, self._given = bytes(self._buffer), b"", True
+        if len(body) > BODY_BUFFER:
+            self._wire.resume_reading()
+        return body
 
     def _take_body(self) -> bytes:
         """Return what has come of the body; where that was too much to go on, read again."""
@@ -176,17 +178,53 @@ class Exchange:
             self._wire.resume_reading()
         return body
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """Let `receive` see what has changed."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
 
     async def _wait(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
+        self.waiter = asyncio.get_running_loop().create_future()
         try:
-            await self._waiter
+            await self.waiter
         finally:
-            self._waiter = None
+            self.waiter = None
+
+    def answer(self, status: int, headers: Headers, body: bytes, request_id: bytes) -> None:
+        """Send a whole answer with the headers that every answer has, in one write.
+
+        It must not be longer than a piece. It is discarded when the client has disconnected.
+        """
+        scope = self.scope
+        if not self.complete:
+            # What still comes of the request is thrown away with the connection.
+            self.keep_alive = False
+        lines = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d " % status]
+        for name, value in headers:
+            if name == b"connection" and value == b"close":
+                self.keep_alive = False
+            else:
+                lines.append(name + b": " + value)
+        lines += (
+            b"x-request-id: " + request_id,
+            _dated[1] if _dated[0] == int(time.time()) else _new_date(),
+        )
+        if status in _WITHOUT_BODY or scope["method"] == "HEAD":
+            body = b""
+        else:
+            lines.append(b"content-length: %d" % len(body))
+        if scope["http_version"] == "1.0":
+            lines += [b"connection: keep-alive"] if self.keep_alive else []
+        elif not self.keep_alive:
+            lines.append(b"connection: close")
+        head = b"\r\n".join(lines)
+        if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1:
+            raise ValueError("a header of the answer has a line break in it")
+        if not self.ended:
+            self._wire.write(b"%b\r\n%b\r\n\r\n%b" % (head, _EVERY, body))
+            self.begun = self.answered = True
+            if self.waiter is not None:
+                self.wake()
 
     async def send(self, message: Message) -> None:
         """Send the next part of the answer; it is discarded when the client has disconnected."""
@@ -215,8 +253,8 @@ class Exchange:
             await self._wire.writable()
         else:
             self.answered = True
-            if self._waiter is not None:
-                self._wake()
+            if self.waiter is not None:
+                self.wake()
 
     async def _send_pieces(self, parts: list[bytes]) -> None:
         """Send a long answer as the client takes it, without a copy of it for each client."""

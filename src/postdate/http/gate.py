@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from postdate.core import origin
 from postdate.core.identity import Identity, Scope
 from postdate.core.log import Log
+from postdate.core.origin import Origin
 from postdate.http.endpoint import Access, Limited
 from postdate.http.login_throttle import LoginThrottle
 from postdate.http.trusted_proxy import TrustedProxies
@@ -63,11 +63,11 @@ class Gate:
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
     login_throttle: LoginThrottle = field(default_factory=LoginThrottle)
 
-    async def identify(self, key: str) -> Identity | None:
+    async def identify(self, key: str, came: Origin | None) -> Identity | None:
         """Find who a key belongs to, and name the tenant in the log lines of the request."""
         actor = await self.authenticate(key)
-        if actor is not None:
-            origin.identified(actor.tenant)
+        if actor is not None and came is not None:
+            came.tenant = actor.tenant
         return actor
 
     def check_rights(self, actor: Identity, scope: Access, limited: Limited) -> None:

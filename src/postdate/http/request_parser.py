@@ -8,14 +8,16 @@ import contextlib
 import re
 import time
 from collections import deque
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import unquote
 
 import httptools
-from starlette.types import Scope
 
 from postdate.http.exchange import Exchange, Wire
 from postdate.words.error import Code
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
 
 HEAD_BYTES: Final = 64 * 1024
 HEADERS: Final = 200
@@ -25,6 +27,7 @@ _TOO_LONG: Final = f"it has more than {HEAD_BYTES} bytes or {HEADERS} headers"
 _FIRST_LINE: Final = re.compile(rb"[^ \r\n]+ [^ \r\n]+ HTTP/[0-9]\.[0-9]\r\n")
 _EMPTY_LINE: Final = b"\r\n"
 _BEFORE: Final = "more than an empty line stands before it"
+_ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 _END: Final = b"\r\n\r\n"
 """Ends every head and every body in chunks."""
 
@@ -88,7 +91,15 @@ class RequestParser:
         while at < size and not (receiver.waiting and receiver.has_enough()):
             if self._between and (data[at] in _EMPTY_LINE or self._skipped):
                 at = self._skip_empty_line(data, at)
-            stop = self._slice_end(data, at, straddles=straddles and at < len(_END) - 1)
+            # A slice holds no more than one end of a request.
+            if self._body_left:
+                stop = min(at + self._body_left, size)
+                self._body_left -= stop - at
+            elif straddles and at < len(_END) - 1:
+                stop = at + 1  # the end may have begun with the last read
+            else:
+                found = data.find(_END, at)
+                stop = size if found < 0 else found + len(_END)
             if self._line == b"" and _FIRST_LINE.match(data, at, stop):
                 self._line = None
             elif self._line is not None:
@@ -103,18 +114,6 @@ class RequestParser:
                 raise HeadError(Code.HEAD_TOO_LARGE, _TOO_LONG)
             at = stop
         return at
-
-    def _slice_end(self, data: bytes, at: int, *, straddles: bool) -> int:
-        """Return where a request that is being read may end: a slice holds no more than one end."""
-        if self._body_left:
-            stop = min(at + self._body_left, len(data))
-            self._body_left -= stop - at
-            return stop
-        if straddles:
-            # The end may have begun with the last read.
-            return at + 1
-        found = data.find(_END, at)
-        return len(data) if found < 0 else found + len(_END)
 
     def _skip_empty_line(self, data: bytes, at: int) -> int:
         """Pass over one empty line before a request, as RFC 9112 asks; a bare end is refused."""
@@ -207,29 +206,14 @@ class RequestParser:
         # RFC 9112: of a client that does not know chunks, what follows them is not to be believed.
         framed = version == "1.1" or b"transfer-encoding" not in named
         expects = b"expect" in named and version == "1.1"
-        self.arriving = Exchange(
-            self._receiver,
-            self._scope(version, headers),
-            keep_alive=framed and parser.should_keep_alive(),
-            expects_continue=expects and named[b"expect"].lower() == b"100-continue",
-            head_bytes=self._head_bytes,
-        )
-        self._receiver.serve(self.arriving)
-
-    def _scope(self, version: str, headers: list[tuple[bytes, bytes]]) -> Scope:
-        target = self._url
-        if not target.startswith(b"/"):
-            with contextlib.suppress(httptools.HttpParserInvalidURLError):
-                parsed = httptools.parse_url(target)
-                query = b"?" + parsed.query if parsed.query else b""
-                target = (parsed.path or b"/") + query
+        target = self._url if self._url.startswith(b"/") else _path_of(self._url)
         raw_path, _, query_string = target.partition(b"?")
         path = raw_path.decode("latin-1")
-        return {
+        scope: Scope = {
             "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "asgi": _ASGI,
             "http_version": version,
-            "method": self._parser.get_method().decode("ascii"),
+            "method": parser.get_method().decode("ascii"),
             "scheme": "http",
             "path": unquote(path) if "%" in path else path,
             "raw_path": raw_path,
@@ -239,6 +223,14 @@ class RequestParser:
             "client": self._receiver.client,
             "server": self._receiver.server,
         }
+        self.arriving = Exchange(
+            self._receiver,
+            scope,
+            keep_alive=framed and parser.should_keep_alive(),
+            expects_continue=expects and named[b"expect"].lower() == b"100-continue",
+            head_bytes=self._head_bytes,
+        )
+        self._receiver.serve(self.arriving)
 
     def on_body(self, body: bytes) -> None:
         """Hand a part of the body to its request."""
@@ -249,6 +241,15 @@ class RequestParser:
     def on_message_complete(self) -> None:
         """Record the end of a request."""
         self._between, self._line = True, b""
-        if self.arriving is not None:
-            self.arriving.feed_end()
-            self.arriving = None
+        if (arrived := self.arriving) is not None:
+            arrived.complete, self.arriving = True, None
+            if arrived.waiter is not None:
+                arrived.wake()
+
+
+def _path_of(target: bytes) -> bytes:
+    """Return path and query of a target that is written as a whole URL."""
+    with contextlib.suppress(httptools.HttpParserInvalidURLError):
+        parsed = httptools.parse_url(target)
+        return (parsed.path or b"/") + (b"?" + parsed.query if parsed.query else b"")
+    return target

@@ -28,6 +28,7 @@ MAX_QUERY_PARAMETERS: Final = 50
 FRESHNESS: Final = b"postdate-freshness"
 """Given with the answer to a change; a read that sends it back is no older than the change."""
 
+_JSON: Final = b"application/json"
 _FRESHNESS: Final = re.compile(rb"[0-9a-f]{1,15}")
 _KEY: Final = re.compile(rb"[\x20-\x7e]{1,255}")
 _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -59,13 +60,13 @@ async def body(
         raise _too_slow(limits) from None
 
 
-def arrived(data: bytes, headers: Mapping[bytes, bytes], max_bytes: int) -> bytes:
-    """Return a body that came with its head, or refuse it for its size or type."""
+def check_arrived(data: bytes, headers: Mapping[bytes, bytes], max_bytes: int) -> None:
+    """Refuse a body that came with its head for its size or type."""
     if len(data) > max_bytes:
         raise _too_large(max_bytes)
-    if data or b"transfer-encoding" in headers:
+    plain = headers.get(b"content-type") == _JSON and b"content-encoding" not in headers
+    if not plain and (data or b"transfer-encoding" in headers):
         _check_media_type(headers)
-    return data
 
 
 async def _collect(receive: Receive, size: int | None, max_bytes: int) -> bytes:
@@ -103,7 +104,7 @@ def _too_slow(limits: RequestLimits) -> RefusedError:
 
 def _check_media_type(headers: Mapping[bytes, bytes]) -> None:
     given = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if given != b"application/json":
+    if given != _JSON:
         raise refuse(Code.UNSUPPORTED_MEDIA_TYPE, "The body must be application/json.")
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
         raise refuse(Code.UNSUPPORTED_MEDIA_TYPE, "The body must not be compressed.")

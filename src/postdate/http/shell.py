@@ -20,7 +20,7 @@ from postdate.http.active_request import ActiveRequests
 from postdate.http.answer import OutgoingAnswer, PageSender, from_refusal, from_reply, send_answer
 from postdate.http.deadline import Deadline
 from postdate.http.endpoint import AnyEndpoint, Call
-from postdate.http.exchange import WHOLE_BODY
+from postdate.http.exchange import EXCHANGE, PIECE_BYTES, Exchange
 from postdate.http.gate import Gate
 from postdate.http.limit import RequestLimits
 from postdate.http.meter import HttpMeter
@@ -56,6 +56,7 @@ class _Request:
     """The state of one request while it is served."""
 
     scope: ConnectionScope
+    exchange: Exchange | None
     receive: Receive
     headers: Mapping[bytes, bytes]
     id: str
@@ -118,10 +119,10 @@ class Shell:
             address = self._gate.proxies.client(address, forwarded)
         request_id = head.request_id(headers)
         came = origin.arrive(request_id, address)
-        test_clock.follow(None)
         if scope["method"] not in _READING:
             came.required_position = origin.PRIMARY
-        request = _Request(scope, receive, headers, request_id, address, came)
+        exchange = scope.get(EXCHANGE)
+        request = _Request(scope, exchange, receive, headers, request_id, address, came)
         serving = cast("asyncio.Task[Any]", asyncio.current_task())
         self.active.add(serving)
         try:
@@ -143,7 +144,12 @@ class Shell:
             if request.held is not None:
                 request.held.close()
             self.active.discard(serving)
-            self._done(request, perf_counter() - started)
+            seconds = perf_counter() - started
+            method = scope["method"] if scope["method"] in _METHODS else "OTHER"
+            self._meter.count(request.route, method, request.status, seconds)
+            if _log.debugs():
+                fields = {"method": method, "status": request.status}
+                _log.debug("request", route=request.route, ms=round(seconds * 1000, 2), **fields)
 
     def _hold_open(self, request: _Request, actor: Identity | None) -> None:
         """Count an open request until it ends, however it ends; refuse it beyond the limit."""
@@ -160,7 +166,11 @@ class Shell:
             answer.headers.append((b"Postdate-Freshness", b"%x" % reached))
         for name, value in request.rate_headers.items():
             answer.headers.append((name.encode(), value.encode()))
-        await send_answer(send, request.receive, answer, request.id)
+        body = answer.body
+        if request.exchange is None or not isinstance(body, bytes) or len(body) > PIECE_BYTES:
+            await send_answer(send, request.receive, answer, request.id)
+        else:
+            request.exchange.answer(answer.status, answer.headers, body, request.id.encode())
 
     async def _answer(self, request: _Request) -> OutgoingAnswer:
         found = self._table.find(request.scope["raw_path"])
@@ -204,8 +214,14 @@ class Shell:
         endpoint, headers = bound.endpoint, request.headers
         if not request.came.required_position and request_reader.FRESHNESS in headers:
             request.came.required_position = request_reader.freshness(headers)
-        actor = await self._identify(endpoint, request)
-        if actor is not None:
+        actor = None
+        if endpoint.scope == "internal":
+            self._gate.check_internal(headers.get(b"x-internal-auth", b""), request.address)
+        elif endpoint.scope is not None:
+            actor = await self._gate.identify(head.bearer(headers), request.came)
+            if actor is None:
+                raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
+            self._gate.check_rights(actor, endpoint.scope, endpoint.limited)
             request.rate_headers = await self._gate.pace(actor)
             if endpoint.method != "GET" and endpoint.halted != "served":
                 self._gate.check_halt(actor, new_work=endpoint.halted == "new work")
@@ -219,7 +235,12 @@ class Shell:
         query = request_reader.query(query_string, endpoint.query) if endpoint.query else None
         body = None
         if bound.decoder is not None:
-            data = await self._body(bound.max_body, request, actor)
+            exchange = request.exchange
+            data = None if exchange is None else exchange.whole_body()
+            if data is None:
+                data = await self._receive(bound.max_body, request, actor)
+            else:
+                request_reader.check_arrived(data, headers, bound.max_body)
             depth = self._limits.json_depth
             body = request_reader.decode(data, bound.decoder, depth, whole=bound.whole)
         return Call(
@@ -237,27 +258,12 @@ class Shell:
             hold_open=partial(self._hold_open, request, actor),
         )
 
-    async def _body(self, max_bytes: int, request: _Request, actor: Identity | None) -> bytes:
-        """Receive the body; where it came with its head, nothing is counted or timed."""
-        whole = request.scope.get(WHOLE_BODY)
-        if whole is not None and (data := whole()) is not None:
-            return request_reader.arrived(data, request.headers, max_bytes)
+    async def _receive(self, max_bytes: int, request: _Request, actor: Identity | None) -> bytes:
+        """Receive a body that did not come with its head, counted and timed."""
         with self._receiving.hold(actor, request.address):
             return await request_reader.body(
                 request.receive, request.headers, max_bytes, self._limits
             )
-
-    async def _identify(self, endpoint: AnyEndpoint, request: _Request) -> Identity | None:
-        if endpoint.scope is None:
-            return None
-        if endpoint.scope == "internal":
-            self._gate.check_internal(request.headers.get(b"x-internal-auth", b""), request.address)
-            return None
-        actor = await self._gate.identify(head.bearer(request.headers))
-        if actor is None:
-            raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
-        self._gate.check_rights(actor, endpoint.scope, endpoint.limited)
-        return actor
 
     async def _page(self, request: _Request, send: Send) -> None:
         outgoing = PageSender(send, request.id)
@@ -281,14 +287,6 @@ class Shell:
             self._gate.explain(error, _FAILED)
         request.status = outgoing.status or NO_ANSWER
         request.route = _page_name(request.scope)
-
-    def _done(self, request: _Request, seconds: float) -> None:
-        method = request.scope["method"]
-        method = method if method in _METHODS else "OTHER"
-        self._meter.count(request.route, method, request.status, seconds)
-        if _log.debugs():
-            ms = round(seconds * 1000, 2)
-            _log.debug("request", route=request.route, method=method, status=request.status, ms=ms)
 
 
 def _page_name(scope: ConnectionScope) -> str:

@@ -53,9 +53,14 @@ class AroundBusyAccounts(Generic[Item, Outcome]):
 
     async def _some(self, items: Sequence[Item]) -> list[Outcome | None]:
         """Answer the items whose accounts are free; None for the others."""
-        await self._locked.look_again()
+        locked = self._locked.looks
+        if locked:
+            await self._locked.look_again()
         for _ in range(MAX_TRIES):
-            waits = [any(key in self._locked for key in self._accounts(item)) for item in items]
+            waits = [
+                bool(locked) and any(key in locked for key in self._accounts(item))
+                for item in items
+            ]
             free = [item for item, wait in zip(items, waits, strict=True) if not wait]
             try:
                 outcomes = iter(await self._commit(free) if free else ())

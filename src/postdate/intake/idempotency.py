@@ -8,18 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from postdate.core import any_json
-from postdate.intake.store import IdempotencyKey, IdempotencyRow, fingerprint_of
+from postdate.database.connection.driver_id import id_of_bytes
+from postdate.intake.store import HASH_BYTES, IdempotencyKey, IdempotencyRow
 from postdate.words.error import Code, Refusal, RefusedError, refuse
 
 CREATED: Final = 201
 
-_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
+canonical: Final = msgspec.json.Encoder(order="sorted").encode
+"""Encodes a request in the one form in which requests are compared."""
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -70,16 +74,12 @@ _decode_kept: Final = msgspec.json.Decoder(_Kept).decode
 _decode_refusal: Final = msgspec.json.Decoder(Refusal).decode
 
 
-def canonical(request: Any) -> bytes:
-    """Encode a request in the one form in which requests are compared."""
-    return _encode_sorted(request)
-
-
 def keyed(
     key: IdempotencyKey, request: bytes, accounts: frozenset[str] | None = None
 ) -> KeyedRequest:
     """Return a request, given in its canonical form, with its fingerprint."""
-    return KeyedRequest(key, request, fingerprint_of(request), accounts)
+    fingerprint = id_of_bytes(sha256(request).digest()[:HASH_BYTES])
+    return KeyedRequest(key, request, fingerprint, accounts)
 
 
 def kept_under(

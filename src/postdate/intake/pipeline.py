@@ -10,8 +10,8 @@ payment is its own first event; its address goes into the outbox with it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
@@ -36,7 +36,8 @@ from postdate.words.error import Code, Refusal
 log = Log()
 
 MAX_RACES: Final = 3
-"""How often a group is begun again because another node used one of its keys meanwhile."""
+"""How often a group is begun again because another node used one of its keys, or has changed an
+account, meanwhile."""
 
 
 class Checked(Protocol):
@@ -160,10 +161,17 @@ class Pipeline(Generic[Item, Valid, Made]):
 
     async def commit(self, items: Sequence[Valid | Refusal]) -> list[Made | Refused]:
         """Accept items that were validated, in one commit."""
-        for _ in range(MAX_RACES):
+        locks = self._strategy.locks(items)
+        for _ in range(MAX_RACES + 1):
             try:
-                outcomes, known = await self._try(items)
+                run = self._lock_and_write if locks else self._look_then_write
+                outcomes, known = await run(items)
             except KeyTakenError:
+                continue
+            except StaleAccountError:
+                if locks:
+                    raise
+                locks = True
                 continue
             if known:
                 await self._answer_after_commit(outcomes, known)
@@ -184,28 +192,17 @@ class Pipeline(Generic[Item, Valid, Made]):
         await self._answer_known(connection, outcomes, known)
         return outcomes
 
-    async def _try(
-        self, items: Sequence[Valid | Refusal]
-    ) -> tuple[list[Made | Refused], list[Known[Valid]]]:
-        if not self._strategy.locks(items):
-            with suppress(StaleAccountError):
-                return await self._look_then_write(items)
-        return await self._lock_and_write(items)
-
     async def _look_then_write(
         self, items: Sequence[Valid | Refusal]
     ) -> tuple[list[Made | Refused], list[Known[Valid]]]:
         """Read and write in two round trips, without holding locks in between."""
-        looked: list[AcceptGroup[Valid, Made]] = []
-
-        async def look(connection: Connection) -> None:
-            looked.append(await self._strategy.look(connection, _valid(items), locked=False))
-
-        async with self._database.near.after(look, "accept.statement") as connection:
-            group = looked[-1]
+        valid = [item for item in items if not isinstance(item, Refusal)]
+        look = partial(self._strategy.look, items=valid, locked=False)
+        async with self._database.near.after(look, "accept.statement") as begun:
+            group: AcceptGroup[Valid, Made] = begun.found
             decided = _decide(group, items)
             if group.one_statement:
-                await group.write(connection)
+                await group.write(begun.connection)
         if not group.one_statement:
             async with self._database.near.write("accept.transaction") as connection:
                 await group.write(connection)
@@ -313,15 +310,12 @@ def _decide_one(group: AcceptGroup[Valid, Made], number: int, item: Valid) -> Ma
     if refusal is not None:
         return Refused(refusal)
     made = group.decide(number, item)
-    if isinstance(made, Refusal):
-        if item.keyed is not None and group.remembers_refusals:
-            _remember(group, kept_under(item.keyed, made, group.now))
-        return Refused(made)
-    if item.keyed is not None:
-        _remember(group, group.row(item.keyed, made))
-    return made
-
-
-def _remember(group: AcceptGroup[Valid, Made], row: IdempotencyRow) -> None:
-    group.keys.append(row)
-    group.known[row.key] = row
+    if item.keyed is not None and (group.remembers_refusals or not isinstance(made, Refusal)):
+        row = (
+            kept_under(item.keyed, made, group.now)
+            if isinstance(made, Refusal)
+            else group.row(item.keyed, made)
+        )
+        group.keys.append(row)
+        group.known[row.key] = row
+    return Refused(made) if isinstance(made, Refusal) else made

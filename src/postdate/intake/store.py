@@ -15,14 +15,14 @@ from uuid import UUID
 
 import asyncpg
 import msgspec
-from asyncpg.pgproto import pgproto
 
 from postdate.core.ids import BUCKETS
 from postdate.database.connection.column import Columns, call, compact
+from postdate.database.connection.driver_id import id_of_bytes
 from postdate.database.connection.error import KeyTakenError, UniqueViolationError
 from postdate.database.connection.query import Connection, Reader, query
 
-_HASH_BYTES: Final = 16
+HASH_BYTES: Final = 16
 
 
 class KeyScope(IntEnum):
@@ -76,17 +76,13 @@ _INSERT: Final = call("idempotency_insert", COLUMNS)
 def key_of(tenant_id: int, scope: KeyScope, key: str, operation: str = "") -> IdempotencyKey:
     """Return where the row of a client's key is."""
     digest = sha256(f"{scope:d}/{operation}/{tenant_id}/{key}".encode()).digest()
-    return key_at(tenant_id, scope, pgproto.UUID(digest[:_HASH_BYTES]))
+    found = id_of_bytes(digest[:HASH_BYTES])
+    return IdempotencyKey(digest[0] % BUCKETS, scope, tenant_id, found)
 
 
 def key_at(tenant_id: int, scope: KeyScope, found: UUID) -> IdempotencyKey:
     """Return where the row of a key with this hash is."""
     return IdempotencyKey(found.bytes[0] % BUCKETS, scope, tenant_id, found)
-
-
-def fingerprint_of(request: bytes) -> UUID:
-    """Return the fingerprint of a request in its canonical form."""
-    return pgproto.UUID(sha256(request).digest()[:_HASH_BYTES])
 
 
 def id_tail(key: IdempotencyKey, fingerprint: UUID) -> bytes:

@@ -30,38 +30,39 @@ class LockedAccounts:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._looks: dict[AccountKey, tuple[float, int]] = {}
+        self.looks: dict[AccountKey, tuple[float, int]] = {}
+        """The accounts that were locked, with the time of the next check and their number."""
 
     def __len__(self) -> int:
-        return len(self._looks)
+        return len(self.looks)
 
     def __contains__(self, key: AccountKey) -> bool:
-        return key in self._looks
+        return key in self.looks
 
     async def find(self, keys: Collection[AccountKey]) -> bool:
         """Remember which of the accounts are locked now; return whether any is."""
         held = await self._find_locked(keys)
-        for key in held - self._looks.keys():
+        for key in held - self.looks.keys():
             log.warning("account.locked", tenant_id=key.tenant_id, account_id=key.account_id)
-            self._looks[key] = (time.monotonic() + FIRST_SECONDS, 1)
+            self.looks[key] = (time.monotonic() + FIRST_SECONDS, 1)
         return bool(held)
 
     async def look_again(self) -> None:
         """Forget the accounts that are free now, among those whose check is due."""
         now = time.monotonic()
-        due = [key for key, (at, _) in self._looks.items() if at <= now]
+        due = [key for key, (at, _) in self.looks.items() if at <= now]
         if not due:
             return
         held = await self._find_locked(due)
         # Another request may have looked meanwhile, and forgotten some.
-        for key in [key for key in due if key in self._looks]:
+        for key in [key for key in due if key in self.looks]:
             if key not in held:
                 log.info("account.free", tenant_id=key.tenant_id, account_id=key.account_id)
-                del self._looks[key]
+                del self.looks[key]
                 continue
-            looks = self._looks[key][1]
+            looks = self.looks[key][1]
             pause = min(FIRST_SECONDS * 2.0 ** min(looks, DOUBLINGS), LONGEST_SECONDS)
-            self._looks[key] = (now + pause, looks + 1)
+            self.looks[key] = (now + pause, looks + 1)
 
     async def _find_locked(self, keys: Collection[AccountKey]) -> set[AccountKey]:
         if not keys:

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 from postdate.core import test_clock
 from postdate.database.connection.error import CommitUnknownError, UnavailableError
@@ -50,8 +50,7 @@ class Coalescer(Generic[Item, Result]):
         self._max_group = max_group
         self._max_groups = max_groups
         self._waiting: deque[_Waiting[Item, Result]] = deque()
-        self._active: set[object] = set()
-        self._running = UnderWay()
+        self._draining: set[asyncio.Task[None]] = set()
         self._divided = UnderWay()
         self._ladder = RetryLadder("group", self._answer, self._refuse, RetryLimits(passing=()))
 
@@ -62,46 +61,51 @@ class Coalescer(Generic[Item, Result]):
         done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         if test_clock.current_tenant() is not None:
             # Its clock is its own: no commit is shared with others, and no task is left behind.
-            await self._settle([(item, done)])
+            try:
+                await self._answer([(item, done)])
+            except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to this item
+                await self._divide([(item, done)], error)
             return await done
         self._waiting.append((item, done))
-        if len(self._active) < self._max_groups:
-            drainer = object()
-            self._active.add(drainer)
-            self._running.start(self._drain(drainer), lambda: self._drained(drainer))
+        if len(self._draining) < self._max_groups:
+            drainer = asyncio.create_task(self._drain())
+            self._draining.add(drainer)
+            drainer.add_done_callback(self._drained)
         return await done
 
-    async def _drain(self, drainer: object) -> None:
+    async def _drain(self) -> None:
+        drainer = cast("asyncio.Task[None]", asyncio.current_task())
         # Even one turn of the loop lets requests that arrived together gather into one group.
         await asyncio.sleep(self._gather_seconds())
         try:
             while self._waiting:
                 count = min(len(self._waiting), self._max_group)
-                await self._settle([self._waiting.popleft() for _ in range(count)])
+                group = [self._waiting.popleft() for _ in range(count)]
+                try:
+                    await self._answer(group)
+                except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one item
+                    await self._divide(group, error)
         finally:
             # In the same step as the check of the empty queue: a caller that was just answered may
             # submit again before this coroutine is done, and must see that nobody drains.
-            self._active.discard(drainer)
+            self._draining.discard(drainer)
 
-    def _drained(self, drainer: object) -> None:
+    def _drained(self, drainer: "asyncio.Task[None]") -> None:
         """Refuse waiting items if no task is left to take them, because the last was cancelled."""
-        self._active.discard(drainer)  # a task that was cancelled before its first step never did
-        if self._waiting and not self._active:
+        self._draining.discard(drainer)  # a task that was cancelled before its first step never did
+        if self._waiting and not self._draining:
             _give_up(self._waiting)
             self._waiting.clear()
 
-    async def _settle(self, group: Sequence[_Waiting[Item, Result]]) -> None:
-        """Commit a group; if an item breaks it, find that item by halving."""
-        try:
-            await self._answer(group)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one item
-            search = self._search(group, error)
-            if len(group) == 1 or len(self._divided) >= MAX_DIVIDED:
-                await search
-            else:
-                # The search takes many commits, and each may wait for a lock: others continue
-                # meanwhile.
-                self._divided.start(search, lambda: _give_up(group))
+    async def _divide(self, group: Sequence[_Waiting[Item, Result]], error: Exception) -> None:
+        """Find the item that breaks a group by halving it."""
+        search = self._search(group, error)
+        if len(group) == 1 or len(self._divided) >= MAX_DIVIDED:
+            await search
+        else:
+            # The search takes many commits, and each may wait for a lock: others continue
+            # meanwhile.
+            self._divided.start(search, lambda: _give_up(group))
 
     async def _search(self, group: Sequence[_Waiting[Item, Result]], error: Exception) -> None:
         try:

@@ -12,7 +12,7 @@ from postdate.core import origin, test_clock
 from postdate.database.connection import freshness, pool
 from postdate.database.connection.clock import node_clock
 from postdate.database.connection.error import translated
-from postdate.database.connection.pool import Asides, Sources, Spares
+from postdate.database.connection.pool import Asides, Begun, Sources, Spares
 from postdate.database.connection.query import Reader
 from postdate.database.connection.shard_map import ShardMap
 from postdate.database.connection.tenant_reader import TenantReader
@@ -59,9 +59,14 @@ class Database(Writer):
 
         It is this one where there is no other; see `shard.attachment`.
         """
+        self.unix_ms = node_clock.unix_ms
+        """Returns this node's estimate of the database's time: for ids, never for a decision."""
         self.shard_map = ShardMap()
         self.reader = reader
         self.spares = spares or Spares()
+        self.replica_reads = self.spares.replica is not None
+        self.may_read_old = self.spares.reader is not None
+        """Whether a replica may answer a read at all."""
         self.asides = asides or Asides()
         self.writable = True
         """Whether commits succeed, as the heartbeat last found."""
@@ -75,7 +80,6 @@ class Database(Writer):
         self._primary = Sources(self.spares.reader or reader, None, ACQUIRE_SECONDS, self.belief)
         looker = self.asides.look_up or writer
         self._look_ups = Sources(looker, self.spares.look_up, ACQUIRE_SECONDS, self.belief)
-        self._committed = 0
 
     async def synchronize(self, reader: Reader | None = None) -> None:
         """Read the database's time; between two calls the monotonic clock extrapolates it."""
@@ -87,10 +91,6 @@ class Database(Writer):
         [seconds] = await reader.fetchrow("SELECT extract(epoch FROM clock())::float8")
         node_clock.learn(seconds, asked_at)
 
-    def unix_ms(self) -> int:
-        """Return this node's estimate of the database's time: for ids, never for a decision."""
-        return node_clock.unix_ms()
-
     async def confirm(self) -> None:
         """Wait until a standby has everything that we have seen, before repeating an answer.
 
@@ -101,17 +101,6 @@ class Database(Writer):
         if self.replicated:
             async with self.write() as connection:
                 await connection.execute("SELECT pg_logical_emit_message(true, 'postdate', '')")
-
-    async def _follow(self, connection: Connection) -> None:
-        """Send wake-up hints after a commit, and remember its log position for replicas."""
-        await super()._follow(connection)
-        if self.spares.replica_reads:
-            self._committed = max(self._committed, await freshness.committed(connection))
-
-    @property
-    def freshness(self) -> int:
-        """Return the log position that a replica must have replayed to see our commits."""
-        return self._committed
 
     @property
     def primary_away(self) -> bool:
@@ -125,12 +114,12 @@ class Database(Writer):
         A replica may serve it if it has replayed everything that the request has seen.
         """
         start = _start_reading_apart if self.sharded else _start_reading
-        async with self._reading(lambda held: start(held, tenant_id)) as connection:
+        async with self._reading(lambda held: start(held, tenant_id)) as begun:
             try:
                 with translated:
-                    yield connection
+                    yield begun.connection
             finally:
-                await quietly(connection.execute("COMMIT"))
+                await quietly(begun.connection.execute("COMMIT"))
 
     def tenant_reader(self, tenant_id: int) -> TenantReader:
         """Return a reader for one tenant: one round trip per statement, no transaction."""
@@ -142,40 +131,41 @@ class Database(Writer):
         This takes one round trip instead of three. If the connection turns out to be lost, the
         statement is run again. For a test clock or a sharded database a transaction is needed.
         """
-        found: list[T] = []
-
-        async def run(held: Connection) -> None:
-            found[:] = [await read(held)]
-
         if self.sharded or test_clock.current_tenant() is not None:
             async with self.read(tenant_id) as connection:
                 return await read(connection)
         with translated:
-            async with self._reading(run):
-                return found[0]
+            async with self._reading(read) as begun:
+                found: T = begun.found
+                return found
 
     @asynccontextmanager
     async def _reading(
         self, begin: Callable[[Connection], Awaitable[object]]
-    ) -> AsyncIterator[Connection]:
+    ) -> AsyncIterator[Begun]:
         """Begin on a replica that has replayed what the request has seen, or on the primary."""
+        if not self.replica_reads:
+            async with self._reads.begin(begin) as begun:
+                if not begun.first:
+                    origin.read_from(replica=True)
+                yield begun
+            return
         wanted = origin.wanted()
-        replica_first = self.spares.replica_reads
 
-        async def start(connection: Connection) -> None:
-            if replica_first and wanted > 0:
+        async def start(connection: Connection) -> object:
+            if wanted > 0:
                 await freshness.wait(connection, wanted)
-            await begin(connection)
+            return await begin(connection)
 
-        on_primary = replica_first and wanted == origin.PRIMARY
-        async with (self._primary if on_primary else self._reads).begin(start) as (held, first):
-            origin.read_from(replica=not on_primary and first == replica_first)
-            yield held
+        on_primary = wanted == origin.PRIMARY
+        async with (self._primary if on_primary else self._reads).begin(start) as begun:
+            origin.read_from(replica=not on_primary and begun.first)
+            yield begun
 
     @asynccontextmanager
     async def look_up(self) -> AsyncIterator[Connection]:
         """Read data of no tenant, such as a key; use a replica if the primary is away."""
-        async with self._look_ups.begin(_start_looking) as (connection, _):
+        async with self._look_ups.begin(_start_looking) as (connection, *_):
             try:
                 with translated:
                     yield connection

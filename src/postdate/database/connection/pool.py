@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import asyncpg
 
@@ -36,10 +36,12 @@ class BehindError(Exception):
 
 
 class Begun(NamedTuple):
-    """A connection on which a transaction has begun, and whether it is one of the first pool."""
+    """A connection on which something has begun, and whether it is one of the first pool."""
 
     connection: Connection
     first: bool
+    found: Any
+    """What the beginning returned."""
 
 
 class Spares(NamedTuple):
@@ -52,11 +54,6 @@ class Spares(NamedTuple):
     reader: asyncpg.Pool | None = None
     look_up: asyncpg.Pool | None = None
     replica: asyncpg.Pool | None = None
-
-    @property
-    def replica_reads(self) -> bool:
-        """Return whether reads go to a replica even while all is well."""
-        return self.replica is not None
 
 
 class Asides(NamedTuple):
@@ -93,30 +90,19 @@ class Sources:
     async def begin(self, begin: Callable[[Connection], Awaitable[object]]) -> AsyncIterator[Begun]:
         """Begin on the first pool, or on the spare pool if it does not answer or is behind."""
         pool, spare = self.first, self.spare
-        begin = self._informed(begin)
-        held = None if spare is None else await self._try_first(begin)
-        if held is None:
+        taken = None if spare is None else await self._try_first(begin)
+        if taken is None:
             pool = self.first if spare is None else spare
-            held = await take(pool, begin, self._seconds)
+            taken = await take(pool, begin, self._seconds, self._belief)
+        held, found = taken
         try:
-            yield Begun(held, first=pool is self.first)
+            yield Begun(held, pool is self.first, found)
         finally:
             await release(pool, held)
 
-    def _informed(
-        self, begin: Callable[[Connection], Awaitable[object]]
-    ) -> Callable[[Connection], Awaitable[object]]:
-        """Inform a connection how far the clock is believed before anything begins on it."""
-
-        async def informed(connection: Connection) -> None:
-            await connection.inform(self._belief)
-            await begin(connection)
-
-        return informed
-
     async def _try_first(
         self, begin: Callable[[Connection], Awaitable[object]]
-    ) -> Connection | None:
+    ) -> tuple[Connection, object] | None:
         """Begin on the first pool; None where it does not answer soon, did not, or is behind."""
         if self._failed and time.monotonic() < self._again_at:
             return None
@@ -126,7 +112,8 @@ class Sources:
         pool = self.first
         busy = not pool.get_idle_size() and pool.get_size() >= pool.get_max_size()
         try:
-            held = await take(pool, begin, self._seconds if busy else SPARED_SECONDS)
+            seconds = self._seconds if busy else SPARED_SECONDS
+            taken = await take(pool, begin, seconds, self._belief)
         except BehindError:
             return None
         except UnavailableError as error:
@@ -136,7 +123,7 @@ class Sources:
             self._again_at = time.monotonic() + AWAY_SECONDS
             return None
         self._failed = False
-        return held
+        return taken
 
 
 async def acquire(pool: asyncpg.Pool, seconds: float) -> Connection:
@@ -179,9 +166,11 @@ async def take(
     pool: asyncpg.Pool,
     begin: Callable[[Connection], Awaitable[object]],
     seconds: float,
-) -> Connection:
-    """Take a connection on which a transaction was begun; the caller gives it back.
+    belief: ClockBelief,
+) -> tuple[Connection, object]:
+    """Take a connection on which something was begun, with its result; the caller gives it back.
 
+    The server is informed before how far its clock is believed.
     The caller may be cancelled at any await, because its client has disconnected. Even then the
     driver returns the connection intact: it finishes in a separate task, and rolls back an open
     transaction.
@@ -190,7 +179,8 @@ async def take(
     try:
         try:
             with translated:
-                await begin(held[0])
+                await held[0].lent.inform(belief)  # type: ignore[attr-defined]
+                return held[0], await begin(held[0])
         except UnavailableError as error:
             if isinstance(error, NoAnswerError):
                 with suppress(DatabaseError):  # it was lost meanwhile
@@ -200,9 +190,9 @@ async def take(
             await pool.expire_connections()
             held.append(await acquire(pool, seconds))
             with translated:
-                await begin(held[0])
+                await held[0].inform(belief)
+                return held[0], await begin(held[0])
     except BaseException:
         if held:
             await release(pool, held.pop())
         raise
-    return held[0]

@@ -99,16 +99,6 @@ class PooledConnection:
         with translated:
             self.lent.terminate()
 
-    def add_log_listener(self, listener: Callable[..., None]) -> None:
-        """Call a function with each message of the server."""
-        with translated:
-            self.lent.add_log_listener(listener)
-
-    def remove_log_listener(self, listener: Callable[..., None]) -> None:
-        """Remove the listener."""
-        with translated:
-            self.lent.remove_log_listener(listener)
-
     def add_termination_listener(self, listener: Callable[..., None]) -> None:
         """Call a function when the connection ends."""
         with translated:

@@ -10,6 +10,7 @@ import asyncpg
 from postdate.core import test_clock
 from postdate.core.failpoint import reach
 from postdate.core.log import Log
+from postdate.database.connection import freshness
 from postdate.database.connection.clock_belief import ClockBelief
 from postdate.database.connection.error import (
     CommitUnknownError,
@@ -19,7 +20,7 @@ from postdate.database.connection.error import (
     UnavailableError,
     translated,
 )
-from postdate.database.connection.pool import Connection, Sources, acquire, release
+from postdate.database.connection.pool import Begun, Connection, Sources, acquire, release
 from postdate.database.connection.pooled import Transaction
 
 log = Log()
@@ -50,6 +51,10 @@ class Writer:
         """Called after each transaction of this process that wrote: hints, never relied upon."""
         self.storage_full = False
         """Whether a write found the disk full since a heartbeat last found room."""
+        self.replica_reads = False
+        """Whether reads go to a replica even while all is well."""
+        self.freshness = 0
+        """The log position that a replica must have replayed to see our commits."""
         self._writes = Sources(writer, spare, ACQUIRE_SECONDS, self.belief)
 
     @contextmanager
@@ -74,7 +79,7 @@ class Writer:
                 yield connection
             return
         if self._writes.spare is not None:
-            async with self._writes.begin(_begin_nothing) as (held, _):
+            async with self._writes.begin(_begin_nothing) as (held, *_):
                 with self._noting():
                     yield held
             return
@@ -98,7 +103,7 @@ class Writer:
             async with asyncio.timeout(BEGIN_SECONDS):
                 transactions.append(await _start(connection))
 
-        async with self._writes.begin(start) as (connection, _):
+        async with self._writes.begin(start) as (connection, *_):
             try:
                 with self._noting():
                     yield connection
@@ -118,39 +123,43 @@ class Writer:
     @asynccontextmanager
     async def after(
         self, look: Callable[[Connection], Awaitable[object]], failpoint: str = ""
-    ) -> AsyncIterator[Connection]:
-        """Run a read, then one statement that is its own transaction.
+    ) -> AsyncIterator[Begun]:
+        """Run a read, then one statement that is its own transaction; yield what was read, too.
 
         A read on a lost connection is repeated on another one. The statement never is: if it gets
         no answer, its commit is unknown.
         """
         if test_clock.current_tenant() is not None:
             async with self.write() as connection:
-                await look(connection)
-                yield connection
+                yield Begun(connection, first=True, found=await look(connection))
             return
 
-        async def begin(connection: Connection) -> None:
+        async def begin(connection: Connection) -> object:
             async with asyncio.timeout(BEGIN_SECONDS):
-                await look(connection)
+                return await look(connection)
 
-        async with self._writes.begin(begin) as (connection, _):
+        async with self._writes.begin(begin) as begun:
             reach(failpoint, BEFORE)
-            with _warnings(connection) as warnings:
+            with _warnings(begun.connection) as warnings:
                 try:
-                    with self._noting():
-                        yield connection
+                    with translated:
+                        yield begun
+                except StorageFullError:
+                    self.storage_full = True
+                    raise
                 except UnavailableError as error:
                     await self._suspect(error)
                     raise CommitUnknownError(str(error)) from error
             _refuse_warned(warnings)
             reach(failpoint, AFTER)
-            await self._follow(connection)
+            await self._follow(begun.connection)
 
-    async def _follow(self, connection: Connection) -> None:  # noqa: ARG002 - a database needs it
-        """Send wake-up hints after a commit."""
+    async def _follow(self, connection: Connection) -> None:
+        """Send wake-up hints after a commit, and remember its log position for replicas."""
         for hint in self.on_commit:
             hint()
+        if self.replica_reads:
+            self.freshness = max(self.freshness, await freshness.committed(connection))
 
     async def _suspect(self, error: BaseException | None) -> None:
         """After one connection got no answer in time, stop waiting for the others."""
@@ -189,12 +198,12 @@ def _warnings(connection: Connection) -> Iterator[list[str]]:
             found.append(str(message))
 
     with translated:  # of a connection that was lost before the commit began
-        connection.add_log_listener(keep_warning)
+        connection.lent.add_log_listener(keep_warning)
     try:
         yield found
     finally:
-        with suppress(UnavailableError):  # a lost connection has let go of us already
-            connection.remove_log_listener(keep_warning)
+        with suppress(UnavailableError), translated:  # a lost connection has let go of us already
+            connection.lent.remove_log_listener(keep_warning)
 
 
 def _refuse_warned(warnings: Sequence[str]) -> None:

@@ -128,6 +128,7 @@ def networks(text: str) -> Networks:
     return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
+@lru_cache(maxsize=8192)
 def check_url(url: str, allowed: Networks, field: str = "url") -> Refusal | None:
     """Refuse a URL that can be known to be wrong without resolving its name."""
     match parse(url):

@@ -97,7 +97,7 @@ async def look(
     if not keys:
         return await clock.now(connection), {}
     first, *found = await connection.fetch(query("job_look"), *idempotency.key_columns(keys))
-    return first["created_at"], idempotency.rows_of(found)
+    return first["created_at"], idempotency.rows_of(found) if found else {}
 
 
 async def accept(

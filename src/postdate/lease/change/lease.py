@@ -99,12 +99,11 @@ class LeaseClaims:
 
     def hint(self, lane_id: int | None) -> None:
         """Wake the requests that wait for a lane, or for all: there may be new jobs."""
-        for door in self._doors.values() if lane_id is None else self._known(lane_id):
+        if lane_id is not None and lane_id not in self._doors:
+            return
+        for door in self._doors.values() if lane_id is None else [self._doors[lane_id]]:
             door.empty_until = 0.0
             door.hint.set()
-
-    def _known(self, lane_id: int) -> Sequence[_Door]:
-        return [self._doors[lane_id]] if lane_id in self._doors else []
 
     async def claim(self, ask: ClaimAsk) -> list[Leased]:
         """Claim due jobs; if there are none, wait as long as the client does."""

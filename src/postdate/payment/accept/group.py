@@ -15,6 +15,7 @@ from postdate.payment.accept.request import (
     AcceptedPayment,
     CheckedPayment,
     NeedsApproval,
+    RefundedPayment,
     Scheduled,
 )
 from postdate.payment.spec.payment import due
@@ -72,7 +73,8 @@ class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
         if isinstance(due_at, Refusal):
             return due_at
         payer, payee = self._accounts.get(item.payer), self._accounts.get(item.payee)
-        refusal = self._above_paid(item) or admit(item.order, payer, payee, item.limits)
+        refusal = None if item.refunds is None else self._above_paid(item, item.refunds)
+        refusal = refusal or admit(item.order, payer, payee, item.limits)
         if refusal is not None:
             return refusal
         if item.keyed is None:
@@ -82,16 +84,14 @@ class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
             payment_id = tailed_id(item.payer.bucket, self._unix_ms, tail)
         return self._accept(item, due_at, payment_id)
 
-    def _above_paid(self, item: CheckedPayment) -> Refusal | None:
+    def _above_paid(self, item: CheckedPayment, refunds: RefundedPayment) -> Refusal | None:
         """Refuse a refund of more than what is left of the payment."""
-        if item.refunds is None:
-            return None
-        left = self._refundable[item.refunds.payment_id]
+        left = self._refundable[refunds.payment_id]
         if item.order.amount <= left:
             return None
         return Refusal(
             Code.REFUND_ABOVE_PAID,
-            f"{left} of the {item.refunds.paid} that were paid can still be refunded.",
+            f"{left} of the {refunds.paid} that were paid can still be refunded.",
             "amount",
             extra={"refundable": left},
         )
@@ -134,14 +134,12 @@ class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
             await approval_store.request(connection, self._approvals)
             payments = []
         if payments or self._holds or self.keys:
-            await payment_store.accept(connection, payments, self._new_holds(), self.keys)
-
-    def _new_holds(self) -> list[Hold]:
-        held = ((self._accounts[key], amount) for key, amount in sorted(self._holds.items()))
-        return [
-            Hold(each.bucket, each.tenant_id, each.account_id, amount, each.floor, each.max_amount)
-            for each, amount in held
-        ]
+            held = ((self._accounts[key], amount) for key, amount in sorted(self._holds.items()))
+            holds = [
+                Hold(a.bucket, a.tenant_id, a.account_id, amount, a.floor, a.max_amount)
+                for a, amount in held
+            ]
+            await payment_store.accept(connection, payments, holds, self.keys)
 
 
 def _payment(item: CheckedPayment, due_at: datetime, payment_id: UUID) -> NewPayment:

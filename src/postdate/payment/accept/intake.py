@@ -224,18 +224,16 @@ class PaymentIntake:
         return results
 
     async def _commit(self, items: Sequence[CheckedPayment]) -> list[PaymentAnswer]:
+        """Commit items; count and log new outcomes."""
         results = await self.pipeline.commit(items)
-        self._announce(items, results)
-        return results
-
-    def _announce(self, items: Sequence[CheckedPayment], results: Sequence[PaymentAnswer]) -> None:
-        """Count and log new outcomes."""
         fresh = [pair for pair in zip(items, results, strict=True) if not pair[1].replayed]
         accepted = [(i, made) for i, made in fresh if isinstance(made, AcceptedPayment)]
         self._meter.accepted((item.order.funding, item.order.amount) for item, _ in accepted)
-        self._meter.refused(each.refusal.code for _, each in fresh if isinstance(each, Refused))
+        if len(accepted) < len(fresh):
+            self._meter.refused(each.refusal.code for _, each in fresh if isinstance(each, Refused))
         if item_log.is_enabled("accepted"):
             item_log.write("payment.accepted", accepted, _line)
+        return results
 
 
 def _line(accepted: tuple[CheckedPayment, AcceptedPayment]) -> dict[str, Any]:

@@ -167,7 +167,7 @@ async def look(
             known.append(row[12:])
         else:
             now = row["at"]
-    return PaymentLook(now, idempotency.rows_of(known), seen)
+    return PaymentLook(now, idempotency.rows_of(known) if known else {}, seen)
 
 
 async def accept(

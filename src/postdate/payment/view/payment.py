@@ -1,7 +1,9 @@
 """Payments as their tenant sees them: their terms and their status."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -51,6 +53,9 @@ AMOUNT_DEPTH: Final = 125
 
 MAX_TENANTS: Final = 1000
 """For how many tenants a shared reader is kept."""
+
+_AS_NEW: Final = nullcontext(origin.Origin("", ""))
+"""Where no replica ever answers, nothing has to be remembered about it."""
 
 _BY_INDEX: Final = frozenset({PaymentStatus.FAILED, PaymentStatus.CANCELLED})
 
@@ -137,39 +142,33 @@ class PaymentViews:
 
     async def find(self, actor: Identity, payment_id: UUID) -> PaymentView | None:
         """Read one payment, coalesced with concurrent reads of the same tenant."""
-        if origin.wanted() and self._database.spares.replica_reads:
+        if self._database.replica_reads and origin.wanted():
             # Requests with different freshness needs are not combined.
-            (row,), replica = await self._load(actor.tenant_id, [payment_id])
+            ((row, replica),) = await self._load(actor.tenant_id, [payment_id])
         else:
-            row, replica = await self._reader(actor.tenant_id).submit(payment_id)
-        origin.read_from(replica=replica)
+            reader = self._readers.get(actor.tenant_id) or self._new_reader(actor.tenant_id)
+            row, replica = await reader.submit(payment_id)
+        if replica:
+            origin.read_from(replica=True)
         return _shown(actor, row)
 
     async def _load(
         self, tenant_id: int, ids: Sequence[UUID]
-    ) -> tuple[list[PaymentRow | None], bool]:
-        """Read payments, and return whether a replica answered."""
-        with origin.apart() as reading:
+    ) -> list[tuple[PaymentRow | None, bool]]:
+        """Read payments, each with whether a replica answered."""
+        with origin.apart() if self._database.may_read_old else _AS_NEW as reading:
             rows = await self._database.read_statement(
                 tenant_id, lambda connection: payment_store.load(connection, tenant_id, ids)
             )
         found = {row.payment_id: row for row in rows}
-        return [found.get(payment_id) for payment_id in ids], reading.stale
+        return [(found.get(payment_id), reading.stale) for payment_id in ids]
 
-    def _reader(self, tenant_id: int) -> Coalescer[UUID, tuple[PaymentRow | None, bool]]:
-        """Return the coalescer of one tenant's reads: tenants are never read together."""
-        known = self._readers.get(tenant_id)
-        if known is not None:
-            return known
+    def _new_reader(self, tenant_id: int) -> Coalescer[UUID, tuple[PaymentRow | None, bool]]:
+        """Make the coalescer of one tenant's reads: tenants are never read together."""
         if len(self._readers) >= MAX_TENANTS:
             # Reads under way are finished by those who wait for them.
             self._readers.clear()
-
-        async def load(ids: Sequence[UUID]) -> list[tuple[PaymentRow | None, bool]]:
-            rows, replica = await self._load(tenant_id, ids)
-            return [(row, replica) for row in rows]
-
-        self._readers[tenant_id] = Coalescer(load)
+        self._readers[tenant_id] = Coalescer(partial(self._load, tenant_id))
         return self._readers[tenant_id]
 
     async def page(

@@ -93,7 +93,9 @@ def view(row: PaymentRow) -> PaymentView:
     """Derive the view of a payment from the rows that exist."""
     status = status_of(row)
     executed = status in {PaymentStatus.COMPLETED, PaymentStatus.FAILED}
-    finished_at, due_at = row.finished_at, _due_at(row)
+    finished_at = row.finished_at
+    # The current due instant: rescheduling and retries move it.
+    due_at = row.outcome_due_at or row.timer_due_at or row.attempt_due_at or row.due_at
     first_due_at = row.first_due_at or due_at
     return shaped(
         PaymentView,
@@ -108,7 +110,7 @@ def view(row: PaymentRow) -> PaymentView:
         first_due_at=first_due_at if first_due_at != due_at else None,
         lateness_ms=_milliseconds(first_due_at, finished_at) if executed and finished_at else None,
         waiting_for=_waiting_for(row),
-        broken=_broken(row),
+        broken=_broken(row) if row.parked else None,
         error_code=row.code,
         error_message=row.error,
         refunded=row.refunded or None,
@@ -135,7 +137,7 @@ def _waiting_for(row: PaymentRow) -> WaitingFor | None:
 
 def _broken(row: PaymentRow) -> BrokenView | None:
     """Return why a payment that needs a decision could not be settled."""
-    if not row.parked or row.attempted_at is None:
+    if row.attempted_at is None:
         return None
     return BrokenView(
         code=row.code or BROKE,
@@ -144,11 +146,6 @@ def _broken(row: PaymentRow) -> BrokenView | None:
         since=row.attempted_at,
         amount_held=row.amount if row.hold else 0,
     )
-
-
-def _due_at(row: PaymentRow) -> datetime:
-    """Return the current due instant: rescheduling and retries move it."""
-    return row.outcome_due_at or row.timer_due_at or row.attempt_due_at or row.due_at
 
 
 def _milliseconds(start: datetime, end: datetime) -> int:

@@ -57,8 +57,8 @@ class Rates:
 
     async def admit(self, actor: Identity) -> Mapping[str, str]:
         """Take a token of the key and one of the tenant, or refuse; return the headers to send."""
-        by_key = self._settings.number("rate.key_per_second", actor.tenant_id)
-        by_tenant = self._settings.number("rate.tenant_per_second", actor.tenant_id)
+        by_key = float(self._settings.get("rate.key_per_second", actor.tenant_id))
+        by_tenant = float(self._settings.get("rate.tenant_per_second", actor.tenant_id))
         if not by_key and not by_tenant:
             return _NOTHING
         remaining: list[tuple[str, int]] = []
