@@ -155,6 +155,7 @@ def test_a_field_is_in_both_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = [each for each in found if each.group == "beacons"]
     calls = render.group_module("beacons", mine, where, shapes)
     assert {"create", "list", "get", "change", "delete", "douse"} <= {each.name for each in mine}
+    assert [each.items for each in mine if each.name == "list"] == [("beacons",)]
     assert f"{FIELD}: int" in calls
     assert f"`{FIELD}`: How bright it is." in calls
     assert f"{FIELD}: int" in render.models("beacons", where, shapes)

@@ -11,7 +11,7 @@ from postdate.http.endpoint import AnyEndpoint
 from postdate.http.route_table import parameters_of
 from postdate.resource.resource import declared_by
 from sdk import names
-from sdk.shapes import ITEMS, Field, Shapes, field_text, struct
+from sdk.shapes import ITEMS, Field, Shapes, bare, field_text, struct
 
 ONCE: Final = frozenset({
     "claim_jobs", "test_destination", "redrive_dead_letters", "purge_dead_letters", "cancel_jobs",
@@ -102,18 +102,14 @@ def _paging(made: Operation, shapes: Shapes, returns: type[msgspec.Struct]) -> N
     """See whether it is a list that goes on: by a cursor, or, for events, by a place."""
     if not {"cursor", "after"} & {each.wire for each in made.query}:
         return
-    lists = [
-        each
+    lists = {
+        each.encode_name: kind.item_type
         for each in struct(returns).fields
-        if isinstance(each.type, inspect.ListType)
-        and isinstance(each.type.item_type, inspect.StructType)
-    ]
-    made.items = tuple(each.encode_name for each in lists)
+        if isinstance(kind := bare(each.type), inspect.ListType)
+        and isinstance(kind.item_type, inspect.StructType)
+    }
+    made.items = tuple(lists)
     title = shapes.models[made.returns].name
-    types = [
-        shapes.result(each.type.item_type, title, each.encode_name)[0]
-        for each in lists
-        if isinstance(each.type, inspect.ListType)
-    ]
+    types = [shapes.result(kind, title, name)[0] for name, kind in lists.items()]
     made.item_type = " | ".join(types)
     made.needs |= set(types)

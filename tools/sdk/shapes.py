@@ -275,6 +275,11 @@ def struct(kind: type[msgspec.Struct]) -> inspect.StructType:
     return found
 
 
+def bare(kind: inspect.Type) -> inspect.Type:
+    """Take off what only describes a type."""
+    return bare(kind.type) if isinstance(kind, inspect.Metadata) else kind
+
+
 def _joined(parts: list[tuple[str, set[str]]]) -> tuple[str, set[str]]:
     texts = [each for text, _ in parts for each in _members(text)]
     return _union(texts), set().union(*(needs for _, needs in parts))

@@ -55,3 +55,17 @@ Created = Annotated[
 Changed = Annotated[
     datetime, Meta(description="When it last changed.", examples=["2031-01-02T09:00:00Z"])
 ]
+PausedAt = Annotated[
+    datetime | None,
+    Meta(
+        description="When it was paused; null while it is not.", examples=["2031-01-02T09:00:00Z"]
+    ),
+]
+PausedNote = Annotated[str | None, Meta(description="Why it was paused.", examples=["maintenance"])]
+NextCursor = Annotated[
+    str | None,
+    Meta(
+        description="Give it as `cursor` for the next page; null after the last.",
+        examples=["MDE5OGMwZGU"],
+    ),
+]

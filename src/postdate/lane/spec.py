@@ -1,12 +1,11 @@
 """Lanes: a tenant's queues of jobs, and the buckets each of them uses."""
 
-from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from postdate.core.field import Created, MaxRunning, Name, RatePerSecond
+from postdate.core.field import Created, MaxRunning, Name, PausedAt, PausedNote, RatePerSecond
 from postdate.core.ids import BUCKETS
 from postdate.core.shape import Spec, View
 
@@ -66,9 +65,12 @@ class LaneView(View, frozen=True, kw_only=True):
     paused: Annotated[
         bool, Meta(description="Whether nothing of the lane is started.", examples=[False])
     ]
-    paused_at: datetime | None
-    paused_note: str | None
-    paused_by: str | None
+    paused_at: PausedAt
+    paused_note: PausedNote
+    paused_by: Annotated[
+        str | None,
+        Meta(description="Who paused it.", examples=["0198c0de-5a4e-7abc-8def-0123456789ab"]),
+    ]
     created_at: Created
     ready: Annotated[Count, Meta(description="How many are due and wait for a worker.")]
     pending: Annotated[Count, Meta(description="How many wait for their instant.")]

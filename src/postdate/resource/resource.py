@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import dataclass
 from functools import cached_property
 from typing import (
+    Annotated,
     Any,
     Concatenate,
     Final,
@@ -21,8 +22,9 @@ from typing import (
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from postdate.core.field import NextCursor
 from postdate.core.ids import MIN_ID
 from postdate.core.shape import Spec, View
 from postdate.database.connection.database import Connection
@@ -192,9 +194,11 @@ class Resource(Generic[V]):
     @cached_property
     def page(self) -> type[msgspec.Struct]:
         """Return the shape of a list."""
-        fields: list[Any] = [(self.plural, list[self.shows])]  # type: ignore[name-defined]
+        text = f"The {self.plural} of this page." if self.paged else f"All {self.plural}."
+        shown = list[self.shows]  # type: ignore[name-defined]
+        fields: list[Any] = [(self.plural, Annotated[shown, Meta(description=text)])]
         if self.paged:
-            fields.append(("next_cursor", str | None))
+            fields.append(("next_cursor", NextCursor))
         return self._struct("List", fields, msgspec.Struct, f"A page of {self.plural}.")
 
     @cached_property

@@ -40,7 +40,10 @@ class SettingView(View, frozen=True, kw_only=True):
         Value | None,
         Meta(description="What the tenant has set itself; null when nothing.", examples=[5]),
     ] = None
-    changed_at: datetime | None = None
+    changed_at: Annotated[
+        datetime | None,
+        Meta(description="When it last changed.", examples=["2031-01-02T09:00:00Z"]),
+    ] = None
     changed_by: Annotated[
         str | None,
         Meta(

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.core.field import Created
+from postdate.core.field import Created, PausedAt, PausedNote
 from postdate.core.shape import Spec, View
 from postdate.event.spec.event import MAX_PATTERNS
 from postdate.job.spec.job import Queue, Webhook
@@ -81,7 +81,7 @@ class SubscriptionView(View, frozen=True):
             examples=["0198c0de-5a4e-7abc-8def-0123456789ab"],
         ),
     ]
-    status: SubscriptionStatus
+    status: Annotated[SubscriptionStatus, Meta(description="Whether it delivers.")]
     destination: Annotated[
         dict[str, Any],
         Meta(description="Where events go.", examples=[{"type": "webhook", "name": "orders"}]),
@@ -105,14 +105,20 @@ class SubscriptionView(View, frozen=True):
         int,
         Meta(description="How many deliveries failed since the last success.", examples=[0]),
     ]
-    error: str | None
-    retry_at: datetime | None
+    error: Annotated[
+        str | None,
+        Meta(description="Why the last delivery failed.", examples=["connection refused"]),
+    ]
+    retry_at: Annotated[
+        datetime | None,
+        Meta(description="When it is tried again.", examples=["2031-01-01T09:05:00Z"]),
+    ]
     delivered_at: Annotated[
         datetime | None,
         Meta(description="When the last event was delivered.", examples=["2031-01-01T09:00:01Z"]),
     ]
-    paused_at: datetime | None
-    paused_note: str | None
+    paused_at: PausedAt
+    paused_note: PausedNote
     created_at: Created
 
     @property

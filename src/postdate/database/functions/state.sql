@@ -114,8 +114,8 @@ BEGIN
           FROM change_set WHERE bucket = place AND tenant_id = of_tenant
            AND change_set_id = of_subject;
     WHEN 'tenant' THEN
-        SELECT ROW(t.name, instant_text(created_at), instant_text(disabled_at))::text INTO found
-          FROM tenant t WHERE t.tenant_id = of_tenant;
+        SELECT ROW(t.name, test, instant_text(created_at), instant_text(disabled_at))::text
+          INTO found FROM tenant t WHERE t.tenant_id = of_tenant;
     WHEN 'role' THEN
         SELECT ROW(scopes, accounts, max_amount, instant_text(bound_at), bound_by)::text
           INTO found FROM client_role r WHERE r.tenant_id = of_tenant AND r.role_name = $4;

@@ -119,12 +119,24 @@ class TroubleView(msgspec.Struct, frozen=True, kw_only=True):
     Only an occasional probe is sent; `last_answers` has the newest last.
     """
 
-    since: datetime
-    held_until: datetime
-    calls: int
-    success_rate: float
-    p99_ms: int
-    last_answers: list[str]
+    since: Annotated[
+        datetime, Meta(description="Since when it fails.", examples=["2031-01-01T09:00:00Z"])
+    ]
+    held_until: Annotated[
+        datetime,
+        Meta(description="Until when calls are held back.", examples=["2031-01-01T09:05:00Z"]),
+    ]
+    calls: Annotated[int, Meta(description="How many calls the figures are from.", examples=[120])]
+    success_rate: Annotated[
+        float, Meta(description="Which part of the calls succeeded, 0 to 1.", examples=[0.98])
+    ]
+    p99_ms: Annotated[
+        int,
+        Meta(description="99 of 100 calls were faster, in milliseconds.", examples=[240]),
+    ]
+    last_answers: Annotated[
+        list[str], Meta(description="The latest answers, the newest last.", examples=[["503"]])
+    ]
 
 
 class DestinationView(View, frozen=True):
@@ -135,15 +147,29 @@ class DestinationView(View, frozen=True):
 
     name: Name
     type: Type
-    status: DestinationStatus
-    failing_since: datetime | None
-    trouble: TroubleView | None
+    status: Annotated[DestinationStatus, Meta(description="Whether it is delivered to.")]
+    failing_since: Annotated[
+        datetime | None,
+        Meta(
+            description="Since when no call has succeeded; null while it works or is unused.",
+            examples=["2031-01-02T09:00:00Z"],
+        ),
+    ]
+    trouble: Annotated[
+        TroubleView | None,
+        Meta(description="How the destination fares, while it is given a rest."),
+    ]
     url: Url
     kind: Kind
     max_running: MaxRunning
     rate_per_second: RatePerSecond
-    disabled_at: datetime | None
-    disabled_reason: str | None
+    disabled_at: Annotated[
+        datetime | None,
+        Meta(description="When it was disabled.", examples=["2031-01-02T09:00:00Z"]),
+    ]
+    disabled_reason: Annotated[
+        str | None, Meta(description="Why it was disabled.", examples=["answered 410 Gone"])
+    ]
     previous_secret_until: Until
     created_at: Created
     changed_at: Changed

@@ -45,7 +45,9 @@ class AccountList(Struct, frozen=True, kw_only=True):
     """A page of accounts."""
 
     accounts: list[Account]
+    """The accounts of this page."""
     next_cursor: str | None
+    """Give it as `cursor` for the next page; null after the last."""
 
 
 class EntryType(OpenEnum):

@@ -22,4 +22,6 @@ class CalendarList(Struct, frozen=True, kw_only=True):
     """A page of calendars."""
 
     calendars: list[Calendar]
+    """The calendars of this page."""
     next_cursor: str | None
+    """Give it as `cursor` for the next page; null after the last."""

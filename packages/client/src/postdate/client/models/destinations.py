@@ -30,11 +30,17 @@ class Trouble(Struct, frozen=True, kw_only=True):
     """A failing destination: its latest calls since the failures began, across all nodes."""
 
     since: datetime
+    """Since when it fails."""
     held_until: datetime
+    """Until when calls are held back."""
     calls: int
+    """How many calls the figures are from."""
     success_rate: float
+    """Which part of the calls succeeded, 0 to 1."""
     p99_ms: int
+    """99 of 100 calls were faster, in milliseconds."""
     last_answers: list[str]
+    """The latest answers, the newest last."""
 
 
 class Destination(Struct, frozen=True, kw_only=True):
@@ -48,8 +54,11 @@ class Destination(Struct, frozen=True, kw_only=True):
     type: DestinationType
     """How it is reached."""
     status: DestinationStatus
+    """Whether it is delivered to."""
     failing_since: datetime | None
+    """Since when no call has succeeded; null while it works or is unused."""
     trouble: Trouble | None
+    """How the destination fares, while it is given a rest."""
     url: str | None
     """The address of a webhook."""
     kind: str | None
@@ -59,7 +68,9 @@ class Destination(Struct, frozen=True, kw_only=True):
     rate_per_second: float | None
     """Maximum starts per second, across all nodes; null is no limit."""
     disabled_at: datetime | None
+    """When it was disabled."""
     disabled_reason: str | None
+    """Why it was disabled."""
     previous_secret_until: datetime | None
     """Until when the secret before signs too."""
     created_at: datetime
@@ -72,7 +83,9 @@ class DestinationList(Struct, frozen=True, kw_only=True):
     """A page of destinations."""
 
     destinations: list[Destination]
+    """The destinations of this page."""
     next_cursor: str | None
+    """Give it as `cursor` for the next page; null after the last."""
 
 
 class CreatedDestination(Destination, frozen=True, kw_only=True):

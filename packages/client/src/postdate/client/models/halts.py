@@ -44,3 +44,4 @@ class HaltList(Struct, frozen=True, kw_only=True):
     """A page of halts."""
 
     halts: list[Halt]
+    """All halts."""

@@ -82,7 +82,9 @@ class KeyList(Struct, frozen=True, kw_only=True):
     """A page of keys."""
 
     keys: list[Key]
+    """The keys of this page."""
     next_cursor: str | None
+    """Give it as `cursor` for the next page; null after the last."""
 
 
 class NewKey(Struct, frozen=True, kw_only=True):

@@ -21,8 +21,11 @@ class Lane(Struct, frozen=True, kw_only=True):
     paused: bool
     """Whether nothing of the lane is started."""
     paused_at: datetime | None
+    """When it was paused; null while it is not."""
     paused_note: str | None
+    """Why it was paused."""
     paused_by: str | None
+    """Who paused it."""
     created_at: datetime
     """When it was created."""
     ready: int
@@ -41,4 +44,6 @@ class LaneList(Struct, frozen=True, kw_only=True):
     """A page of lanes."""
 
     lanes: list[Lane]
+    """The lanes of this page."""
     next_cursor: str | None
+    """Give it as `cursor` for the next page; null after the last."""

@@ -42,6 +42,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     own: int | float | bool | str | None = None
     """What the tenant has set itself; null when nothing."""
     changed_at: datetime | None = None
+    """When it last changed."""
     changed_by: str | None = None
     """The key that changed it last."""
 
@@ -50,3 +51,4 @@ class SettingList(Struct, frozen=True, kw_only=True):
     """A page of settings."""
 
     settings: list[Setting]
+    """All settings."""

@@ -22,6 +22,7 @@ class Subscription(Struct, frozen=True, kw_only=True):
     subscription_id: str
     """The subscription's id."""
     status: SubscriptionStatus
+    """Whether it delivers."""
     destination: dict[str, Any]
     """Where events go."""
     types: list[str]
@@ -37,11 +38,15 @@ class Subscription(Struct, frozen=True, kw_only=True):
     failures: int
     """How many deliveries failed since the last success."""
     error: str | None
+    """Why the last delivery failed."""
     retry_at: datetime | None
+    """When it is tried again."""
     delivered_at: datetime | None
     """When the last event was delivered."""
     paused_at: datetime | None
+    """When it was paused; null while it is not."""
     paused_note: str | None
+    """Why it was paused."""
     created_at: datetime
     """When it was created."""
 
@@ -50,4 +55,6 @@ class SubscriptionList(Struct, frozen=True, kw_only=True):
     """A page of subscriptions."""
 
     subscriptions: list[Subscription]
+    """The subscriptions of this page."""
     next_cursor: str | None
+    """Give it as `cursor` for the next page; null after the last."""

@@ -22,7 +22,9 @@ class TenantList(Struct, frozen=True, kw_only=True):
     """A page of tenants."""
 
     tenants: list[Tenant]
+    """The tenants of this page."""
     next_cursor: str | None
+    """Give it as `cursor` for the next page; null after the last."""
 
 
 class NewTenant(Struct, frozen=True, kw_only=True):
