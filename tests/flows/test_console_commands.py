@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Mapping
+from importlib.resources import files
 from operator import attrgetter
 from typing import Any
 
@@ -24,6 +25,7 @@ from postdate.console.button import Button
 from postdate.console.button_table import BUTTON_BY_KEY
 from postdate.console.form_field import FormField
 from postdate.console.operation import ENDPOINT_BY_NAME
+from postdate.console.shown_request import command_of
 from support.plain_browser import Browser
 
 SOME_ID = "01a1e1c8-dd23-7001-bd68-723753d52271"
@@ -263,3 +265,11 @@ async def test_an_expired_dry_run_shows_no_line_for_more_than_was_selected(api: 
         assert "This dry run has expired." in refused.text
         assert "postdate job cancel-many" not in refused.text
         assert "Client()" not in refused.text
+
+
+def test_the_commands_that_pages_show_are_those_of_operations() -> None:
+    folder = files("postdate.console").joinpath("templates")
+    pages = "".join(each.read_text() for each in folder.iterdir())
+    shown = set(re.findall(r"\bpostdate ([a-z-]+ [a-z-]+) ", pages))
+    assert len(shown) > 5
+    assert shown <= {command_of(endpoint) for endpoint in ENDPOINT_BY_NAME.values()}

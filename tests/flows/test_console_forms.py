@@ -1,6 +1,9 @@
 """Forms that create and edit: each does what its operation of the API does, and says the same."""
 
+import re
 from collections.abc import AsyncIterator
+from importlib.resources import files
+from string import Formatter
 from typing import Any
 from uuid import uuid4
 
@@ -9,7 +12,7 @@ import pytest
 
 from conftest import Api, eventually
 from postdate.console.button import Button
-from postdate.console.button_table import BUTTONS
+from postdate.console.button_table import BUTTON_BY_KEY, BUTTONS
 from support.plain_browser import Browser, Seen
 
 CREATED = {
@@ -199,3 +202,26 @@ def test_every_field_of_a_form_is_one_of_the_operation(button: Button) -> None:
     assert {field.name.partition(".")[0] for field in button.form_fields} <= known
     assert {name.partition(".")[0] for name in button.fixed} <= known
     assert all(field.label for field in button.form_fields)
+
+
+@pytest.mark.parametrize("button", BUTTONS, ids=lambda button: button.key)
+def test_what_a_button_says_afterwards_names_only_what_it_knows(button: Button) -> None:
+    """A name that neither the address, the body nor the answer has would be an error after it."""
+    shapes = (button.endpoint.body, button.endpoint.returns)
+    known = {part for _, part, _, _ in Formatter().parse(button.path.replace(":uuid", "")) if part}
+    known |= {
+        each.encode_name for shape in shapes if shape for each in msgspec.structs.fields(shape)
+    }
+    said = [text for text in (button.done, button.then, button.back) if isinstance(text, str)]
+    named = {part for text in said for _, part, _, _ in Formatter().parse(text) if part}
+    assert {part.partition("[")[0] for part in named} <= known
+    assert button.done or button.bulk
+
+
+def test_every_button_is_on_a_page_and_pages_offer_no_other() -> None:
+    folder = files("postdate.console").joinpath("templates")
+    pages = "".join(each.read_text() for each in folder.iterdir())
+    offered = set(re.findall(r"offer\('([^']+)'", pages))
+    assert offered <= BUTTON_BY_KEY.keys()
+    linked = {key for key in BUTTON_BY_KEY if f'"/{key}' in pages or key.startswith("what-if/")}
+    assert BUTTON_BY_KEY.keys() - offered - linked == set()
