@@ -68,8 +68,16 @@ def test_a_file_that_others_could_have_written_is_refused(file: Path) -> None:
     assert find_server(URL, "k").api_key == "k"
 
 
-def test_a_file_that_is_none_is_named(file: Path) -> None:
-    file.write_text("{")
+@pytest.mark.parametrize("url", ["ftp://a", "http://", "http://a:port", "http://[::1", "a:1"])
+@pytest.mark.usefixtures("file")
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="is no address"):
+        find_server(url)
+
+
+@pytest.mark.parametrize("text", ["{", '{"url": "http://a:port"}', "[]"])
+def test_a_file_that_is_none_is_named(file: Path, text: str) -> None:
+    file.write_text(text)
     with pytest.raises(ConfigurationError, match=r"client\.json is not what a server writes"):
         find_server()
 

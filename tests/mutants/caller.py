@@ -119,4 +119,24 @@ MUTANTS = (
         "   AND held_until IS NULL\n",
         KILLED_SET,
     ),
+    mutant(
+        "key_sent_to_another_server", "client/configuration.py",
+        "and _is_one_server(address, found.url):", "and True:",
+        "model/test_configuration.py::test_the_key_of_one_server_is_not_sent_to_another",
+    ),
+    mutant(
+        "watch_repeats_a_change", "cli/operation_command.py",
+        'run.reads = self.operation.method == "GET"', "run.reads = True",
+        "flows/test_cli_values.py::test_a_mistake_is_told_before_anything_is_sent",
+    ),
+    mutant(
+        "option_sets_another_field", "cli/option.py",
+        "path=(*below, field.wire)", "path=(field.wire,)",
+        "flows/test_cli.py::test_many_jobs_are_counted_first_and_changed_only_with_yes",
+    ),
+    mutant(
+        "time_that_is_shown_twice_is_guessed", "cli/instant.py",
+        "    if first == second:\n", "    if True:\n",
+        "model/test_instant_text.py::test_what_nobody_can_know_is_refused",
+    ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from cyclopts import Parameter
 
-from postdate.cli.commands.event import TAMPERED
+from postdate.cli.commands.event_verify import TAMPERED
 from postdate.cli.database import with_database
 from postdate.cli.noun import noun_app
 from postdate.cli.output import show, wants_json

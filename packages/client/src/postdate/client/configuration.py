@@ -55,9 +55,9 @@ def find_server(
     found = None if address and key is not None else _read(path)
     if not address:
         address, url_origin = (found.url, str(path)) if found else (DEFAULT_URL, "the default")
+    address = _checked_url(address)
     if key is None and found and found.api_key and _is_one_server(address, found.url):
         key, key_origin = found.api_key, str(path)
-    address = _checked_url(address)
     return ServerAddress(address, _checked_key(key, address, path), url_origin, key_origin)
 
 
@@ -79,9 +79,11 @@ def _read(path: Path) -> ClientFile | None:
     if is_foreign or status.st_mode & WRITABLE_BY_OTHERS:
         raise ConfigurationError(f"others may have written {path}: set {URL} and {API_KEY}")
     try:
-        return msgspec.json.decode(text, type=ClientFile)
-    except msgspec.DecodeError as error:
+        found = msgspec.json.decode(text, type=ClientFile)
+        _checked_url(found.url)
+    except (msgspec.DecodeError, ConfigurationError) as error:
         raise ConfigurationError(f"{path} is not what a server writes: {error}") from error
+    return found
 
 
 def _is_one_server(one: str, other: str) -> bool:
@@ -95,7 +97,12 @@ def _is_one_server(one: str, other: str) -> bool:
 
 def _checked_url(url: str) -> str:
     """Return the address of the server, without a path."""
-    if not url.startswith(("http://", "https://")):
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
         raise ConfigurationError(f"{url!r} is no address: it begins with http:// or https://")
     return url.rstrip("/").removesuffix("/api/v1")
 
