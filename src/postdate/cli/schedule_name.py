@@ -1,15 +1,10 @@
 """A schedule by its name, wherever its id is asked for."""
 
-from itertools import islice
-from typing import Final
 from uuid import UUID
 
 from postdate.cli.output import UsageError
 from postdate.cli.remote import connected
 from postdate.words.error import Code, refuse
-
-MAX_READ: Final = 10_000
-"""How many schedules are searched; the API finds one by its id."""
 
 
 def schedule_id_of(text: str) -> str:
@@ -19,8 +14,8 @@ def schedule_id_of(text: str) -> str:
     except ValueError:
         pass
     with connected() as client:
-        listed = islice(client.schedules.list(), MAX_READ)
-        found = [each.schedule_id for each in listed if each.name == text]
+        listed = client.schedules.list_page(name=text, limit=100).schedules
+    found = [each.schedule_id for each in listed]
     if not found:
         raise refuse(Code.NOT_FOUND, f"There is no schedule {text}.", "schedule_id")
     if len(found) > 1:
