@@ -129,7 +129,7 @@ async def test_server_stuck_in_recovery_is_left_and_started_again(
     own_server: Embedded, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The first recovery waits for a segment that does not come; the next is told there is none.
-    monkeypatch.setattr(judge, "STILL_LOOKS", 2)
+    monkeypatch.setattr(judge, "STILL_CHECKS", 2)
     once = f'test -e "{data_dir}/cluster/asked" || {{ touch asked; exec sleep 30; }}; exit 1'
     with (data_dir / "cluster/postgresql.conf").open("a") as file:
         file.write(f"restore_command = '{once}'\n")

@@ -18,7 +18,7 @@ from postdate.database.embedded.process import members
 from support.embedded_server import query, serves, until
 from support.serve_process import Served, postmaster_file
 
-FEW_LOOKS = 3
+FEW_CHECKS = 3
 
 
 @asynccontextmanager
@@ -36,7 +36,7 @@ async def watched(server: Embedded) -> AsyncIterator[int]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "SILENT_LOOKS", FEW_LOOKS)
+    monkeypatch.setattr(judge, "SILENT_CHECKS", FEW_CHECKS)
 
 
 def hold_interpreter(seconds: float) -> None:
@@ -50,7 +50,7 @@ def hold_interpreter(seconds: float) -> None:
 @pytest.mark.parametrize(
     ("hold", "seconds"),
     [
-        (time.sleep, FEW_LOOKS + 2.0),
+        (time.sleep, FEW_CHECKS + 2.0),
         pytest.param(time.sleep, 30.0, marks=pytest.mark.soak),
         pytest.param(hold_interpreter, 30.0, marks=pytest.mark.soak),
     ],
@@ -94,7 +94,7 @@ async def test_slow_statement_on_a_moving_server_costs_no_restart(own_server: Em
         os.kill(held, signal.SIGSTOP)
         try:
             busy = "SELECT sum(i) FROM generate_series(1, 10000) i, pg_sleep(0.1)"
-            until_then = time.monotonic() + FEW_LOOKS + 3
+            until_then = time.monotonic() + FEW_CHECKS + 3
             while time.monotonic() < until_then:
                 await query(dsn, busy)
             assert own_server.pid == pid

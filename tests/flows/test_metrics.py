@@ -81,7 +81,7 @@ async def test_many_lanes_are_looked_at_in_turn(api: Api, monkeypatch: pytest.Mo
     async with api.node.database.connection() as connection:
         known = []
         for _ in range(6):
-            known = await watch.look(connection, await clock.now(connection))
+            known = await watch.scan(connection, await clock.now(connection))
     own = {lane.lane_id for lane in api.node.lanes.by_id.values() if lane.name.startswith("turn-")}
     assert sum(row.overdue for _, row in known if row.lane_id in own) == 4
 

@@ -49,7 +49,7 @@ async def test_beyond_the_budget_the_statistics_stand_for_a_count(
     async def look() -> pending.Pending:
         async with database.connection() as connection:
             at = await clock.now(connection)
-            return await PendingWatch(api.node.lanes).look(connection, at)
+            return await PendingWatch(api.node.lanes).scan(connection, at)
 
     counted = await look()
     assert counted.counts["payment", "pending"] == 6400

@@ -94,7 +94,7 @@ class Audit:
         for row, _, due_at in judged:
             if book := books.get(row.schedule_id):
                 missing += await self._look(row, known[row.schedule_id], book, now)
-            await self._care.look(row, expected[row.schedule_id], due_at, now, silent)
+            await self._care.check(row, expected[row.schedule_id], due_at, now, silent)
         return missing
 
     async def _books(

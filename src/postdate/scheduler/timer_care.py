@@ -51,7 +51,7 @@ class TimerCare:
         self._meter = meter
         self._node_clock = node_clock
 
-    async def look(
+    async def check(
         self,
         row: ScheduleRow,
         expected: datetime | None,

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from postdate.database.embedded.judge import (
-    SILENT_LOOKS,
-    STILL_LOOKS,
+    SILENT_CHECKS,
+    STILL_CHECKS,
     Judgement,
     Look,
     Part,
@@ -44,9 +44,9 @@ def starting(work: Work, status: str = "starting") -> Look:
 @pytest.mark.parametrize(
     ("answer", "looks"),
     [
-        (ProbeAnswer.STARTING, STILL_LOOKS),
-        (ProbeAnswer.CLOSED, SILENT_LOOKS),
-        (ProbeAnswer.NONE_YET, SILENT_LOOKS),
+        (ProbeAnswer.STARTING, STILL_CHECKS),
+        (ProbeAnswer.CLOSED, SILENT_CHECKS),
+        (ProbeAnswer.NONE_YET, SILENT_CHECKS),
     ],
 )
 def test_server_without_a_sign_of_life_is_stuck(answer: ProbeAnswer, looks: int) -> None:
@@ -58,9 +58,9 @@ def test_judge_is_twice_as_patient_with_the_next() -> None:
     def wait(_: int) -> Look:
         return still(ProbeAnswer.STARTING)
 
-    assert not stuck(2 * STILL_LOOKS - 1, wait, replaced=1)
-    assert stuck(2 * STILL_LOOKS, wait, replaced=1)
-    assert stuck(64 * STILL_LOOKS, wait, replaced=1000)
+    assert not stuck(2 * STILL_CHECKS - 1, wait, replaced=1)
+    assert stuck(2 * STILL_CHECKS, wait, replaced=1)
+    assert stuck(64 * STILL_CHECKS, wait, replaced=1000)
 
 
 @pytest.mark.parametrize("answer", [ProbeAnswer.STARTING, ProbeAnswer.CLOSED, ProbeAnswer.NONE_YET])
@@ -70,13 +70,13 @@ def test_look_that_came_late_proves_nothing(answer: ProbeAnswer) -> None:
 
 def test_late_look_neither_adds_nor_takes_away() -> None:
     halted = looked(
-        STILL_LOOKS, lambda n: still(ProbeAnswer.NONE_YET, LATE if n == STILL_LOOKS // 2 else 0)
+        STILL_CHECKS, lambda n: still(ProbeAnswer.NONE_YET, LATE if n == STILL_CHECKS // 2 else 0)
     )
-    assert halted.still == STILL_LOOKS - 1
+    assert halted.still == STILL_CHECKS - 1
 
 
 def test_late_look_that_sees_work_counts() -> None:
-    before = looked(STILL_LOOKS - 1, lambda _: still(ProbeAnswer.STARTING))
+    before = looked(STILL_CHECKS - 1, lambda _: still(ProbeAnswer.STARTING))
     worked = {**IDLE, 7: RECOVERY._replace(bytes_moved=8192)}
     assert judge(before, Look(LATE, ProbeAnswer.STARTING, "ready", worked)).still == 0
 
@@ -105,7 +105,7 @@ def test_recovery_that_only_wakes_now_and_then_is_stuck() -> None:
     def wake(n: int) -> Work:
         return RECOVERY._replace(cpu_seconds=0.001 * n, waits=5 * n)
 
-    assert stuck(SILENT_LOOKS, lambda n: starting(wake(n)))
+    assert stuck(SILENT_CHECKS, lambda n: starting(wake(n)))
 
 
 def test_work_for_logins_is_no_sign_of_a_recovery() -> None:
@@ -117,7 +117,7 @@ def test_work_for_logins_is_no_sign_of_a_recovery() -> None:
         }
         return Look(0.0, ProbeAnswer.STARTING, "ready", work)
 
-    assert stuck(SILENT_LOOKS, busy)
+    assert stuck(SILENT_CHECKS, busy)
 
 
 def test_working_backends_are_a_sign_of_life_of_a_ready_server() -> None:
@@ -136,7 +136,7 @@ def test_suspended_postmaster_is_stuck_whatever_its_children_do() -> None:
         }
         return Look(0.0, ProbeAnswer.NONE_YET, "ready", work)
 
-    assert stuck(SILENT_LOOKS, suspended)
+    assert stuck(SILENT_CHECKS, suspended)
 
 
 def test_postmaster_without_children_prepares_the_start() -> None:
@@ -152,5 +152,5 @@ def test_server_that_answers_is_not_stuck(answer: ProbeAnswer) -> None:
 
 
 def test_change_of_the_status_line_is_a_sign_of_life() -> None:
-    before = looked(STILL_LOOKS - 1, lambda _: still(ProbeAnswer.STARTING, status="starting"))
+    before = looked(STILL_CHECKS - 1, lambda _: still(ProbeAnswer.STARTING, status="starting"))
     assert judge(before, still(ProbeAnswer.STARTING, status="ready")).still == 0

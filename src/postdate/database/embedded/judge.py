@@ -4,17 +4,17 @@ from collections.abc import Collection
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-LOOK_SECONDS: Final = 1.0
+CHECK_SECONDS: Final = 1.0
 """Time between two checks."""
 
 LATE_SECONDS: Final = 1.0
 """A check that was this much later or slower than planned says that this process was starved or
 suspended: it proves nothing about the server."""
 
-STILL_LOOKS: Final = 10
+STILL_CHECKS: Final = 10
 """A recovery without progress in this many checks in a row is stuck."""
 
-SILENT_LOOKS: Final = 30
+SILENT_CHECKS: Final = 30
 """A server that says nothing at all is stuck after this many checks."""
 
 MAX_DOUBLINGS: Final = 6
@@ -79,8 +79,8 @@ class Judgement(NamedTuple):
 
 def is_stuck(judgement: Judgement, answer: ProbeAnswer, replaced: int) -> bool:
     """Return whether the server must be replaced, after others that were."""
-    looks = STILL_LOOKS if answer is ProbeAnswer.STARTING else SILENT_LOOKS
-    return judgement.still >= looks * 2 ** min(replaced, MAX_DOUBLINGS)
+    checks = STILL_CHECKS if answer is ProbeAnswer.STARTING else SILENT_CHECKS
+    return judgement.still >= checks * 2 ** min(replaced, MAX_DOUBLINGS)
 
 
 def judge(before: Judgement, look: Look) -> Judgement:

@@ -34,7 +34,7 @@ class Observer:
         self.doing = ""
         """The activity that the server reported at the last check."""
         self._began = self._reported = time.monotonic()
-        self._due = self._began + judge.LOOK_SECONDS
+        self._due = self._began + judge.CHECK_SECONDS
 
     def stuck(self, postmaster: int, answer: ProbeAnswer) -> bool:
         """Return whether the server must be replaced; check it if a check is due."""
@@ -45,7 +45,7 @@ class Observer:
         self.doing = recovery or status
         now = time.monotonic()
         late = now - self._due
-        self._due = now + judge.LOOK_SECONDS
+        self._due = now + judge.CHECK_SECONDS
         self._judgement = judge.judge(self._judgement, Look(late, answer, status, work))
         self._report(now, answer)
         return judge.is_stuck(self._judgement, answer, self._replaced)

@@ -41,7 +41,7 @@ class RuleWarming:
         self._database = database
         self._books = books
         self._tenants: list[int] = []
-        self._look_at = 0.0
+        self._list_at = 0.0
         self._not_before = 0.0
 
     async def run_once(self, limit: int = MAX_TENANTS) -> int:
@@ -49,10 +49,10 @@ class RuleWarming:
         began = time.monotonic()
         if began < self._not_before:
             return 0
-        if began >= self._look_at:
+        if began >= self._list_at:
             async with self._database.connection() as connection:
                 self._tenants = await store.largest(connection, MIN_SCHEDULES, limit)
-            self._look_at = time.monotonic() + LARGEST_SECONDS
+            self._list_at = time.monotonic() + LARGEST_SECONDS
         await _for_each(self._tenants, self._warm)
         rest = min(SHARE * (time.monotonic() - began), MAX_REST_SECONDS)
         self._not_before = began + rest

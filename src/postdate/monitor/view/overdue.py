@@ -89,12 +89,12 @@ class HeadWatch:
         return list(self._since)
 
     def observe(
-        self, looked: Iterable[LaneBucketKey], heads: Iterable[Untouched], now: float
+        self, scanned: Iterable[LaneBucketKey], heads: Iterable[Untouched], now: float
     ) -> list[Untouched]:
         """Record what a scan found; return what has not changed for too long."""
         count_new = {(head.bucket, head.lane_id): head for head in heads}
         stuck = []
-        for lane_bucket in looked:
+        for lane_bucket in scanned:
             head = count_new.get(lane_bucket)
             if head is None:
                 self._since.pop(lane_bucket, None)
@@ -123,7 +123,7 @@ class OverdueWatch:
         outlived_seconds: float = OUTLIVED_SECONDS,
     ) -> None:
         self._database = database
-        self._looked_at = time.monotonic()
+        self._scanned_at = time.monotonic()
         self._oldest: tuple[float, float] | None = None
         """When the oldest unsealed event was written, and since when it is the oldest."""
         # Its own instance: the watch must not stop together with what it watches.
@@ -154,12 +154,12 @@ class OverdueWatch:
             self._silent(),
         )
         self._act([each for some in found for each in some if roles.get(KINDS[each.kind][0])])
-        self._looked_at = time.monotonic()
+        self._scanned_at = time.monotonic()
         return 0
 
     def _forget_after_pause(self, now: float) -> None:
         """Forget earlier findings after a time without scans or writes."""
-        if now - self._looked_at > PAUSE_SECONDS or not self._database.writable:
+        if now - self._scanned_at > PAUSE_SECONDS or not self._database.writable:
             self._heads = HeadWatch(self._untouched_seconds)
             self._oldest = None
 
@@ -193,20 +193,20 @@ class OverdueWatch:
         if self._settings.get(STOPPED):
             kinds = {lane_bucket: kind for lane_bucket, kind in kinds.items() if kind != "payment"}
         suspects = [lane_bucket for lane_bucket in self._heads.suspects if lane_bucket in kinds]
-        looked = list(dict.fromkeys([*suspects, *self._lane_buckets.next(list(kinds))]))
+        scanned = list(dict.fromkeys([*suspects, *self._lane_buckets.next(list(kinds))]))
         now, floor = time.monotonic(), self._settings.floor
-        wanted = [(*each, self._marks[each].current(now, floor)) for each in looked]
+        wanted = [(*each, self._marks[each].current(now, floor)) for each in scanned]
         heads, at = await asyncio.gather(
             vital.overdue_heads(self._reads, wanted, self._untouched_seconds),
             clock.now(self._reads),
         )
         due = at - timedelta(seconds=self._untouched_seconds)
         firsts = {(head.bucket, head.lane_id): head.due_at for head in heads}
-        for lane_bucket in looked:
+        for lane_bucket in scanned:
             self._marks[lane_bucket].learn_empty_below(firsts.get(lane_bucket, due), due)
         for gone in self._marks.keys() - kinds.keys():
             del self._marks[gone]
-        stuck = self._heads.observe(looked, heads, now)
+        stuck = self._heads.observe(scanned, heads, now)
         waiting = await self._limited(stuck)
         return [
             Overdue(kinds[lane_bucket], lane_bucket, head.subject, head.seconds, head.tenant_id)
@@ -277,9 +277,9 @@ class OverdueWatch:
         suspects = [
             lane_bucket for lane_bucket in lane_buckets if lane_bucket[:2] in self._outlived_at
         ]
-        looked = list(dict.fromkeys([*suspects, *share]))
+        scanned = list(dict.fromkeys([*suspects, *share]))
         rows = await vital.overlong_leases(
-            self._reads, looked, self._node_id, self._outlived_seconds, MAX_LEASES
+            self._reads, scanned, self._node_id, self._outlived_seconds, MAX_LEASES
         )
         self._outlived_at = {(row.bucket, row.lane_id) for row in rows}
         return [

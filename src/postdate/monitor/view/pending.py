@@ -65,7 +65,7 @@ class PendingWatch:
         self._next = 0
         self._found: dict[LaneBucketKey, tuple[PendingGroup, PendingCount, bool]] = {}
 
-    async def look(self, connection: Connection, at: datetime) -> Pending:
+    async def scan(self, connection: Connection, at: datetime) -> Pending:
         """Scan the next share of lane buckets now; return the counts of all."""
         await self._lane_buckets.find(connection)
         groups = self._groups()

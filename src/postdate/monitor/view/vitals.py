@@ -53,7 +53,7 @@ class BacklogWatch:
         )
         self._found: dict[LaneBucketKey, tuple[str, BucketBacklog]] = {}
 
-    async def look(self, connection: Connection, at: datetime) -> list[tuple[str, BucketBacklog]]:
+    async def scan(self, connection: Connection, at: datetime) -> list[tuple[str, BucketBacklog]]:
         """Scan the next share of lane buckets now; return the counts of all."""
         await self._lane_buckets.find(connection)
         kinds = self._lane_buckets.kinds()
@@ -100,8 +100,8 @@ class Vitals:
             return 0
         async with self._database.connection() as connection:
             at = datetime.fromtimestamp(self._database.unix_ms() / 1000, UTC)
-            await self._read("backlog", self._backlog.look(connection, at))
-            await self._read("pending", self._pending.look(connection, at))
+            await self._read("backlog", self._backlog.scan(connection, at))
+            await self._read("pending", self._pending.scan(connection, at))
         # The others have one read each: run together, they are one statement.
         reads = self._reads or SharedReads(self._database)
         await asyncio.gather(

@@ -262,7 +262,7 @@ class _Decision:
 
     def _superseded(self) -> bool:
         """Return whether a later one that can run is late as well: then that one runs for both."""
-        for later in self._coming.look(MAX_ENTRIES):
+        for later in self._coming.peek_many(MAX_ENTRIES):
             if not self._late(later):
                 return False
             if later.skip is None and not self._paused(self._due(later)):
@@ -310,7 +310,7 @@ class _Ahead:
         self._seen: deque[Occurrence] = deque()
 
     def peek(self) -> Occurrence | None:
-        return next(self.look(1), None)
+        return next(self.peek_many(1), None)
 
     def last(self) -> Occurrence | None:
         """Return the item that was read and not taken, if any."""
@@ -319,7 +319,7 @@ class _Ahead:
     def take(self) -> None:
         self._seen.popleft()
 
-    def look(self, max_count: int) -> Iterator[Occurrence]:
+    def peek_many(self, max_count: int) -> Iterator[Occurrence]:
         """Return the next occurrences, remembering them."""
         yield from islice(tuple(self._seen), max_count)
         for each in islice(self._source, max(0, max_count - len(self._seen))):
