@@ -139,4 +139,24 @@ MUTANTS = (
         "    if first == second:\n", "    if True:\n",
         "model/test_instant_text.py::test_what_nobody_can_know_is_refused",
     ),
+    mutant(
+        "declared_answer_not_remembered", "resource/resource.py",
+        "            await remember(connection, made)\n", "",
+        "flows/test_declared_once.py::test_a_field_is_in_the_api_and_in_the_sealed_event",
+    ),
+    mutant(
+        "declared_secret_repeated", "resource/endpoints.py",
+        "        hide=hide,\n", "",
+        "flows/test_declared_once.py::test_a_field_is_in_the_api_and_in_the_sealed_event",
+    ),
+    mutant(
+        "declared_count_not_limited", "resource/resource.py",
+        '            if self.kind == "create":\n', "            if False:\n",
+        "flows/test_declared_once.py::test_the_count_is_limited",
+    ),
+    mutant(
+        "declared_scope_of_reading_writes", "resource/resource.py",
+        "scope=self.write,", "scope=self.read,",
+        "flows/test_declared_once.py::test_rights_limits_and_refusals_follow_from_the_declaration",
+    ),
 )  # fmt: skip

@@ -126,7 +126,7 @@ class Beacons(Changes):
         await change.connection.execute(text, change.tenant_id, name, given["candela"])
         await change.record(name, await _find(change.connection, change.tenant_id, name))
 
-    @BEACON.act("douse", "doused", danger="Ships see it no more.")
+    @BEACON.act("douse", "doused")
     async def douse(self, change: Change[Identity], name: str) -> None:
         """Douse a beacon.
 

@@ -76,7 +76,6 @@ class Declared:
     hashed: Collection[str] = ()
     errors: tuple[Code, ...] = ()
     halted: Halted = "refused"
-    danger: str = ""
     check: Callable[..., Awaitable[None]] | None = None
 
     @property
@@ -112,7 +111,7 @@ class Options(TypedDict, total=False):
 
     `once` names the operation under an Idempotency-Key. `shown_once` are the fields that a
     repeated answer does not have, `hashed` the fields of the body that are compared by their hash.
-    `check` runs before the transaction, because it may take long. `danger` warns in a form.
+    `check` runs before the transaction, because it may take long.
     """
 
     once: str | None
@@ -120,7 +119,6 @@ class Options(TypedDict, total=False):
     hashed: Collection[str]
     errors: tuple[Code, ...]
     halted: Halted
-    danger: str
     check: Callable[..., Awaitable[None]]
 
 

@@ -88,7 +88,7 @@ class Subscriptions(Changes):
         await change.record(new.subscription_id, {"types": types})
         return await _found(change, new.subscription_id)
 
-    @SUBSCRIPTION.delete(danger="Its position is lost.")
+    @SUBSCRIPTION.delete()
     async def delete(self, change: Change[Identity], subscription_id: UUID) -> None:
         """Delete a subscription.
 

@@ -108,7 +108,7 @@ class Destinations(Changes):
         await store.change(change.connection, change.tenant_id, name, given)
         await self._changed_one(change, name)
 
-    @DESTINATION.delete(danger="Jobs that name it will fail.")
+    @DESTINATION.delete()
     async def delete(self, change: Change[Identity], name: str) -> None:
         """Delete a destination; jobs that name it will fail.
 
@@ -142,7 +142,7 @@ class Destinations(Changes):
         made = await self._changed_one(change, name)
         return SigningSecret(secret, made.previous_secret_until)
 
-    @DESTINATION.act("disable", "disabled", danger="Jobs for it fail until it is enabled again.")
+    @DESTINATION.act("disable", "disabled")
     async def disable_by(
         self, change: Change[Actor], name: str, body: DestinationDisableBody
     ) -> None:
