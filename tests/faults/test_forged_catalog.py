@@ -103,6 +103,17 @@ FORGERIES = {
     ),
     "a client acts as a node": ("GRANT postdate_writer TO {role}", (CATALOG, "{role}")),
     "a client is bound by no policy": ("ALTER ROLE {role} BYPASSRLS", (CATALOG, "{role}")),
+    "sessions begin without triggers": (
+        (
+            "DO $$BEGIN EXECUTE format('ALTER DATABASE %I SET session_replication_role = "
+            "replica', current_database()); END$$"
+        ),
+        (CATALOG, "database"),
+    ),
+    "a client's sessions begin with another isolation": (
+        "ALTER ROLE {role} SET default_transaction_isolation = 'serializable'",
+        (CATALOG, "{role}"),
+    ),
     "a default is another": (
         "ALTER TABLE account ALTER floor SET DEFAULT -1000000",
         (CATALOG, "account"),

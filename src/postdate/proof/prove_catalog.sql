@@ -77,7 +77,8 @@ SELECT 'schema', n.nspname::text, format('%s to %s', a.privilege_type,
  WHERE n.nspname = current_schema() AND a.grantee <> n.nspowner
 
 -- name: prove_catalog_roles
--- Clients' logins that are more than that, and roles of ours that row-level security does not bind.
+-- Clients' logins that are more than that, roles of ours that row-level security does not bind, and
+-- sessions that begin without triggers, policies or the isolation that our statements count on.
 SELECT r.rolname::text AS subject,
        format('the login of a client can act as %s', ours.name) AS detail
   FROM client_role c JOIN pg_roles r ON r.rolname = c.role_name
@@ -89,6 +90,17 @@ SELECT r.rolname::text, 'row-level security does not bind this role'
  WHERE (r.rolsuper OR r.rolbypassrls)
    AND (r.rolname IN ('postdate_writer', 'postdate_reader')
         OR r.rolname IN (SELECT role_name FROM client_role))
+ UNION ALL
+SELECT coalesce(r.rolname::text, 'database'), format('sessions begin with %s', entry)
+  FROM pg_db_role_setting s
+ CROSS JOIN unnest(s.setconfig) AS entry
+  LEFT JOIN pg_roles r ON r.oid = s.setrole
+ WHERE s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+   AND split_part(entry, '=', 1) IN ('session_replication_role', 'row_security', 'role',
+        'default_transaction_isolation', 'session_preload_libraries', 'local_preload_libraries')
+ UNION ALL
+SELECT 'server', 'session_replication_role is ' || current_setting('session_replication_role')
+ WHERE current_setting('session_replication_role') <> 'origin'
  ORDER BY 1, 2
 
 -- name: prove_catalog_clock_watch
