@@ -168,7 +168,7 @@ CREATE FUNCTION client_account(of_tenant integer, of_account text) RETURNS accou
     LANGUAGE plpgsql STABLE
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION client_admit(of_tenant integer, body jsonb, at timestamp with time zone, taken bigint) RETURNS account
+CREATE FUNCTION client_admit(of_tenant integer, body jsonb, at timestamp with time zone, taken bigint) RETURNS account[]
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -664,12 +664,13 @@ CREATE FUNCTION partition_move_misplaced(parent text, monday timestamp with time
 CREATE FUNCTION partition_name(parent regclass, monday timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[], lane integer) RETURNS void
+CREATE FUNCTION payment_accept(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[], lane integer) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
 CREATE TABLE payment (
     bucket smallint NOT NULL,
+    to_bucket smallint NOT NULL,
     tenant_id integer NOT NULL,
     payment_id uuid NOT NULL,
     from_account text NOT NULL COLLATE pg_catalog."C",
@@ -690,7 +691,8 @@ CREATE TABLE payment (
     CONSTRAINT payment_check CHECK ((from_account <> to_account)),
     CONSTRAINT payment_check1 CHECK (((refund_of IS NULL) OR hold)),
     CONSTRAINT payment_check2 CHECK (((retry_until IS NULL) OR (NOT hold))),
-    CONSTRAINT payment_on_broken_check CHECK ((on_broken = ANY (ARRAY['hold'::text, 'release'::text])))
+    CONSTRAINT payment_on_broken_check CHECK ((on_broken = ANY (ARRAY['hold'::text, 'release'::text]))),
+    CONSTRAINT payment_to_bucket_check CHECK (((to_bucket >= 0) AND (to_bucket <= 63)))
 )
 PARTITION BY RANGE (payment_id);
 ALTER TABLE ONLY payment FORCE ROW LEVEL SECURITY;
@@ -717,7 +719,7 @@ CREATE FUNCTION payment_refund_total(of_bucket smallint, of_tenant integer, of_p
 CREATE FUNCTION payment_refunded(of_bucket smallint, of_tenant integer, of_payment uuid, since uuid) RETURNS SETOF bigint
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) RETURNS SETOF payment
+CREATE FUNCTION payment_rows(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) RETURNS SETOF payment
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION payment_scheduled_data(p payment) RETURNS jsonb
@@ -822,6 +824,20 @@ CREATE FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off';
 
+CREATE FUNCTION settlement_pay(transfers uuid[], max_balance bigint, actor text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan';
+
+CREATE FUNCTION settlement_take(lane integer, buckets smallint[], subjects uuid[], OUT even boolean, OUT at timestamp with time zone, OUT tenants integer[], OUT ids uuid[], OUT tokens integer[], OUT due_seconds double precision[], OUT amounts bigint[], OUT payers text[], OUT payees text[], OUT payee_buckets smallint[], OUT traces text[]) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan';
+
 CREATE FUNCTION state_noun(type text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
@@ -889,6 +905,14 @@ CREATE FUNCTION uuid_floor(at timestamp with time zone) RETURNS uuid
 
 CREATE FUNCTION uuid_instant(id uuid) RETURNS timestamp with time zone
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE AGGREGATE amount_sum(bigint) (
+    SFUNC = int8pl,
+    STYPE = bigint,
+    INITCOND = '0',
+    COMBINEFUNC = int8pl,
+    PARALLEL = safe
+);
 
 CREATE TABLE account_proof (
     bucket smallint NOT NULL,
@@ -2464,8 +2488,8 @@ GRANT ALL ON FUNCTION partition_move_misplaced(parent text, monday timestamp wit
 REVOKE ALL ON FUNCTION partition_name(parent regclass, monday timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_name(parent regclass, monday timestamp with time zone) TO postdate_writer;
 GRANT ALL ON FUNCTION partition_name(parent regclass, monday timestamp with time zone) TO postdate_reader;
-REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[], lane integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[], lane integer) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[], lane integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_accept(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[], lane integer) TO postdate_writer;
 GRANT SELECT ON TABLE payment TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE payment TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_completed_data(p payment, transfer_id uuid) FROM PUBLIC;
@@ -2486,9 +2510,9 @@ GRANT ALL ON FUNCTION payment_refund_total(of_bucket smallint, of_tenant integer
 REVOKE ALL ON FUNCTION payment_refunded(of_bucket smallint, of_tenant integer, of_payment uuid, since uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_refunded(of_bucket smallint, of_tenant integer, of_payment uuid, since uuid) TO postdate_reader;
 GRANT ALL ON FUNCTION payment_refunded(of_bucket smallint, of_tenant integer, of_payment uuid, since uuid) TO postdate_writer;
-REVOKE ALL ON FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) TO postdate_writer;
-GRANT ALL ON FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) TO postdate_reader;
+REVOKE ALL ON FUNCTION payment_rows(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_rows(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) TO postdate_writer;
+GRANT ALL ON FUNCTION payment_rows(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) TO postdate_reader;
 REVOKE ALL ON FUNCTION payment_scheduled_data(p payment) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_scheduled_data(p payment) TO postdate_writer;
 GRANT ALL ON FUNCTION payment_scheduled_data(p payment) TO postdate_reader;
@@ -2542,6 +2566,10 @@ GRANT ALL ON FUNCTION settlement_due(buckets smallint[], lows timestamp with tim
 GRANT ALL ON FUNCTION settlement_due(buckets smallint[], lows timestamp with time zone[], graces double precision[], lane integer, depth integer, without uuid[]) TO postdate_reader;
 REVOKE ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION settlement_pay(transfers uuid[], max_balance bigint, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION settlement_pay(transfers uuid[], max_balance bigint, actor text) TO postdate_writer;
+REVOKE ALL ON FUNCTION settlement_take(lane integer, buckets smallint[], subjects uuid[], OUT even boolean, OUT at timestamp with time zone, OUT tenants integer[], OUT ids uuid[], OUT tokens integer[], OUT due_seconds double precision[], OUT amounts bigint[], OUT payers text[], OUT payees text[], OUT payee_buckets smallint[], OUT traces text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION settlement_take(lane integer, buckets smallint[], subjects uuid[], OUT even boolean, OUT at timestamp with time zone, OUT tenants integer[], OUT ids uuid[], OUT tokens integer[], OUT due_seconds double precision[], OUT amounts bigint[], OUT payers text[], OUT payees text[], OUT payee_buckets smallint[], OUT traces text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION state_noun(type text) FROM PUBLIC;
 GRANT ALL ON FUNCTION state_noun(type text) TO postdate_writer;
 REVOKE ALL ON FUNCTION state_now(type text, of_tenant integer, of_subject uuid, data jsonb) FROM PUBLIC;
@@ -2591,6 +2619,9 @@ GRANT ALL ON FUNCTION uuid_floor(at timestamp with time zone) TO postdate_reader
 REVOKE ALL ON FUNCTION uuid_instant(id uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION uuid_instant(id uuid) TO postdate_writer;
 GRANT ALL ON FUNCTION uuid_instant(id uuid) TO postdate_reader;
+REVOKE ALL ON FUNCTION amount_sum(bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION amount_sum(bigint) TO postdate_writer;
+GRANT ALL ON FUNCTION amount_sum(bigint) TO postdate_reader;
 GRANT SELECT ON TABLE account_proof TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE account_proof TO postdate_writer;
 GRANT SELECT ON TABLE account_repair TO postdate_reader;

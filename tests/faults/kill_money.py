@@ -42,6 +42,10 @@ class SettleTwoBatches(sweep_money.SettleTwoBatches, KillOperation):
     pass
 
 
+class SettleHeld(sweep_money.SettleHeld, KillOperation):
+    pass
+
+
 class Approve(sweep_money.Approve, KillOperation):
     pass
 
@@ -267,6 +271,6 @@ class Adjust(MoneyOperation, KillOperation):
 
 
 OPERATIONS: list[type[KillOperation]] = [
-    AcceptPayment, CancelPayment, Settle, SettleTwoBatches, Approve, Halt, Lift, Ask, Refuse,
-    Expire, Reschedule, Execute, Refund, GiveUp, Adjust,
+    AcceptPayment, CancelPayment, Settle, SettleTwoBatches, SettleHeld, Approve, Halt, Lift, Ask,
+    Refuse, Expire, Reschedule, Execute, Refund, GiveUp, Adjust,
 ]  # fmt: skip

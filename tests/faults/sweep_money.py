@@ -221,6 +221,34 @@ class SettleTwoBatches(Settle):
     batch: ClassVar[int] = 2
 
 
+class SettleHeld(MoneyOperation):
+    """Payments with holds alone, which the database settles itself, in batches in turns."""
+
+    name = "settle held"
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        at = await self.bank.now()
+        wishes = [DuePayment("a", "b", AMOUNT, at - timedelta(seconds=9 - n)) for n in range(5)]
+        self.payments = await self.bank.pay(wishes)
+
+    async def act(self) -> None:
+        await settler(self.nodes.proxied, 2).run_once()
+
+    async def meanwhile(self) -> None:
+        await settler(self.nodes.direct, 2).run_once()
+
+    async def finish(self) -> None:
+        await self.settle_everything()
+
+    async def violations(self) -> list[str]:
+        ends = [await self.bank.outcome(payment) for payment in self.payments]
+        self.expect("ends", [end and end["status"] for end in ends], ["COMPLETED"] * 5)
+        self.expect("outcomes", await self.count("outcome"), 5)
+        await self.expect_money((1000 - 5 * AMOUNT, 0), (5 * AMOUNT, 0))
+        return self.wrong
+
+
 class Approve(MoneyOperation):
     name = "approve"
 

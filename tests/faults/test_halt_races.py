@@ -26,6 +26,7 @@ from postdate.payment.accept.intake import PaymentIntake
 from postdate.payment.accept.request import PaymentRequest as Order
 from postdate.payment.change.execution import PaymentExecutions
 from postdate.payment.spec.payment import PaymentOrder
+from postdate.payment.store import held_payment as held_store
 from postdate.scheduler.expander import Expander
 from postdate.tenant.store import tenant as tenant_store
 from postdate.words.error import Code, RefusedError
@@ -74,8 +75,11 @@ async def entries(bank: Bank) -> int:
     return found
 
 
+@pytest.mark.parametrize(
+    ("store", "name"), [(held_store, "pay"), (account_store, "add")], ids=["pay", "add"]
+)
 async def test_the_switch_does_not_wait_for_batches_that_wait_for_each_other(
-    bank: Bank, monkeypatch: pytest.MonkeyPatch
+    bank: Bank, monkeypatch: pytest.MonkeyPatch, store: Any, name: str
 ) -> None:
     """The first batch must begin again, behind the switch; the second waits for the first."""
     database = bank.database
@@ -88,17 +92,20 @@ async def test_the_switch_does_not_wait_for_batches_that_wait_for_each_other(
         ]
     )
     killing: list[asyncio.Task[tuple[float, float]]] = []
-    add = account_store.add
+    change = getattr(store, name)
 
-    async def add_behind_the_switch(*given: Any) -> Any:
+    async def change_behind_the_switch(*given: Any) -> Any:
         if not killing:
             await eventually(lambda: _two_shares(database))
             killing.append(asyncio.create_task(kill(bank)))
             await eventually(lambda: database.writer.fetchval(WAITS))
-        return await add(*given)
+        return await change(*given)
 
-    monkeypatch.setattr(account_store, "add", add_behind_the_switch)
-    await drain(settler(database, 1))
+    monkeypatch.setattr(store, name, change_behind_the_switch)
+    one = settler(database, 1)
+    if store is account_store:
+        one.decide_in_python()
+    await drain(one)
     seconds, _ = await killing[0]
     assert seconds < ANSWER_SECONDS * 2, "it answers in a second; the machine may be busy"
     assert (await prove(database, bank.tenant_id)).findings == []

@@ -63,7 +63,10 @@ STAGES = {
         _work, simulated_store, 60, frozenset({"take", "end", "permit", "heads", "commit late"})
     ),
     "settle": Stage(
-        _settle, simulated_settlement, 30, frozenset({"lock", "transfer", "peek", "commit never"})
+        _settle,
+        simulated_settlement,
+        40,
+        frozenset({"take", "pay", "lock", "transfer", "peek", "commit never"}),
     ),
     "seal": Stage(
         _seal, simulated_sealing, 40, frozenset({"take", "insert", "commit done", "copied"})

@@ -26,6 +26,7 @@ OPERATIONS: list[type[Operation]] = [
     sweep_money.CancelPayment,
     sweep_money.Settle,
     sweep_money.SettleTwoBatches,
+    sweep_money.SettleHeld,
     sweep_money.Approve,
     sweep_money.Halt,
     sweep_money.Lift,

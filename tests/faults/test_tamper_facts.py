@@ -192,8 +192,8 @@ async def test_a_deleted_fact_is_named(facts: Facts, name: str) -> None:
 async def test_a_fact_that_was_slipped_in_is_named(facts: Facts) -> None:
     slipped = new_id(5, facts.database.unix_ms() + 5)
     await facts.owner.execute(
-        "INSERT INTO payment (bucket, tenant_id, payment_id, from_account, to_account, amount, "
-        "due_at, hold) VALUES (5, $1, $2, 'a', 'b', 1, clock(), false)",
+        "INSERT INTO payment (bucket, to_bucket, tenant_id, payment_id, from_account, to_account, "
+        "amount, due_at, hold) VALUES (5, 6, $1, $2, 'a', 'b', 1, clock(), false)",
         facts.tenant_id,
         slipped,
     )

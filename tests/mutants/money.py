@@ -4,6 +4,8 @@ from mutants.mutant import mutant
 
 DECIDE = "ledger/settle.py"
 SETTLE = "stations/test_settle.py"
+HELD = "stations/test_settle_held.py"
+FUNCTIONS = "database/functions/settlement.sql"
 CLOCK = "stations/test_clock_guard.py"
 GUARD = "runtime/clock_guard.py"
 HALTS = "stations/test_halts.py"
@@ -16,9 +18,44 @@ FORGED = "faults/test_forged_outbox.py"
 
 MUTANTS = (
     mutant(
-        "settled_before_due", "database/functions/settlement.sql",
-        "WHERE t.lane_id = lane AND t.due_at <= clock()\n", "WHERE t.lane_id = lane\n",
+        "settled_before_due", FUNCTIONS,
+        "WHERE t.lane_id = lane AND t.due_at <= clock()\n                   FOR UPDATE OF t SKIP "
+        "LOCKED) AS locked\n",
+        "WHERE t.lane_id = lane\n                   FOR UPDATE OF t SKIP LOCKED) AS locked\n",
         f"{SETTLE}::test_what_is_put_off_between_the_look_and_the_lock_is_not_settled",
+    ),
+    mutant(
+        "decided_before_due", FUNCTIONS,
+        "WHERE t.lane_id = lane AND t.due_at <= clock()\n                   FOR UPDATE OF t SKIP "
+        "LOCKED) AS l;\n",
+        "WHERE t.lane_id = lane\n                   FOR UPDATE OF t SKIP LOCKED) AS l;\n",
+        f"{SETTLE}::test_what_is_put_off_between_the_look_and_the_lock_is_not_settled",
+    ),
+    mutant(
+        "frozen_account_paid_in_the_database", FUNCTIONS,
+        "           bool_and(a.frozen_at IS NULL AND a.closed_at IS NULL)\n           AND ",
+        "           ",
+        f"{HELD}::test_what_fails_falls_out_and_the_others_are_paid",
+    ),
+    mutant(
+        "full_account_paid_in_the_database", FUNCTIONS,
+        "    IF credit.fullest > max_balance THEN\n", "    IF false THEN\n",
+        f"{HELD}::test_what_fails_falls_out_and_the_others_are_paid",
+    ),
+    mutant(
+        "running_balance_of_the_database", FUNCTIONS,
+        'account_id COLLATE "C" ORDER BY n\n', 'account_id COLLATE "C" ORDER BY n DESC\n',
+        f"{HELD}::test_the_database_settles_as_python_decides",
+    ),
+    mutant(
+        "order_of_the_database", FUNCTIONS,
+        "             ORDER BY due_at, subject) AS l;\n", "             ORDER BY subject) AS l;\n",
+        f"{HELD}::test_the_database_settles_as_python_decides",
+    ),
+    mutant(
+        "unheld_taken_for_held", FUNCTIONS,
+        "bool_and(coalesce(l.hold, false) AND ", "bool_and(l.amount > 0 AND ",
+        f"{HELD}::test_the_database_settles_as_python_decides",
     ),
     mutant(
         "hold_released_twice", DECIDE,
@@ -97,13 +134,25 @@ MUTANTS = (
         f"{CLOCK}::test_a_leap_moves_nothing_from_its_first_instant_on",
     ),
     mutant(
-        "halt_not_seen_by_settlers", "database/functions/settlement.sql",
+        "halt_not_seen_by_the_database", FUNCTIONS,
+        " AND l.tenant_id <> ALL (still)), true)", "), true)",
+        f"{HALTS}::test_a_killed_tenants_payments_wait_and_others_are_paid",
+    ),
+    mutant(
+        "halt_not_seen_by_settlers", FUNCTIONS,
         "l.tenant_id = ANY (still), NULL::timestamptz", "false, NULL::timestamptz",
         f"{HALTS}::test_a_killed_tenants_payments_wait_and_others_are_paid",
     ),
     mutant(
-        "halt_does_not_wait", "database/functions/settlement.sql",
-        "    PERFORM halt_share();\n", "",
+        "halt_does_not_wait_for_settlers", FUNCTIONS,
+        "    PERFORM halt_share();\n    still := (SELECT tenants_held());\n    WHILE",
+        "    still := (SELECT tenants_held());\n    WHILE",
+        f"{HALTS}::test_the_switch_waits_for_a_settlement_that_has_begun",
+    ),
+    mutant(
+        "halt_does_not_wait", FUNCTIONS,
+        "    PERFORM halt_share();\n    still := (SELECT tenants_held());\n    at := clock();\n",
+        "    still := (SELECT tenants_held());\n    at := clock();\n",
         f"{HALTS}::test_the_switch_waits_for_a_settlement_that_has_begun",
     ),
     mutant(
@@ -118,7 +167,7 @@ MUTANTS = (
     ),
     mutant(
         "lock_timeout_taken_for_passing", "settlement/settler.py",
-        "                await self._blocked.locked.find(accounts)\n",
+        "                await self._blocked.locked.find(attempt.accounts())\n",
         "",
         "faults/test_locked_account.py",
     ),

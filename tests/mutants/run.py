@@ -32,6 +32,13 @@ SLICE = re.compile(r"(\d+)/(\d+)")
 KEPT = ROOT / "build" / "mutants.json"
 
 
+ALONE = f"""import sys
+sys.path[:] = [path for path in sys.path if not path.startswith({str(ROOT)!r} + "/")
+               or "/build/pdm" in path or "/.venv/" in path]
+"""
+"""What every Python of a copy does first: it finds the package in the copy and nowhere else."""
+
+
 class Verdict(NamedTuple):
     """What came of one bug."""
 
@@ -52,6 +59,7 @@ def copy(target: Path) -> None:
         )
     for name in ("pyproject.toml", "README.md", "ARCHITECTURE.md", "CHANGELOG.md"):
         os.link(ROOT / name, target / name)
+    (target / "src" / "sitecustomize.py").write_text(ALONE)
 
 
 def pytest(directory: Path, tests: Sequence[str]) -> tuple[int, str]:
@@ -97,8 +105,10 @@ def baseline(mutants: Sequence[Mutant]) -> set[str]:
         by_file[each.partition("::")[0]].add(each)
     wanted = {name: [name] if name in tests else sorted(tests) for name, tests in by_file.items()}
     failed: set[str] = set()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        results = pool.map(partial(pytest, ROOT), wanted.values())
+    copied = TemporaryDirectory(prefix="pdm", dir=ROOT / "build")
+    with copied as directory, ThreadPoolExecutor(AT_ONCE) as pool:
+        copy(Path(directory))
+        results = pool.map(partial(pytest, Path(directory)), wanted.values())
         for name, (code, said) in zip(wanted, results, strict=True):
             if code:
                 failed.add(name)

@@ -1,7 +1,8 @@
 """Histories of settlers: payments, cancels, a kill switch, a clock that leaps, kills; from a seed.
 
 Real: the settler with its marks, batches and their order, the decisions of the ledger, the retry
-ladder, the guard of the clock. Stand-ins: the statements of `settlement.sql` and `account.sql`.
+ladder, the guard of the clock. Stand-ins: the statements of `settlement.sql` and `account.sql`; the
+one for `settlement_pay` decides as the ledger does.
 """
 
 import asyncio

@@ -6,18 +6,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 import msgspec
 
 from postdate.account.store import account as account_store
-from postdate.account.store.account import Account, AccountKey, BalanceChange
+from postdate.account.store.account import Account, AccountKey, BalanceChange, key_of
 from postdate.core.ids import bucket_of
 from postdate.database import clock_watch
 from postdate.database.clock_watch import WatchedClock
 from postdate.database.connection import clock
 from postdate.event.store import event as event_store
 from postdate.halt import store as halt
-from postdate.payment.store import settlement
+from postdate.ledger.batch import transfers
+from postdate.ledger.held import dues_of
+from postdate.ledger.settle import TransferCompleted, changes, decide
+from postdate.payment.store import held_payment, settlement
+from postdate.payment.store.held_payment import HeldPayments
 from postdate.payment.store.settlement import Candidate, LockedPayment, Order
 from postdate.runtime import node as node_store
 from postdate.timer import timer
@@ -25,6 +30,8 @@ from postdate.timer.timer import Head
 from sim.table import Tables, TableTransaction, database_of
 
 TENANT = 1
+_taken: WeakKeyDictionary[TableTransaction, HeldPayments] = WeakKeyDictionary()
+"""What stands for the cursor that keeps what a transaction has taken."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +146,41 @@ async def leave(transaction: TableTransaction, rows: Sequence[Any]) -> None:
         if transaction.get(key) is None:
             raise RuntimeError("a locked timer is gone")
         await transaction.put(key, None)
+
+
+async def take(
+    transaction: TableTransaction, keys: Iterable[tuple[int, UUID]]
+) -> HeldPayments | None:
+    """Stand for settlement_take: what is held leaves the queue, unless something is uneven."""
+    await transaction.database.step("take")
+    free, halted = await lock(transaction, keys)
+    if halted or not all(each.hold for each in free):
+        return None
+    await leave(transaction, [each.subject for each in free])
+    free.sort(key=lambda each: (each.due_at, each.subject))
+    _taken[transaction] = HeldPayments(
+        transaction.database.now(), [TENANT] * len(free), [each.subject for each in free],
+        [each.token for each in free],
+        [(each.due_at - settlement.DUE_ORIGIN).total_seconds() for each in free],
+        [each.amount for each in free], [each.from_account for each in free],
+        [each.to_account for each in free],
+        [key_of(TENANT, each.to_account).bucket for each in free], [None] * len(free),
+    )  # fmt: skip
+    return _taken[transaction]
+
+
+async def pay(transaction: TableTransaction, made: Sequence[UUID], _: str) -> bool:
+    """Stand for settlement_pay: balances, then entries and outcomes."""
+    await transaction.database.step("pay")
+    held = _taken.pop(transaction)
+    dues = dues_of(held)
+    accounts = await account_add(transaction, changes(dues))
+    decided = decide(accounts, dues, held.at, lambda _: timedelta(0))
+    done = [each for each in decided if isinstance(each, TransferCompleted)]
+    if len(done) < len(dues):
+        return False
+    await write_transfers(transaction, transfers(dues, done, made), None)
+    return True
 
 
 async def end_payment(transaction: TableTransaction, payment_id: UUID, status: str) -> None:
@@ -275,6 +317,7 @@ STATEMENTS: dict[Any, dict[str, Any]] = {
                  "delete_timers": leave, "write_transfers": write_transfers,
                  "write_failed": write_failed, "write_attempts": nothing, "retry": retry,
                  "delete": delete},
+    held_payment: {"take": take, "pay": pay},
     account_store: {"lock": account_lock, "add": account_add, "write": account_write,
                     "locked": account_locked},
     clock_watch: {"read": clock_read, "record": clock_record},

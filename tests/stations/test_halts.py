@@ -1,24 +1,26 @@
 """A tenant that stands still: nothing of it is settled, claimed or expanded."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from conftest import Api, Clock, eventually
 from postdate.core.setting.setting import Settings
-from postdate.database.connection.database import Database
+from postdate.database.connection.database import Connection, Database
 from postdate.database.connection.error import TenantHaltedError
 from postdate.halt.change import FreezeWindow, Halting
 from postdate.halt.spec import Halts
 from postdate.job.spec.retry import RetryPolicies
 from postdate.job.store import execution
 from postdate.lane.store.lane import Lane
-from postdate.ledger import batch
+from postdate.ledger import batch, held
 from postdate.ledger.prove import prove
 from postdate.node import schedule as wiring
+from postdate.payment.store import held_payment as held_store
 from postdate.payment.store import settlement as settlement_store
 from postdate.scheduler.expander import Expander
 from postdate.settlement.halt_end import HaltEnds
@@ -82,20 +84,36 @@ async def test_a_killed_tenants_payments_wait_and_others_are_paid(
     assert (await bank.outcome(held))["status"] == "COMPLETED"
 
 
+async def begin(connection: Connection, key: tuple[int, UUID]) -> Callable[..., Awaitable[Any]]:
+    """Lock a payment to be decided in Python; return what settles it."""
+    payments, halted = await settlement_store.lock(connection, [key])
+    assert halted == []
+    return lambda settling: batch.settle(connection, payments, settling)
+
+
+async def begin_held(
+    connection: Connection, key: tuple[int, UUID]
+) -> Callable[..., Awaitable[Any]]:
+    """Take a payment off the queue in the database; return what settles it."""
+    taken = await held_store.take(connection, [key])
+    assert taken is not None
+    return lambda settling: held.settle(connection, taken, settling)
+
+
+@pytest.mark.parametrize("begun", [begin, begin_held])
 async def test_the_switch_waits_for_a_settlement_that_has_begun(
-    database: Database, bank: Bank, halting: Halting
+    database: Database, bank: Bank, halting: Halting, begun: Any
 ) -> None:
     payment = await bank.due("alice", "bob", 5)
     async with database.write() as connection:
         key = (await bank.timer(payment))["bucket"], payment
-        timers, held = await settlement_store.lock(connection, [key])
+        settle = await begun(connection, key)
         killing = asyncio.create_task(halting.kill(bank.tenant_id, "now", CLI))
         await eventually(lambda: waits(database))
         assert not killing.done()
-        settling = batch.Settling(unix_ms=database.unix_ms(), retry_seconds=1.0)
-        await batch.settle(connection, timers, settling)
+        await settle(batch.Settling(unix_ms=database.unix_ms(), retry_seconds=1.0))
     await killing
-    assert (held, (await bank.outcome(payment))["status"]) == ([], "COMPLETED")
+    assert (await bank.outcome(payment))["status"] == "COMPLETED"
 
 
 async def waits(database: Database) -> bool:

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from conftest import Clock, eventually
 from postdate.database.connection.database import Connection, Database
+from postdate.payment.store import held_payment as held_store
 from postdate.payment.store import settlement as settlement_store
 from postdate.settlement.meter import SettlementMeter
 from postdate.settlement.settler import Settler
@@ -70,20 +71,26 @@ async def test_an_instant_of_the_next_century_keeps_its_microseconds(
     assert [(await bank.outcome(each))["due_at"] for each in made] == dues
 
 
+@pytest.mark.parametrize(
+    ("store", "name"), [(held_store, "take"), (settlement_store, "lock")], ids=["take", "lock"]
+)
 async def test_what_is_put_off_between_the_look_and_the_lock_is_not_settled(
-    bank: Bank, monkeypatch: pytest.MonkeyPatch
+    bank: Bank, monkeypatch: pytest.MonkeyPatch, store: Any, name: str
 ) -> None:
     await bank.open({"a": 100, "b": 0})
     payment = await bank.due("a", "b", 30)
-    lock = settlement_store.lock
+    lock = getattr(store, name)
 
     async def put_off_first(connection: Connection, keys: Sequence[Any]) -> Any:
         later = "UPDATE timer SET due_at = due_at + interval '1 hour' WHERE subject = $1"
         await bank.database.writer.execute(later, payment)
         return await lock(connection, keys)
 
-    monkeypatch.setattr(settlement_store, "lock", put_off_first)
-    assert await settler(bank.database).run_once() == 0
+    monkeypatch.setattr(store, name, put_off_first)
+    one = settler(bank.database)
+    if store is settlement_store:
+        one.decide_in_python()
+    assert await one.run_once() == 0
     assert (await bank.balances())["a"] == (100, 30, 1)
     assert await bank.timer(payment) is not None
 
@@ -186,7 +193,7 @@ async def _waits(bank: Bank) -> bool:
     """Say whether a settler waits for an account."""
     count: int = await bank.database.writer.fetchval(
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
-        "AND query LIKE '%account_add%' AND datname = current_database()"
+        "AND query LIKE '%settlement_pay%' AND datname = current_database()"
     )
     return count > 0
 

@@ -45,11 +45,12 @@ INSERT INTO account (bucket, tenant_id, account_id, balance)
 SELECT bucket, $1, name, 1000000000 FROM unnest($2::text[], $3::smallint[]) AS made (name, bucket)
 """
 PAYMENTS = """
-INSERT INTO payment (bucket, tenant_id, payment_id, from_account, to_account, amount, due_at, hold,
-                     created_at)
-SELECT bucket_of(id), $1, id, payer, payee, 1 + n % 100000, due, true, clock()
+INSERT INTO payment (bucket, to_bucket, tenant_id, payment_id, from_account, to_account, amount,
+                     due_at, hold, created_at)
+SELECT bucket_of(id), to_bucket, $1, id, payer, payee, 1 + n % 100000, due, true, clock()
   FROM (SELECT n, {id} AS id, names[1 + n % {accounts}] AS payer,
                names[1 + (n + 7) % {accounts}] AS payee,
+               buckets[1 + (n + 7) % {accounts}] AS to_bucket,
                CASE WHEN n % 10 < 3 THEN clock() + n % 86400 * interval '1 second'
                     ELSE clock() - n % 86400 * interval '1 second' END AS due
           FROM generate_series(1, {many}::bigint) AS n,

@@ -107,7 +107,7 @@ async def _settle_held(
     execution: SettlementBatch,
 ) -> list[Decision]:
     """Do everything that needs no account first, to keep account locks short."""
-    made = ids(dues, await _record_executing(connection, dues, settling))
+    made = ids(dues, await _record_dues(connection, dues, settling))
     await store.delete_timers(connection, leaving_payments(dues))
     added = changes(dues)
     await settling.order.wait_for_previous()
@@ -143,34 +143,50 @@ async def _settle_with_locks(
     items = _sort(zip(payments, dues, decisions, strict=True))
     await account_store.write(connection, [accounts[key] for key in sorted(items.changed)])
     begun = [due for due, each in zip(dues, decisions, strict=True) if not isinstance(each, Waits)]
-    unix_ms = await _record_executing(connection, begun, settling)
+    unix_ms = await _record_dues(connection, begun, settling)
     await _write(connection, items, unix_ms, execution)
     return decisions
 
 
-async def _record_executing(
+class Beginning(NamedTuple):
+    """An execution that begins."""
+
+    tenant_id: int
+    payment_id: UUID
+    token: int
+
+
+async def _record_dues(
     connection: Connection, dues: Sequence[DuePayment], settling: Settling
+) -> int:
+    tenants = {due.payer.tenant_id for due in dues}
+    begun = (Beginning(due.payer.tenant_id, due.payment_id, due.token) for due in dues)
+    return await record_executing(connection, tenants, begun, settling)
+
+
+async def record_executing(
+    connection: Connection, tenants: set[int], begun: Iterable[Beginning], settling: Settling
 ) -> int:
     """Record the beginning of executions for the tenants that ask for it.
 
     Return the time for the ids of what follows: an event's place is that of its id.
     """
-    verbose = set(filter(settling.settings.is_verbose, {due.payer.tenant_id for due in dues}))
+    verbose = set(filter(settling.settings.is_verbose, tenants))
     if not verbose:
         return settling.unix_ms
     events = [
         NewEvent(
-            due.payer.tenant_id,
-            due.payment_id,
+            each.tenant_id,
+            each.payment_id,
             "payment.executing",
             settling.actor,
             {
                 "execution_id": settling.execution_id
-                or execution_name(due.payment_id, due.token + 1)
+                or execution_name(each.payment_id, each.token + 1)
             },
         )
-        for due in dues
-        if due.payer.tenant_id in verbose
+        for each in begun
+        if each.tenant_id in verbose
     ]
     made = await event_store.insert(connection, events)
     return max(settling.unix_ms, *(unix_ms_of(each) + 1 for each in made))

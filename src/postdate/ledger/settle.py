@@ -42,6 +42,11 @@ class DuePayment(msgspec.Struct, frozen=True, gc=False):
         """Return the position in the order of settlement."""
         return (self.due_at, self.payment_id)
 
+    @property
+    def accounts(self) -> tuple[AccountKey, AccountKey]:
+        """Return both accounts."""
+        return (self.payer, self.payee)
+
 
 class TransferCompleted(msgspec.Struct, frozen=True, gc=False):
     """The money moved: balances and versions of both accounts after it."""
@@ -71,7 +76,12 @@ class Waits(msgspec.Struct, frozen=True, gc=False):
     """An earlier payment of its accounts is still open; this one must not overtake it."""
 
 
+class Paid(msgspec.Struct, frozen=True, gc=False):
+    """The money moved: the database knows the balances and versions after it."""
+
+
 Decision: TypeAlias = TransferCompleted | TransferFailed | RetryLater | Waits
+Result: TypeAlias = Decision | Paid
 Accounts: TypeAlias = Mapping[AccountKey, Account]
 
 

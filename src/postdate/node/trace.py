@@ -16,7 +16,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from postdate.job.spec.outcome import Completed, Delivery, Handler, Outcome, Running, Throttled
 from postdate.job.spec.outcome import Failed as DeliveryFailed
 from postdate.job.spec.outcome import Unknown as DeliveryUnknown
-from postdate.ledger.settle import Decision, DuePayment, RetryLater, TransferFailed, Waits
+from postdate.ledger.settle import DuePayment, Paid, Result, RetryLater, TransferFailed, Waits
 from postdate.ledger.settle import TransferCompleted as Settled
 from postdate.node.trace_expansion import Expansion, context_of, traceparent_of
 from postdate.words.error import StartError
@@ -111,13 +111,13 @@ class Tracing:
                 raise
 
     def settled(
-        self, dues: Sequence[DuePayment], decisions: Sequence[Decision], seconds: float
+        self, dues: Sequence[DuePayment], results: Sequence[Result], seconds: float
     ) -> None:
         """Record a span for each payment of a committed batch that has a trace."""
         ended = time.time_ns()
         began = ended - int(seconds * 1e9)
-        for due, decision in zip(dues, decisions, strict=True):
-            if due.traceparent is None or isinstance(decision, Waits):
+        for due, result in zip(dues, results, strict=True):
+            if due.traceparent is None or isinstance(result, Waits):
                 continue
             span = self._tracer.start_span(
                 "settle payment",
@@ -126,7 +126,7 @@ class Tracing:
                 attributes={"postdate.payment_id": str(due.payment_id)},
                 start_time=began,
             )
-            _judge(span, decision)
+            _judge(span, result)
             span.end(ended)
 
     def close(self) -> None:
@@ -170,12 +170,12 @@ def _set_outcome(span: Span, outcome: Outcome) -> None:
             assert_never(other)
 
 
-def _judge(span: Span, decision: Decision) -> None:
-    match decision:
-        case Settled():
+def _judge(span: Span, result: Result) -> None:
+    match result:
+        case Settled() | Paid():
             span.set_attribute("postdate.outcome", "completed")
         case TransferFailed(reason=reason, error=error) | RetryLater(reason=reason, error=error):
-            ended = isinstance(decision, TransferFailed)
+            ended = isinstance(result, TransferFailed)
             span.set_attribute("postdate.outcome", "failed" if ended else "retrylater")
             span.set_attribute("error.type", str(reason))
             span.set_status(Status(StatusCode.ERROR, error))

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
-from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
@@ -15,8 +14,8 @@ from prometheus_client.core import HistogramMetricFamily
 
 from postdate.core.log import Log
 from postdate.ledger.settle import (
-    Decision,
-    DuePayment,
+    Paid,
+    Result,
     RetryLater,
     TransferCompleted,
     TransferFailed,
@@ -30,9 +29,13 @@ from postdate.monitor.spec.activity import (
     histogram,
 )
 from postdate.monitor.spec.tenant_share import TenantShares
-from postdate.payment.store.settlement import LockedTimer
+from postdate.payment.store.held_payment import HeldPayments
+from postdate.payment.store.settlement import DUE_ORIGIN
+from postdate.settlement.commit import Commit
 
 log = Log()
+
+Item = TypeVar("Item")
 
 MIN_LEGS: Final = 20
 """In a smaller batch any account is a large part."""
@@ -44,8 +47,9 @@ HOT_RATIO: Final = 0.25
 REPORT_SECONDS: Final = 60.0
 """A hot account is named in the log, not in a label: at most this often."""
 
-_NAMES = {
+_NAMES: Final[Mapping[type[Result], str]] = {
     TransferCompleted: "completed",
+    Paid: "completed",
     TransferFailed: "failed",
     RetryLater: "retried",
     Waits: "waited",
@@ -143,38 +147,48 @@ class SettlementMeter:
         self._locked.set(accounts)
         self._aside.set(payments)
 
-    def settled(
-        self,
-        timers: Sequence[LockedTimer],
-        dues: Sequence[DuePayment],
-        decisions: Sequence[Decision],
-        seconds: float,
-        first_due: Mapping[UUID, datetime] = MappingProxyType({}),
-    ) -> None:
-        """Count a committed batch; `first_due` has the original instants of retried payments."""
-        if not timers:
+    def settled(self, commit: Commit) -> None:
+        """Count a committed batch that was decided one by one."""
+        self._seconds.observe(commit.seconds)
+        self._payments.observe(len(commit.dues))
+        for labels, count in Count(map(_labels, commit.results)).items():
+            self._settled.labels(*labels).inc(count)
+        completed = sum(isinstance(each, TransferCompleted) for each in commit.results)
+        self._balances.inc(2 * completed)
+        late: dict[int, list[float]] = defaultdict(list)
+        for due, result in zip(commit.dues, commit.results, strict=True):
+            # A payment to be retried has not ended.
+            if isinstance(result, TransferCompleted | TransferFailed):
+                was_due = commit.first_due.get(due.payment_id, due.due_at)
+                late[due.payer.tenant_id].append((commit.at - was_due).total_seconds())
+        self._ended(late)
+        some = _sample(commit.dues)
+        self._touched([(key.tenant_id, key.account_id) for due in some for key in due.accounts])
+
+    def paid(self, held: HeldPayments, seconds: float, first_due: Mapping[UUID, datetime]) -> None:
+        """Count a committed batch that the database has settled; all of it completed."""
+        count = len(held)
+        if not count:
             return
         self._seconds.observe(seconds)
-        self._payments.observe(len(timers))
-        for labels, count in Count(map(_labels, decisions)).items():
-            self._settled.labels(*labels).inc(count)
-        self._balances.inc(2 * sum(isinstance(each, TransferCompleted) for each in decisions))
-        self._ended(timers[0].at, dues, decisions, first_due)
-        self._touched(dues)
-
-    def _ended(
-        self,
-        at: datetime,
-        dues: Sequence[DuePayment],
-        decisions: Sequence[Decision],
-        first_due: Mapping[UUID, datetime],
-    ) -> None:
-        """Count the lateness of ended payments, by tenant; payments to be retried do not count."""
+        self._payments.observe(count)
+        self._settled.labels("completed", "").inc(count)
+        self._balances.inc(2 * count)
+        at = (held.at - DUE_ORIGIN).total_seconds()
+        was_due = held.due_seconds
+        if first_due:
+            first = {each: (due - DUE_ORIGIN).total_seconds() for each, due in first_due.items()}
+            was_due = list(map(first.get, held.ids, held.due_seconds))
         late: dict[int, list[float]] = defaultdict(list)
-        for due, decision in zip(dues, decisions, strict=True):
-            if isinstance(decision, TransferCompleted | TransferFailed):
-                was_due = first_due.get(due.payment_id, due.due_at) if first_due else due.due_at
-                late[due.payer.tenant_id].append((at - was_due).total_seconds())
+        for tenant_id, due in zip(held.tenants, was_due, strict=True):
+            late[tenant_id].append(at - due)
+        self._ended(late)
+        tenants = _sample(held.tenants)
+        payers = zip(tenants, _sample(held.payers), strict=True)
+        self._touched([*payers, *zip(tenants, _sample(held.payees), strict=True)])
+
+    def _ended(self, late: Mapping[int, Sequence[float]]) -> None:
+        """Count the lateness of ended payments, by tenant."""
         for tenant_id, seconds in late.items():
             counts, total = histogram(seconds), sum(seconds)
             self._late.add(counts, total)
@@ -185,25 +199,28 @@ class SettlementMeter:
         """Count a payment that broke its batch."""
         self._broken.inc()
 
-    def _touched(self, dues: Sequence[DuePayment]) -> None:
+    def _touched(self, legs: Sequence[tuple[int, str]]) -> None:
         """Measure how much of a batch touches one account, and log the account if it is much."""
-        some = dues[:: max(1, len(dues) // SAMPLE)]
-        legs = 2 * len(some)
-        if legs < MIN_LEGS:
+        if len(legs) < MIN_LEGS:
             return
-        touched = Count(key for due in some for key in (due.payer, due.payee))
-        (account, count), *_ = touched.most_common(1)
-        self._hottest.observe(count / legs)
-        if count / legs >= HOT_RATIO and time.monotonic() >= self._told_at + REPORT_SECONDS:
+        ((tenant_id, account_id), count), *_ = Count(legs).most_common(1)
+        ratio = count / len(legs)
+        self._hottest.observe(ratio)
+        if ratio >= HOT_RATIO and time.monotonic() >= self._told_at + REPORT_SECONDS:
             self._told_at = time.monotonic()
             log.info(
                 "settlement.hot_account",
-                tenant_id=account.tenant_id,
-                account_id=account.account_id,
-                ratio=round(count / legs, 2),
+                tenant_id=tenant_id,
+                account_id=account_id,
+                ratio=round(ratio, 2),
             )
 
 
-def _labels(decision: Decision) -> tuple[str, str]:
-    code = str(decision.reason) if isinstance(decision, TransferFailed | RetryLater) else ""
-    return _NAMES[type(decision)], code
+def _sample(items: Sequence[Item]) -> Sequence[Item]:
+    """Return some of a large batch, evenly."""
+    return items[:: max(1, len(items) // SAMPLE)]
+
+
+def _labels(result: Result) -> tuple[str, str]:
+    code = str(result.reason) if isinstance(result, TransferFailed | RetryLater) else ""
+    return _NAMES[type(result)], code

@@ -2,52 +2,45 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from postdate.account.store.account import AccountKey
 from postdate.core.failpoint import reach
 from postdate.core.ids import BUCKETS
-from postdate.core.instant import instant_text
 from postdate.core.log import Log
 from postdate.core.setting.setting import Settings
 from postdate.database.connection import clock
 from postdate.database.connection.database import Connection, Database
 from postdate.database.connection.error import CheckViolationError, LockNotAvailableError
 from postdate.halt import store as halt_store
-from postdate.ledger import batch
+from postdate.ledger import batch, held
 from postdate.ledger.batch_order import BatchOrder, BeginAgainError
-from postdate.ledger.settle import (
-    Decision,
-    DuePayment,
-    RetryLater,
-    TransferCompleted,
-    TransferFailed,
-    Waits,
-)
-from postdate.monitor.store.item_log import items
-from postdate.payment.spec.payment import execution_name
+from postdate.ledger.settle import DuePayment, Waits
+from postdate.payment.store import held_payment as held_store
 from postdate.payment.store import settlement as store
-from postdate.payment.store.settlement import Candidate, LockedPayment, Order
+from postdate.payment.store.settlement import Candidate, Order
 from postdate.runtime.retry import RetryLadder, RetryLimits
 from postdate.runtime.share import BucketShare
 from postdate.runtime.shared_read import SharedReads
 from postdate.settlement import poison_payment
+from postdate.settlement.batch_size import BatchSize
 from postdate.settlement.blocked_payment import BlockedPayments
 from postdate.settlement.bucket_marks import BucketMarks
+from postdate.settlement.commit import Commit, Followed, SettlementAttempt, write_lines
 from postdate.settlement.meter import SettlementMeter
 from postdate.timer import timer as timer_store
+from postdate.timer.timer import LONG_AGO
 
 log = Log()
 
 ROLE: Final = "settlement"
 STOPPED: Final = "settlement.stopped"
 MAX_BATCH: Final = 1000
-"""Payments of one commit: few enough that the accounts are locked for well under 100 ms."""
+"""Payments of one commit; fewer where that would lock the accounts for 100 ms."""
 
 MAX_LOOK: Final = 16 * MAX_BATCH
 """Payments of one look, settled in several commits."""
@@ -72,9 +65,10 @@ _MIN_LOOK: Final = 16
 DEEPER: Final = 4
 """How many times as many payments of a bucket are read when what was read is too little."""
 
+BY_HAND: Final = 16
+"""Batches that are decided in Python after one that needed it: what is due is mostly alike."""
+
 Key = tuple[int, UUID]
-Followed = Callable[[Sequence[DuePayment], Sequence[Decision], float], None]
-"""Called after a commit with what was settled, the results, and how long it took."""
 
 
 class _LookAhead(NamedTuple):
@@ -82,18 +76,6 @@ class _LookAhead(NamedTuple):
 
     at: datetime
     seconds: float | None
-
-
-class Commit(NamedTuple):
-    """What one commit did: how many left the queue, and what was settled, in order."""
-
-    left: int
-    payments: Sequence[LockedPayment] = ()
-    dues: Sequence[DuePayment] = ()
-    decisions: Sequence[Decision] = ()
-    seconds: float = 0.0
-    # The original due instants of payments that were tried before.
-    first_due: Mapping[UUID, datetime] = MappingProxyType({})
 
 
 class Settler:
@@ -116,9 +98,11 @@ class Settler:
         self._share = BucketShare(self._reads, node_id, ROLE)
         self._meter = meter or SettlementMeter()
         self._followed = followed
-        self._max_batch = max_batch
+        self._batch = BatchSize(max_batch)
         self._marks = BucketMarks()
         self._blocked = BlockedPayments(database)
+        self._in_database = not database.sharded
+        self._by_hand = 0
         self._stopped: str | None = None
         self._depth = 0
         self._beyond: datetime | None = None
@@ -132,6 +116,10 @@ class Settler:
     def blocked(self) -> str | None:
         """Return why nothing is settled, or None."""
         return self._stopped
+
+    def decide_in_python(self) -> None:
+        """Leave nothing to the database, as on shards: the reference of tests and measurements."""
+        self._in_database = False
 
     def look_everywhere(self) -> None:
         """Reset the marks, because long overdue payments have come back."""
@@ -240,10 +228,12 @@ class Settler:
         room, order = asyncio.Semaphore(AT_ONCE), None
         going: list[asyncio.Task[int | Exception]] = []
         async with asyncio.TaskGroup() as group:
-            for first in range(0, len(keys), self._max_batch):
+            first = 0
+            while first < len(keys):
                 order = BatchOrder(order)
                 await room.acquire()
-                some = keys[first : first + self._max_batch]
+                some = keys[first : first + self._batch.current]
+                first += len(some)
                 going.append(group.create_task(self._in_order(some, order, room)))
         count = 0
         for each in going:
@@ -279,10 +269,10 @@ class Settler:
         """
         eager = True
         while True:
-            dues: list[DuePayment] = []
+            attempt = SettlementAttempt()
             await order.begin()
             try:
-                return await self._transaction(keys, order, dues, eager=eager)
+                return await self._transaction(keys, order, attempt, eager=eager)
             except BeginAgainError:
                 # The batch before starts over; by the time we start over too, it has ended.
                 eager = True
@@ -292,8 +282,7 @@ class Settler:
                 eager = False
             except LockNotAvailableError:
                 # The next try leaves out what waits for these accounts.
-                accounts = {key for due in dues for key in (due.payer, due.payee)}
-                await self._blocked.locked.find(accounts)
+                await self._blocked.locked.find(attempt.accounts())
                 raise
 
     async def _give_up(self, order: BatchOrder, key: Key, error: Exception) -> Commit:
@@ -305,28 +294,71 @@ class Settler:
         return Commit(left=left)
 
     async def _transaction(
-        self, keys: Sequence[Key], order: BatchOrder, dues: list[DuePayment], *, eager: bool
+        self, keys: Sequence[Key], order: BatchOrder, attempt: SettlementAttempt, *, eager: bool
     ) -> Commit:
-        """Settle; payments of halted tenants leave the queue."""
+        """Settle in the database where every payment is held, and decide the others one by one."""
         started = time.monotonic()
         async with self._database.near.write("settle") as connection:
-            locked, held = await store.lock(connection, keys)
-            await halt_store.set_aside(connection, held)
-            payments = self._blocked.divide(locked)
-            reach("settle.locked")
-            first_due = await store.first_due(connection, [p for p in payments if p.token])
-            settling = self._settling(connection, dues, order, eager=eager)
-            decisions = await batch.settle(connection, payments, settling)
-        left = len(held) + sum(not isinstance(decision, Waits) for decision in decisions)
-        return Commit(left, payments, dues, decisions, time.monotonic() - started, first_due)
+            settling = self._settling(connection, attempt.dues, order, eager=eager)
+            commit = None
+            if eager and self._leaves_to_database():
+                commit = await self._settle_held(connection, keys, settling, attempt)
+            if commit is None:
+                commit = await self._decide(connection, keys, settling)
+        ended = time.monotonic()
+        return commit._replace(seconds=ended - started, locked_seconds=ended - commit.paying_since)
+
+    def _leaves_to_database(self) -> bool:
+        """Return whether the database settles the next batch itself.
+
+        What waits for a locked account is left out by hand, and a sharded database wants a
+        statement for each bucket.
+        """
+        self._by_hand = max(0, self._by_hand - 1)
+        return self._in_database and not self._by_hand and not len(self._blocked.locked)
+
+    async def _settle_held(
+        self,
+        connection: Connection,
+        keys: Sequence[Key],
+        settling: batch.Settling,
+        attempt: SettlementAttempt,
+    ) -> Commit | None:
+        """Settle payments that need no decision; None, and nothing done, if one of them does."""
+        attempt.held = taken = await held_store.take(connection, keys)
+        if taken is None:
+            self._by_hand = BY_HAND
+            return None
+        reach("settle.taken")
+        first_due = await store.first_due(connection, taken.tried())
+        began = await held.settle(connection, taken, settling)
+        return Commit(len(taken), taken.at, first_due=first_due, held=taken, paying_since=began)
+
+    async def _decide(
+        self, connection: Connection, keys: Sequence[Key], settling: batch.Settling
+    ) -> Commit:
+        """Settle one by one; payments of halted tenants leave the queue."""
+        locked, halted = await store.lock(connection, keys)
+        await halt_store.set_aside(connection, halted)
+        payments = self._blocked.divide(locked)
+        reach("settle.locked")
+        tried = [(each.bucket, each.subject) for each in payments if each.token]
+        first_due = await store.first_due(connection, tried)
+        decisions = await batch.settle(connection, payments, settling)
+        left = len(halted) + sum(not isinstance(decision, Waits) for decision in decisions)
+        at = payments[0].at if payments else LONG_AGO
+        return Commit(left, at, settling.dues or (), decisions, first_due)
 
     def _report(self, commit: Commit) -> None:
-        self._meter.settled(
-            commit.payments, commit.dues, commit.decisions, commit.seconds, commit.first_due
-        )
-        _write_lines(commit)
+        if commit.held is not None:
+            self._batch.learn(len(commit.held), commit.locked_seconds)
+            self._meter.paid(commit.held, commit.seconds, commit.first_due)
+        elif commit.dues:
+            self._meter.settled(commit)
+        write_lines(commit)
         if self._followed is not None:
-            self._followed(commit.dues, commit.decisions, commit.seconds)
+            settled = commit.one_by_one()
+            self._followed(settled.dues, settled.results, settled.seconds)
 
     def _settling(
         self, connection: Connection, dues: list[DuePayment], order: BatchOrder, *, eager: bool
@@ -347,38 +379,6 @@ class Settler:
             eager=eager,
             settings=self._settings,
         )
-
-
-def _write_lines(commit: Commit) -> None:
-    """Log the results of payments, if that is turned on."""
-    decided = list(zip(commit.dues, commit.decisions, strict=True))
-
-    def line(settled: tuple[DuePayment, Decision]) -> dict[str, Any]:
-        return _fields(*settled, commit)
-
-    if items.is_enabled("settled"):
-        done = [pair for pair in decided if isinstance(pair[1], TransferCompleted)]
-        items.write("payment.completed", done, line)
-    if items.is_enabled("failed"):
-        failed = [pair for pair in decided if isinstance(pair[1], TransferFailed)]
-        items.write("payment.failed", failed, line)
-        later = [pair for pair in decided if isinstance(pair[1], RetryLater)]
-        items.write("payment.retried", later, line)
-
-
-def _fields(due: DuePayment, decision: Decision, commit: Commit) -> dict[str, Any]:
-    was_due = commit.first_due.get(due.payment_id, due.due_at)
-    late = commit.payments[0].at - was_due
-    line = {
-        "tenant_id": due.payer.tenant_id,
-        "payment_id": str(due.payment_id),
-        "execution_id": execution_name(due.payment_id, due.token + 1),
-        "scheduled_time": instant_text(was_due),
-        "lateness_ms": round(late.total_seconds() * 1000),
-    }
-    if isinstance(decision, TransferFailed | RetryLater):
-        line["code"] = str(decision.reason)
-    return line
 
 
 def _complete(found: Sequence[Candidate], depth: int) -> tuple[Sequence[Candidate], bool]:

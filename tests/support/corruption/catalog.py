@@ -63,12 +63,11 @@ MONEY: Final = {
         "{at_execution}",
     ),
     "a payment is invented": Corruption(
-        "INSERT INTO payment (bucket, tenant_id, payment_id, from_account, to_account, amount, "
-        "due_at, hold) SELECT bucket, tenant_id, overlay(payment_id::text placing 'ffff' from 33)"
-        "::uuid, from_account, to_account, amount, due_at, false FROM payment "
-        "WHERE payment_id = '{open}'; INSERT INTO timer (bucket, tenant_id, lane_id, subject, "
-        "due_at) SELECT bucket, tenant_id, 0, overlay(subject::text placing 'ffff' from 33)::uuid, "
-        "due_at FROM timer WHERE subject = '{open}'",
+        "INSERT INTO payment (bucket, to_bucket, tenant_id, payment_id, from_account, to_account, "
+        "amount, due_at, hold) SELECT bucket, to_bucket, tenant_id, '{open_ffff}', from_account, "
+        "to_account, amount, due_at, false FROM payment WHERE payment_id = '{open}'; "
+        "INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at) SELECT bucket, tenant_id, "
+        "0, '{open_ffff}', due_at FROM timer WHERE subject = '{open}'",
         "chain_unsealed",
         "{open_ffff}",
     ),

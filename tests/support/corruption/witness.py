@@ -192,10 +192,10 @@ WITNESSED: Final = {
     "old weeks count as detached": Corruption(
         "INSERT INTO history (partition, parent, from_id, to_id) VALUES ('seal_20200106', 'seal', "
         "uuid_floor('2020-01-06'), uuid_floor(clock() - interval '15 days'));"
-        "INSERT INTO payment (bucket, tenant_id, payment_id, from_account, to_account, amount, "
-        "due_at, hold, created_at) SELECT bucket, tenant_id, '{old}', from_account, to_account, "
-        "amount, due_at, false, clock() - interval '20 days' FROM payment "
-        "WHERE payment_id = '{open}'",
+        "INSERT INTO payment (bucket, to_bucket, tenant_id, payment_id, from_account, to_account, "
+        "amount, due_at, hold, created_at) SELECT bucket, to_bucket, tenant_id, '{old}', "
+        "from_account, to_account, amount, due_at, false, clock() - interval '20 days' "
+        "FROM payment WHERE payment_id = '{open}'",
         "chain_unsealed",
         "{old}",
         alone=True,

@@ -54,9 +54,9 @@ CREATE OR REPLACE FUNCTION client_refuse_time(of_tenant integer, at timestamptz,
 $$;
 
 -- Decide about one payment as ledger/hold.py does, seeing what those before it have taken: at the
--- call as a hint, at the commit with the payers locked. Returns the payer.
+-- call as a hint, at the commit with the payers locked. Returns the payer and the payee.
 CREATE OR REPLACE FUNCTION client_admit(
-    of_tenant integer, body jsonb, at timestamptz, taken bigint) RETURNS account
+    of_tenant integer, body jsonb, at timestamptz, taken bigint) RETURNS account[]
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     due timestamptz := client_payment_due(body, at);
@@ -99,7 +99,7 @@ BEGIN
             'Credit the account, or use funding => ''at_execution''.',
             jsonb_build_object('available', payer.balance - payer.held - taken - payer.floor));
     END IF;
-    RETURN payer;
+    RETURN ARRAY[payer, payee];
 END $$;
 
 -- The payment that a key led to before, if this asks for the same; NULL where the key is new.
@@ -111,7 +111,7 @@ DECLARE
     known idempotency;
     kept jsonb;
     before jsonb;
-    after jsonb := asked.body - 'bucket' - 'traceparent';
+    after jsonb := asked.body - '{bucket,to_bucket,traceparent}'::text[];
     p payment;
     differs text[];
 BEGIN
@@ -120,7 +120,7 @@ BEGIN
     IF staged.subject IS NOT NULL THEN
         IF staged.fingerprint <> asked.fingerprint THEN
             PERFORM client_refuse_reused(
-                client_differs(staged.body - 'bucket' - 'traceparent', after));
+                client_differs(staged.body - '{bucket,to_bucket,traceparent}'::text[], after));
         END IF;
         RETURN staged.subject;
     END IF;
@@ -175,7 +175,7 @@ CREATE OR REPLACE FUNCTION schedule_payment(
 DECLARE
     me client_role := client_identity('payments:write');
     asked client_request;
-    payer account;
+    parties account[];
     taken bigint;
     found uuid;
 BEGIN
@@ -227,11 +227,12 @@ BEGIN
              LIMIT 100) AS r
      WHERE r.kind = 'payment' AND r.body ->> 'from_account_id' = from_account_id
        AND r.body ->> 'funding' = 'hold';
-    payer := client_admit(me.tenant_id, asked.body, clock(), taken);
-    asked.subject := client_new_id(payer.bucket,
+    parties := client_admit(me.tenant_id, asked.body, clock(), taken);
+    asked.subject := client_new_id(parties[1].bucket,
         substring(sha256(uuid_send(asked.key) || uuid_send(asked.fingerprint)) FOR 8), clock());
     asked.body := asked.body || jsonb_strip_nulls(
-        jsonb_build_object('bucket', payer.bucket, 'traceparent', traceparent));
+        jsonb_build_object('bucket', parties[1].bucket, 'to_bucket', parties[2].bucket,
+                           'traceparent', traceparent));
     INSERT INTO client_request (tenant_id, kind, subject, actor, key, fingerprint, body)
     VALUES (me.tenant_id, 'payment', asked.subject, 'role:' || me.role_name, asked.key,
             asked.fingerprint, asked.body);
@@ -264,6 +265,7 @@ CREATE OR REPLACE FUNCTION client_accept_payments(mine xid8, of_tenant integer) 
 DECLARE
     at timestamptz := clock();
     asked client_request;
+    parties account[];
     payer account;
     payers account[] := '{}';
     taken jsonb := '{}';
@@ -296,8 +298,9 @@ BEGIN
     PERFORM client_count(of_tenant, 'payments', many);
     FOR asked IN SELECT * FROM client_request r WHERE r.transaction = mine AND r.kind = 'payment'
                   ORDER BY r.number LOOP
-        payer := client_admit(of_tenant, asked.body, at,
-                              coalesce((taken ->> (asked.body ->> 'from_account_id'))::bigint, 0));
+        parties := client_admit(of_tenant, asked.body, at, coalesce(
+            (taken ->> (asked.body ->> 'from_account_id'))::bigint, 0));
+        payer := parties[1];
         IF asked.body ->> 'funding' = 'hold' THEN
             taken := taken || jsonb_build_object(payer.account_id,
                 coalesce((taken ->> payer.account_id)::bigint, 0)
@@ -306,7 +309,8 @@ BEGIN
         END IF;
     END LOOP;
     FOREACH waits IN ARRAY ARRAY[false, true] LOOP
-        PERFORM payment_accept(array_agg((body ->> 'bucket')::smallint), array_agg(of_tenant),
+        PERFORM payment_accept(array_agg((body ->> 'bucket')::smallint),
+            array_agg((body ->> 'to_bucket')::smallint), array_agg(of_tenant),
             array_agg(subject), array_agg(body ->> 'from_account_id'),
             array_agg(body ->> 'to_account_id'), array_agg((body ->> 'amount')::bigint),
             array_agg(client_payment_due(body, at)), array_agg(body ->> 'funding' = 'hold'),

@@ -26,9 +26,9 @@ $$;
 CREATE OR REPLACE FUNCTION payment_record(p payment) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT record_send(ROW(
-        p.bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount, p.due_at,
-        p.hold, p.retry_until, p.created_at, p.description, p.schedule_id, p.traceparent,
-        p.on_broken, p.actor, p.idempotency_key, p.refund_of))
+        p.bucket, p.to_bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount,
+        p.due_at, p.hold, p.retry_until, p.created_at, p.description, p.schedule_id,
+        p.traceparent, p.on_broken, p.actor, p.idempotency_key, p.refund_of))
 $$;
 CREATE OR REPLACE FUNCTION payment_digest(p payment) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE AS $$

@@ -6,17 +6,18 @@
 -- Payments as rows, from one array for each column; a column of one value for all rows comes as
 -- that value. See job_rows, which is built alike.
 CREATE OR REPLACE FUNCTION payment_rows(
-    buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[],
-    amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
+    buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[],
+    payees text[], amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
     descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[],
     keys uuid[], refunds uuid[])
     RETURNS SETOF payment LANGUAGE sql STABLE AS $$
-    SELECT bucket, coalesce(tenant, (SELECT tenants[1])), id, payer, payee, amount, due,
+    SELECT bucket, to_bucket, coalesce(tenant, (SELECT tenants[1])), id, payer, payee, amount, due,
            coalesce(hold, (SELECT holds[1])), retry, clock(), description, schedule, trace, broken,
            coalesce(actor, (SELECT actors[1])), key, refund
-      FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
-                   unnest(payers) AS payer, unnest(payees) AS payee, unnest(amounts) AS amount,
-                   unnest(dues) AS due, unnest(holds) AS hold, unnest(retries) AS retry,
+      FROM (SELECT unnest(buckets) AS bucket, unnest(to_buckets) AS to_bucket,
+                   unnest(tenants) AS tenant, unnest(ids) AS id, unnest(payers) AS payer,
+                   unnest(payees) AS payee, unnest(amounts) AS amount, unnest(dues) AS due,
+                   unnest(holds) AS hold, unnest(retries) AS retry,
                    unnest(descriptions) AS description, unnest(schedules) AS schedule,
                    unnest(traces) AS trace, unnest(brokens) AS broken,
                    unnest(actors) AS actor, unnest(keys) AS key,
@@ -27,8 +28,8 @@ $$;
 -- value sent once. Plain statements of one table each, for a sharded PostgreSQL. The holds are
 -- added last, by account_add, so that accounts are held for as short a time as can be.
 CREATE OR REPLACE FUNCTION payment_accept(
-    buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[],
-    amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
+    buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[],
+    payees text[], amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
     descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[],
     keys uuid[], refunds uuid[], lane integer
 ) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -36,8 +37,9 @@ DECLARE
     first_tenant integer := tenants[1];
 BEGIN
     INSERT INTO payment
-    SELECT * FROM payment_rows(buckets, tenants, ids, payers, payees, amounts, dues, holds, retries,
-                              descriptions, schedules, traces, brokens, actors, keys, refunds);
+    SELECT * FROM payment_rows(buckets, to_buckets, tenants, ids, payers, payees, amounts, dues,
+                              holds, retries, descriptions, schedules, traces, brokens, actors,
+                              keys, refunds);
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
     SELECT bucket, coalesce(tenant, first_tenant), lane, id, due
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
@@ -49,8 +51,8 @@ BEGIN
       FROM (SELECT p.bucket, p.tenant_id, p.payment_id,
                    payment_digest(ROW(p.*)::payment) AS digest
               FROM (SELECT * FROM payment_rows(
-                        buckets, tenants, ids, payers, payees, amounts, dues, holds, retries,
-                        descriptions, schedules, traces, brokens, actors, keys, refunds)
+                        buckets, to_buckets, tenants, ids, payers, payees, amounts, dues, holds,
+                        retries, descriptions, schedules, traces, brokens, actors, keys, refunds)
                     OFFSET 0) AS p
             OFFSET 0) AS accepted
      GROUP BY bucket, tenant_id;

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.account.store.account import Account, AccountKey, Hold, gather_columns
+from postdate.account.store.account import Account, AccountKey, Hold, gather_columns, key_of
 from postdate.core.ids import MIN_ID, bucket_of, floor_id, unix_ms_of
 from postdate.core.test_clock import own_lane
 from postdate.database.connection.column import compact, filled
@@ -133,7 +133,7 @@ class PaymentScan(msgspec.Struct, frozen=True):
 _REPEATED: Final = frozenset({"tenant_id", "hold", "actor"})
 """Columns that mostly hold one value for all rows, and then are sent once."""
 
-_EMPTY: Final[tuple[Sequence[object], ...]] = ((),) * len(NewPayment.__struct_fields__)
+_EMPTY: Final[tuple[Sequence[object], ...]] = ((),) * (len(NewPayment.__struct_fields__) + 1)
 
 
 class PaymentLook(NamedTuple):
@@ -198,11 +198,13 @@ async def accept(
 def _columns(payments: Sequence[NewPayment]) -> Iterable[Sequence[object]]:
     if not payments:
         return _EMPTY
-    columns = zip(*map(msgspec.structs.astuple, payments), strict=True)
-    return (
+    buckets, *columns = zip(*map(msgspec.structs.astuple, payments), strict=True)
+    to_buckets = [key_of(each.tenant_id, each.to_account).bucket for each in payments]
+    lean = (
         compact(column) if name in _REPEATED else filled(column)
-        for name, column in zip(NewPayment.__struct_fields__, columns, strict=True)
+        for name, column in zip(NewPayment.__struct_fields__[1:], columns, strict=True)
     )
+    return buckets, to_buckets, *lean
 
 
 class PaymentAsAccepted(msgspec.Struct, frozen=True):

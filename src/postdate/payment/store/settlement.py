@@ -155,13 +155,14 @@ def _locked(row: asyncpg.Record, at: datetime) -> LockedPayment:
     return LockedPayment(bucket, tenant_id, subject, due_at, token, at, *asked)
 
 
-async def first_due(connection: Connection, timers: Sequence[LockedTimer]) -> dict[UUID, datetime]:
+async def first_due(
+    connection: Connection, tried: Sequence[tuple[int, UUID]]
+) -> dict[UUID, datetime]:
     """Find when payments that were tried before were due for the first time."""
-    if not timers:
+    if not tried:
         return {}
-    rows = await connection.fetch(
-        query("settlement_first_due"), [t.bucket for t in timers], [t.subject for t in timers]
-    )
+    buckets, subjects = zip(*tried, strict=True)
+    rows = await connection.fetch(query("settlement_first_due"), buckets, subjects)
     return {row[0]: row[1] for row in rows}
 
 

@@ -18,6 +18,12 @@ SELECT bucket, tenant_id, subject, due_at, token, from_account, to_account, amou
        retry_until, traceparent, held, at
   FROM settlement_lock($1, $2, $3)
 
+-- name: settlement_take
+SELECT * FROM settlement_take($1, $2, $3)
+
+-- name: settlement_pay
+SELECT settlement_pay($1, $2, $3)
+
 -- name: settlement_first_due
 SELECT DISTINCT ON (a.subject) a.subject, a.due_at
   FROM unnest($1::smallint[], $2::uuid[]) AS wanted (bucket, subject)

@@ -100,12 +100,44 @@ class _Settled(NamedTuple):
     processor: Processor
 
 
-async def _ours(at: Testbed, plan: PaymentPlan, shape: Shape) -> _Settled:
+async def decided(at: Testbed, plan: PaymentPlan) -> list[Measure]:
+    """Settle held payments in the database, in turns with the way that decides each in Python."""
+    turns: dict[tuple[Shape, bool], list[_Settled]] = defaultdict(list)
+    await _ours(at, replace(plan, settled=min(plan.settled, WARM)), "spread")
+    for number in range(plan.rounds):
+        show_progress(f"  round {number + 1} of {plan.rounds}")
+        for shape in COMPARED:
+            # First the one, then the other: a round begins with whichever ended the one before.
+            for in_python in (bool(number % 2), not number % 2):
+                settled = await _ours(at, plan, shape, in_python=in_python)
+                turns[shape, in_python].append(settled)
+    return [measure for shape in COMPARED for measure in _turns(shape, turns)]
+
+
+def _turns(shape: Shape, turns: Mapping[tuple[Shape, bool], Sequence[_Settled]]) -> list[Measure]:
+    found, cost = [], {}
+    for in_python, name in ((False, "in the database"), (True, "decided in Python")):
+        some = turns[shape, in_python]
+        python = [each.processor.python for each in some]
+        server = [each.processor.database for each in some]
+        cost[in_python] = statistics.median(map(sum, zip(python, server, strict=True)))
+        arm = f"decided, {shape}"
+        found += [
+            median(arm, f"{name}, processor of Python", python, "us"),
+            median(arm, f"{name}, processor of PostgreSQL", server, "us"),
+            median(arm, f"{name}, write-ahead log", [each.wal for each in some], "bytes/payment"),
+        ]
+    return [*found, plain(arm, "Python : database", cost[True] / cost[False], "")]
+
+
+async def _ours(
+    at: Testbed, plan: PaymentPlan, shape: Shape, *, in_python: bool = False
+) -> _Settled:
     """Settle so many payments of a new ledger; give the rate, and what each cost."""
     bank, count = await open_bank(at, plan.accounts), plan.settled
     await bank.fill(count, shape)
     before, used = await at.wal(), at.processor()
-    rate = await transfers.ours(bank)
+    rate = await transfers.ours(bank, in_python=in_python)
     processor = at.processor().per_item(used, count)
     wal = (await at.wal() - before) / count
     ended = await bank.count_endings()
@@ -195,6 +227,7 @@ async def _settling(at: Testbed, count: int) -> AsyncIterator[None]:
 ARMS: Final[Mapping[str, Arm[PaymentPlan]]] = {
     "settle": settle,
     "payer": payer,
+    "decided": decided,
     "life": lambda at, plan: life.payment(at, plan.settled // 2, plan.accounts),
     "accept": repeated(payment_http.accept),
     "processes": repeated(payment_http.processes),

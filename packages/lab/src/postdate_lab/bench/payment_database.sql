@@ -52,9 +52,9 @@ pick AS MATERIALIZED (
                    (SELECT cardinality($2)::bigint - 1 AS others) AS size) AS thrown
      WHERE others > 1),
 made AS (
-    INSERT INTO payment (bucket, tenant_id, payment_id, from_account, to_account, amount, due_at,
-                         hold, actor)
-    SELECT payer.bucket, $1,
+    INSERT INTO payment (bucket, to_bucket, tenant_id, payment_id, from_account, to_account,
+                         amount, due_at, hold, actor)
+    SELECT payer.bucket, payee.bucket, $1,
            encode(substring(int8send((extract(epoch FROM clock()) * 1000)::bigint) FROM 3)
                   || int2send((28672 + payer.bucket)::smallint)
                   || substring(uuid_send(gen_random_uuid()) FROM 9), 'hex')::uuid,

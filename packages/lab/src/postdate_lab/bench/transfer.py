@@ -28,10 +28,12 @@ Pair = tuple[str, str]
 Move = Callable[[asyncpg.Connection, str, str], Awaitable[None]]
 
 
-async def ours(bank: Bank) -> float:
+async def ours(bank: Bank, *, in_python: bool = False) -> float:
     """Settle all that is due with a settler of our own; give the rate."""
     node = bank.testbed.node
     settler = Settler(node.database, node.runtime, node.node_id)
+    if in_python:
+        settler.decide_in_python()
     watch, total = Stopwatch(), 0
     while count := await settler.run_once():
         total += count

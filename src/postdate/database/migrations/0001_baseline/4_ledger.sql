@@ -32,6 +32,8 @@ CREATE INDEX account_currency ON account (tenant_id, account_id) WHERE currency 
 
 CREATE TABLE payment (
     bucket       smallint NOT NULL,
+    -- The payee's, so that SQL alone finds both accounts; alignment would leave its place empty.
+    to_bucket    smallint NOT NULL CHECK (to_bucket BETWEEN 0 AND 63),
     tenant_id    integer NOT NULL,
     payment_id   uuid NOT NULL,
     from_account text COLLATE "C" NOT NULL,
