@@ -33,7 +33,6 @@ _PATH: Final = re.compile(
     r"|model|store|intake|views|api|core|job|payment|ledger|calendar|worker|settlement)/[\w./-]+)`"
 )
 OLD_PATHS: Final = {
-    f"{DECISIONS}0003-http-shell.md": "is being measured again",
     f"{DECISIONS}0023-rooms-by-noun.md": "is superseded by 0030, and says how it was before",
 }
 """Decisions that name paths of their day, and why. The list only shrinks."""
