@@ -14,6 +14,7 @@ from postdate.http.answer import JSON, OutgoingAnswer, from_refusal, send_answer
 from postdate.words.error import Code, Refusal
 
 RETRY_SECONDS: Final = 2
+_CLOSE: Final = (b"connection", b"close")
 _REFUSAL: Final = Refusal(
     Code.UNAVAILABLE,
     "The server starts: its database is not ready yet.",
@@ -35,7 +36,10 @@ class WaitingApp:
         self.active.add(serving)
         request_id = head.request_id(dict(scope["headers"]))
         try:
-            await send_answer(send, receive, self._answer(scope["path"], request_id), request_id)
+            answer = self._answer(scope["path"], request_id)
+            # The server that has started answers on connections of its own.
+            closing = answer._replace(headers=[*answer.headers, _CLOSE])
+            await send_answer(send, receive, closing, request_id)
         finally:
             self.active.discard(serving)
 
