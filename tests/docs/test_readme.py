@@ -60,10 +60,10 @@ async def test_the_readme_s_payment_is_held_and_then_paid(served: Served) -> Non
 
 
 async def test_the_readme_s_python_is_scheduled_and_cancelled(served: Served) -> None:
-    [script] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    script, task = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     known = {"POSTDATE_URL": f"http://127.0.0.1:{served.port}", "POSTDATE_API_KEY": served.key}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", f"{script}\nprint(payment.status)",
+        sys.executable, "-c", f"{script}\n{task}\nprint(payment.status)",
         env=os.environ | known, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     async with asyncio.timeout(30):

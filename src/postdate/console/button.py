@@ -45,7 +45,7 @@ from postdate.words.error import Refusal, RefusedError
 
 _NEW: Final = frozenset({"create", "schedule"})
 """Verbs whose form is at `/new/`."""
-_PART: Final = re.compile(r"\{[^}]*\}")
+_PART: Final = re.compile(r"\{[^{}]*\}")
 REASON: Final = FieldSpec("reason", required=True)
 """The reason, which the API does not insist on: the next person on call reads it."""
 LATE_REASON: Final = replace(REASON, late=True)

@@ -10,7 +10,8 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
+NAME_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}"
+NAME: Final = re.compile(NAME_PATTERN)
 NAME_RULE: Final = "A name has 1 to 63 of A-Z a-z 0-9 _ . : - and begins with a letter or digit."
 
 Name = Annotated[
@@ -18,7 +19,7 @@ Name = Annotated[
     Meta(
         min_length=1,
         max_length=63,
-        pattern=rf"^{NAME.pattern}$(?!\n)",
+        pattern=rf"^{NAME_PATTERN}$(?!\n)",
         description="The name by which it is known.",
         examples=["orders"],
         extra={"rule": NAME_RULE},

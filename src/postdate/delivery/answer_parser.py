@@ -19,7 +19,7 @@ SWITCHING: Final = 101
 WITHOUT_BODY: Final = frozenset({204, 304})
 
 _BLANK_LINE: Final = re.compile(rb"\r?\n\r?\n")
-_LENGTH: Final = re.compile(rb"(?im)^content-length[ \t]*:[ \t]*([0-9, \t]*?)[ \t]*\r?\n")
+_LENGTH: Final = re.compile(rb"(?im)^content-length[ \t]*:([0-9, \t]*)\r?\n")
 
 
 class UnreadableError(Exception):
