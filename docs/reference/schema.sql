@@ -19,6 +19,15 @@ CREATE TYPE attempt_columns AS (
 	node_id uuid[]
 );
 
+CREATE TYPE hold_columns AS (
+	bucket smallint[],
+	tenant_id integer[],
+	account_id text[],
+	amount bigint[],
+	floor bigint[],
+	max_amount bigint[]
+);
+
 CREATE TYPE idempotency_columns AS (
 	bucket smallint[],
 	scope smallint[],
@@ -62,6 +71,26 @@ CREATE TYPE lease_endings AS (
 	responses bytea[],
 	untried boolean[],
 	unknown boolean[]
+);
+
+CREATE TYPE payment_columns AS (
+	bucket smallint[],
+	to_bucket smallint[],
+	tenant_id integer[],
+	payment_id uuid[],
+	from_account text[],
+	to_account text[],
+	amount bigint[],
+	due_at timestamp with time zone[],
+	hold boolean[],
+	retry_until timestamp with time zone[],
+	description text[],
+	schedule_id uuid[],
+	traceparent text[],
+	on_broken text[],
+	actor text[],
+	idempotency_key uuid[],
+	refund_of uuid[]
 );
 
 CREATE FUNCTION account_add(buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[], versions bigint[]) RETURNS TABLE(bucket smallint, tenant_id integer, account_id text, balance bigint, held bigint, version bigint, floor bigint, max_amount bigint, frozen_at timestamp with time zone, closed_at timestamp with time zone)
@@ -664,7 +693,7 @@ CREATE FUNCTION partition_move_misplaced(parent text, monday timestamp with time
 CREATE FUNCTION partition_name(parent regclass, monday timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION payment_accept(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[], lane integer) RETURNS void
+CREATE FUNCTION payment_accept(new payment_columns, lane integer, holds hold_columns, keys idempotency_columns) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -703,6 +732,10 @@ CREATE FUNCTION payment_completed_data(p payment, transfer_id uuid) RETURNS json
 CREATE FUNCTION payment_digest(p payment) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
+CREATE FUNCTION payment_insert(new payment_columns, lane integer) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
 CREATE FUNCTION payment_leave(ids uuid[]) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
@@ -719,7 +752,7 @@ CREATE FUNCTION payment_refund_total(of_bucket smallint, of_tenant integer, of_p
 CREATE FUNCTION payment_refunded(of_bucket smallint, of_tenant integer, of_payment uuid, since uuid) RETURNS SETOF bigint
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION payment_rows(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) RETURNS SETOF payment
+CREATE FUNCTION payment_rows(new payment_columns) RETURNS SETOF payment
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION payment_scheduled_data(p payment) RETURNS jsonb
@@ -2488,8 +2521,8 @@ GRANT ALL ON FUNCTION partition_move_misplaced(parent text, monday timestamp wit
 REVOKE ALL ON FUNCTION partition_name(parent regclass, monday timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_name(parent regclass, monday timestamp with time zone) TO postdate_writer;
 GRANT ALL ON FUNCTION partition_name(parent regclass, monday timestamp with time zone) TO postdate_reader;
-REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[], lane integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_accept(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[], lane integer) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_accept(new payment_columns, lane integer, holds hold_columns, keys idempotency_columns) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_accept(new payment_columns, lane integer, holds hold_columns, keys idempotency_columns) TO postdate_writer;
 GRANT SELECT ON TABLE payment TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE payment TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_completed_data(p payment, transfer_id uuid) FROM PUBLIC;
@@ -2498,6 +2531,8 @@ GRANT ALL ON FUNCTION payment_completed_data(p payment, transfer_id uuid) TO pos
 REVOKE ALL ON FUNCTION payment_digest(p payment) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_digest(p payment) TO postdate_writer;
 GRANT ALL ON FUNCTION payment_digest(p payment) TO postdate_reader;
+REVOKE ALL ON FUNCTION payment_insert(new payment_columns, lane integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_insert(new payment_columns, lane integer) TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_leave(ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_leave(ids uuid[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) FROM PUBLIC;
@@ -2510,9 +2545,9 @@ GRANT ALL ON FUNCTION payment_refund_total(of_bucket smallint, of_tenant integer
 REVOKE ALL ON FUNCTION payment_refunded(of_bucket smallint, of_tenant integer, of_payment uuid, since uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_refunded(of_bucket smallint, of_tenant integer, of_payment uuid, since uuid) TO postdate_reader;
 GRANT ALL ON FUNCTION payment_refunded(of_bucket smallint, of_tenant integer, of_payment uuid, since uuid) TO postdate_writer;
-REVOKE ALL ON FUNCTION payment_rows(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_rows(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) TO postdate_writer;
-GRANT ALL ON FUNCTION payment_rows(buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], refunds uuid[]) TO postdate_reader;
+REVOKE ALL ON FUNCTION payment_rows(new payment_columns) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_rows(new payment_columns) TO postdate_writer;
+GRANT ALL ON FUNCTION payment_rows(new payment_columns) TO postdate_reader;
 REVOKE ALL ON FUNCTION payment_scheduled_data(p payment) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_scheduled_data(p payment) TO postdate_writer;
 GRANT ALL ON FUNCTION payment_scheduled_data(p payment) TO postdate_reader;

@@ -10,6 +10,7 @@ from postdate.database.connection.database import Database
 from postdate.intake import store as idempotency
 from postdate.job.store.job import JOB_COLUMNS
 from postdate.lease.store import ATTEMPTS, ENDINGS
+from postdate.payment.store.payment import HOLD_COLUMNS, PAYMENT_COLUMNS
 
 
 class Pair(msgspec.Struct):
@@ -36,7 +37,9 @@ def test_a_column_is_sent_as_short_as_its_type_allows() -> None:
 
 
 @pytest.mark.parametrize(
-    "columns", [JOB_COLUMNS, idempotency.COLUMNS, ENDINGS, ATTEMPTS], ids=lambda each: each.name
+    "columns",
+    [JOB_COLUMNS, PAYMENT_COLUMNS, HOLD_COLUMNS, idempotency.COLUMNS, ENDINGS, ATTEMPTS],
+    ids=lambda each: each.name,
 )
 async def test_a_struct_has_the_columns_of_its_type_in_their_order(
     database: Database, columns: Columns

@@ -268,6 +268,7 @@ DECLARE
     parties account[];
     payer account;
     payers account[] := '{}';
+    new payment_columns;
     taken jsonb := '{}';
     above bigint := client_setting(of_tenant, 'payment.approval_above')::bigint;
     seconds float8 := client_setting(of_tenant, 'payment.approval_seconds')::float8;
@@ -309,18 +310,23 @@ BEGIN
         END IF;
     END LOOP;
     FOREACH waits IN ARRAY ARRAY[false, true] LOOP
-        PERFORM payment_accept(array_agg((body ->> 'bucket')::smallint),
-            array_agg((body ->> 'to_bucket')::smallint), array_agg(of_tenant),
-            array_agg(subject), array_agg(body ->> 'from_account_id'),
-            array_agg(body ->> 'to_account_id'), array_agg((body ->> 'amount')::bigint),
-            array_agg(client_payment_due(body, at)), array_agg(body ->> 'funding' = 'hold'),
-            array_agg((body ->> 'retry_until')::timestamptz), array_agg(body ->> 'description'),
-            '{}', array_agg(body ->> 'traceparent'), array_agg(body ->> 'on_broken'),
-            array_agg(actor), array_agg(key), '{}', CASE WHEN waits THEN 3 ELSE 0 END)
-           FROM (SELECT * FROM client_request r WHERE r.transaction = mine AND r.kind = 'payment'
-                    AND (above > 0 AND (r.body ->> 'amount')::bigint > above) = waits
-                  ORDER BY r.number) AS new
-         HAVING count(*) > 0;
+        SELECT array_agg((body ->> 'bucket')::smallint),
+               array_agg((body ->> 'to_bucket')::smallint), array_agg(of_tenant),
+               array_agg(subject), array_agg(body ->> 'from_account_id'),
+               array_agg(body ->> 'to_account_id'), array_agg((body ->> 'amount')::bigint),
+               array_agg(client_payment_due(body, at)), array_agg(body ->> 'funding' = 'hold'),
+               array_agg((body ->> 'retry_until')::timestamptz), array_agg(body ->> 'description'),
+               array_agg(body ->> 'traceparent'), array_agg(body ->> 'on_broken'),
+               array_agg(actor), array_agg(key)
+          INTO new.bucket, new.to_bucket, new.tenant_id, new.payment_id, new.from_account,
+               new.to_account, new.amount, new.due_at, new.hold, new.retry_until, new.description,
+               new.traceparent, new.on_broken, new.actor, new.idempotency_key
+          FROM (SELECT * FROM client_request r WHERE r.transaction = mine AND r.kind = 'payment'
+                   AND (above > 0 AND (r.body ->> 'amount')::bigint > above) = waits
+                 ORDER BY r.number) AS asked;
+        IF new.payment_id IS NOT NULL THEN
+            PERFORM payment_insert(new, CASE WHEN waits THEN 3 ELSE 0 END);
+        END IF;
     END LOOP;
     FOR asked IN SELECT * FROM client_request r WHERE r.transaction = mine AND r.kind = 'payment'
                     AND above > 0 AND (r.body ->> 'amount')::bigint > above LOOP

@@ -5,57 +5,57 @@
 
 -- Payments as rows, from one array for each column; a column of one value for all rows comes as
 -- that value. See job_rows, which is built alike.
-CREATE OR REPLACE FUNCTION payment_rows(
-    buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[],
-    payees text[], amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
-    descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[],
-    keys uuid[], refunds uuid[])
+CREATE OR REPLACE FUNCTION payment_rows(new payment_columns)
     RETURNS SETOF payment LANGUAGE sql STABLE AS $$
-    SELECT bucket, to_bucket, coalesce(tenant, (SELECT tenants[1])), id, payer, payee, amount, due,
-           coalesce(hold, (SELECT holds[1])), retry, clock(), description, schedule, trace, broken,
-           coalesce(actor, (SELECT actors[1])), key, refund
-      FROM (SELECT unnest(buckets) AS bucket, unnest(to_buckets) AS to_bucket,
-                   unnest(tenants) AS tenant, unnest(ids) AS id, unnest(payers) AS payer,
-                   unnest(payees) AS payee, unnest(amounts) AS amount, unnest(dues) AS due,
-                   unnest(holds) AS hold, unnest(retries) AS retry,
-                   unnest(descriptions) AS description, unnest(schedules) AS schedule,
-                   unnest(traces) AS trace, unnest(brokens) AS broken,
-                   unnest(actors) AS actor, unnest(keys) AS key,
-                   unnest(refunds) AS refund) AS new
+    SELECT bucket, to_bucket, coalesce(tenant_id, (SELECT new.tenant_id[1])), payment_id,
+           from_account, to_account, amount, due_at, coalesce(hold, (SELECT new.hold[1])),
+           retry_until, clock(), description, schedule_id, traceparent, on_broken,
+           coalesce(actor, (SELECT new.actor[1])), idempotency_key, refund_of
+      FROM (SELECT unnest(new.bucket) AS bucket, unnest(new.to_bucket) AS to_bucket,
+                   unnest(new.tenant_id) AS tenant_id, unnest(new.payment_id) AS payment_id,
+                   unnest(new.from_account) AS from_account, unnest(new.to_account) AS to_account,
+                   unnest(new.amount) AS amount, unnest(new.due_at) AS due_at,
+                   unnest(new.hold) AS hold, unnest(new.retry_until) AS retry_until,
+                   unnest(new.description) AS description, unnest(new.schedule_id) AS schedule_id,
+                   unnest(new.traceparent) AS traceparent, unnest(new.on_broken) AS on_broken,
+                   unnest(new.actor) AS actor, unnest(new.idempotency_key) AS idempotency_key,
+                   unnest(new.refund_of) AS refund_of) AS given
 $$;
 
--- Accept payments: each with its timer, and put into the outbox, in one round trip and with every
--- value sent once. Plain statements of one table each, for a sharded PostgreSQL. The holds are
--- added last, by account_add, so that accounts are held for as short a time as can be.
-CREATE OR REPLACE FUNCTION payment_accept(
-    buckets smallint[], to_buckets smallint[], tenants integer[], ids uuid[], payers text[],
-    payees text[], amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
-    descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[],
-    keys uuid[], refunds uuid[], lane integer
-) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- Insert payments: each with its timer, and put into the outbox, with every value sent once. Plain
+-- statements of one table each, for a sharded PostgreSQL.
+CREATE OR REPLACE FUNCTION payment_insert(new payment_columns, lane integer)
+    RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
-    first_tenant integer := tenants[1];
+    first_tenant integer := new.tenant_id[1];
 BEGIN
-    INSERT INTO payment
-    SELECT * FROM payment_rows(buckets, to_buckets, tenants, ids, payers, payees, amounts, dues,
-                              holds, retries, descriptions, schedules, traces, brokens, actors,
-                              keys, refunds);
+    INSERT INTO payment SELECT * FROM payment_rows(new);
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
     SELECT bucket, coalesce(tenant, first_tenant), lane, id, due
-      FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
-                   unnest(dues) AS due) AS new;
+      FROM (SELECT unnest(new.bucket) AS bucket, unnest(new.tenant_id) AS tenant,
+                   unnest(new.payment_id) AS id, unnest(new.due_at) AS due) AS given;
     -- Why twice OFFSET 0: see job_insert.
     INSERT INTO outbox (bucket, tenant_id, types, subjects, digests)
     SELECT bucket, tenant_id, '{payment.scheduled}', array_agg(payment_id ORDER BY payment_id),
            string_agg(digest, '' ORDER BY payment_id)
       FROM (SELECT p.bucket, p.tenant_id, p.payment_id,
                    payment_digest(ROW(p.*)::payment) AS digest
-              FROM (SELECT * FROM payment_rows(
-                        buckets, to_buckets, tenants, ids, payers, payees, amounts, dues, holds,
-                        retries, descriptions, schedules, traces, brokens, actors, keys, refunds)
-                    OFFSET 0) AS p
+              FROM (SELECT * FROM payment_rows(new) OFFSET 0) AS p
             OFFSET 0) AS accepted
      GROUP BY bucket, tenant_id;
+END $$;
+
+-- Accept payments in one round trip, unless their tenant is halted. Accounts are held for as short
+-- a time as can be: the holds come last but for the keys.
+CREATE OR REPLACE FUNCTION payment_accept(
+    new payment_columns, lane integer, holds hold_columns, keys idempotency_columns)
+    RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM halt_refuse_new(new.tenant_id, new.schedule_id);
+    PERFORM payment_insert(new, lane);
+    PERFORM account_hold(holds.bucket, holds.tenant_id, holds.account_id, holds.amount,
+                         holds.floor, holds.max_amount);
+    PERFORM idempotency_insert(keys);
 END $$;
 
 -- Delete the timers of payments that are about to complete. Returns how many there were.
@@ -132,8 +132,10 @@ BEGIN
      GROUP BY bucket, tenant_id;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION payment_accept, payment_leave, payment_settle FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION payment_accept, payment_leave, payment_settle TO postdate_writer;
+REVOKE EXECUTE ON FUNCTION payment_insert, payment_accept, payment_leave,
+    payment_settle FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION payment_insert, payment_accept, payment_leave, payment_settle
+   TO postdate_writer;
 
 -- Whole payments by id, of one tenant, as one statement: the tenant that row-level security admits
 -- is set here, for this transaction only, so that a reader needs no BEGIN, SET and COMMIT around

@@ -10,7 +10,7 @@ import msgspec
 from postdate.account.store.account import Account, AccountKey, Hold, gather_columns, key_of
 from postdate.core.ids import MIN_ID, bucket_of, floor_id, unix_ms_of
 from postdate.core.test_clock import own_lane
-from postdate.database.connection.column import compact, filled
+from postdate.database.connection.column import Columns, call
 from postdate.database.connection.error import (
     CheckViolationError,
     KeyTakenError,
@@ -130,10 +130,20 @@ class PaymentScan(msgspec.Struct, frozen=True):
     edge: UUID | None
 
 
-_REPEATED: Final = frozenset({"tenant_id", "hold", "actor"})
-"""Columns that mostly hold one value for all rows, and then are sent once."""
+def _row(payment: NewPayment) -> tuple[object, ...]:
+    """Return the columns of a payment; the payee's bucket follows from the payee."""
+    bucket, *more = msgspec.structs.astuple(payment)
+    return bucket, key_of(payment.tenant_id, payment.to_account).bucket, *more
 
-_EMPTY: Final[tuple[Sequence[object], ...]] = ((),) * (len(NewPayment.__struct_fields__) + 1)
+
+PAYMENT_COLUMNS: Final = Columns(
+    "payment_columns",
+    ("bucket", "to_bucket", *NewPayment.__struct_fields__[1:]),
+    repeated={"tenant_id", "hold", "actor"},
+    row=_row,
+)
+HOLD_COLUMNS: Final = Columns("hold_columns", Hold._fields, row=tuple)
+_ACCEPT: Final = call("payment_accept", PAYMENT_COLUMNS, "lane", HOLD_COLUMNS, idempotency.COLUMNS)
 
 
 class PaymentLook(NamedTuple):
@@ -182,10 +192,10 @@ async def accept(
     """
     try:
         await connection.execute(
-            query("payment_accept"),
-            *_columns(payments),
+            _ACCEPT,
+            *PAYMENT_COLUMNS.arrays(payments),
             own_lane(LANE_PAYMENT),
-            *(zip(*holds, strict=True) if holds else ((),) * len(Hold._fields)),
+            *HOLD_COLUMNS.arrays(holds),
             *idempotency.COLUMNS.arrays(keys),
         )
     except CheckViolationError as error:
@@ -193,18 +203,6 @@ async def accept(
     except UniqueViolationError as error:
         # Another transaction was quicker with a key, or made the same id of it.
         raise KeyTakenError(str(error)) from error
-
-
-def _columns(payments: Sequence[NewPayment]) -> Iterable[Sequence[object]]:
-    if not payments:
-        return _EMPTY
-    buckets, *columns = zip(*map(msgspec.structs.astuple, payments), strict=True)
-    to_buckets = [key_of(each.tenant_id, each.to_account).bucket for each in payments]
-    lean = (
-        compact(column) if name in _REPEATED else filled(column)
-        for name, column in zip(NewPayment.__struct_fields__[1:], columns, strict=True)
-    )
-    return buckets, to_buckets, *lean
 
 
 class PaymentAsAccepted(msgspec.Struct, frozen=True):

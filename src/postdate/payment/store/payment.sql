@@ -12,14 +12,6 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        bucket, scope, tenant_id, key, fingerprint, subject, created_at, kept
   FROM idempotency_find($7, $8, $9, $10)
 
--- name: payment_accept
--- Accounts are held for as short a time as can be: the holds come last but for the keys.
-SELECT halt_refuse_new($3, $12),
-       payment_accept($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-                      $17, $18),
-       account_hold($19, $20, $21, $22, $23, $24),
-       idempotency_insert(ROW($25, $26, $27, $28, $29, $30, $31, $32)::idempotency_columns)
-
 -- name: payment_as_accepted
 SELECT from_account, to_account, amount, due_at, hold, retry_until, description, on_broken,
        refund_of

@@ -61,6 +61,36 @@ CREATE TABLE payment (
     CHECK (refund_of IS NULL OR hold),
     CHECK (retry_until IS NULL OR NOT hold)
 ) PARTITION BY RANGE (payment_id);
+-- New payments, as an array for each column: the one list of what a call gives. PAYMENT_COLUMNS in
+-- payment/store/payment.py has the same, in the same order, and a test compares them; so do
+-- hold_columns and what an accepted payment holds of its payer.
+CREATE TYPE payment_columns AS (
+    bucket          smallint[],
+    to_bucket       smallint[],
+    tenant_id       integer[],
+    payment_id      uuid[],
+    from_account    text[],
+    to_account      text[],
+    amount          bigint[],
+    due_at          timestamptz[],
+    hold            boolean[],
+    retry_until     timestamptz[],
+    description     text[],
+    schedule_id     uuid[],
+    traceparent     text[],
+    on_broken       text[],
+    actor           text[],
+    idempotency_key uuid[],
+    refund_of       uuid[]
+);
+CREATE TYPE hold_columns AS (
+    bucket     smallint[],
+    tenant_id  integer[],
+    account_id text[],
+    amount     bigint[],
+    floor      bigint[],
+    max_amount bigint[]
+);
 CREATE INDEX payment_from ON payment (bucket, tenant_id, from_account, payment_id);
 CREATE INDEX payment_to ON payment (bucket, tenant_id, to_account, payment_id);
 CREATE INDEX payment_schedule ON payment (bucket, schedule_id, payment_id)
