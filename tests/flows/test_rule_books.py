@@ -110,7 +110,7 @@ async def test_a_tenant_whose_rules_cannot_be_read_keeps_no_other_waiting(
     books = RuleBooks()
     warmed = RuleWarming(api.node.database, books)
     monkeypatch.setattr(warmed, "_tenants", [-1, tenant_id])
-    monkeypatch.setattr(warmed, "_look_at", float("inf"))
+    monkeypatch.setattr(warmed, "_list_at", float("inf"))
     get = books.get
 
     async def refusing(connection: Any, wanted: int) -> RuleBook:

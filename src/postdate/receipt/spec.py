@@ -37,8 +37,8 @@ def _names(words: str) -> tuple[str, ...]:
 
 
 _PAYMENT: Final = _names(
-    "bucket tenant_id payment_id from_account to_account amount due_at hold retry_until created_at "
-    "description schedule_id traceparent on_broken actor idempotency_key refund_of"
+    "bucket to_bucket tenant_id payment_id from_account to_account amount due_at hold retry_until "
+    "created_at description schedule_id traceparent on_broken actor idempotency_key refund_of"
 )
 _JOB: Final = _names(
     "bucket tenant_id job_id lane_id due_at effective_at expires_at created_at destination policy "
