@@ -12,7 +12,7 @@ import pytest
 from conftest import Api
 from postdate import Postdate
 from postdate.client import GiveUpError, Lease
-from postdate.task import TaskFailedError
+from postdate.task import TaskFailedError, TaskResultError
 from postdate.task.duration import seconds_of
 from postdate.task.handle import MapRefusedError
 
@@ -217,3 +217,69 @@ def test_durations_are_written_as_people_write_them(written: str | int, seconds:
 def test_what_is_no_duration_is_refused(written: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         seconds_of(written)
+
+
+@pytest.mark.parametrize("returned", ["a\0b", "half \ud800", object(), "x" * 70_000])
+async def test_work_whose_result_cannot_be_stored_is_done_and_not_repeated(
+    api: Api, returned: Any
+) -> None:
+    app, runs = Postdate(api.url, api.key), []
+
+    @app.task(lane="results")
+    async def work() -> str:
+        runs.append(1)
+        text: str = returned
+        return text
+
+    async with working(app):
+        handle = await work.anow()
+        with pytest.raises(TaskResultError, match="the result") as refused:
+            await handle.result(timeout=10)
+    assert refused.value.job.status == "COMPLETED"
+    assert len(runs) == 1
+
+
+async def test_a_result_of_another_type_than_annotated_is_an_error_of_its_own(api: Api) -> None:
+    app = Postdate(api.url, api.key)
+
+    @app.task(lane="results")
+    async def work() -> int:
+        text: Any = "text"
+        return text  # type: ignore[no-any-return]
+
+    async with working(app):
+        handle = await work.anow()
+        with pytest.raises(TaskResultError, match="Expected `int`"):
+            await handle.result(timeout=10)
+
+
+async def test_an_error_with_characters_that_cannot_be_stored_is_reported(api: Api) -> None:
+    app = Postdate(api.url, api.key)
+
+    @app.task(lane="results", retry=0)
+    async def fail() -> None:
+        raise ValueError("nul \0 and half \ud800")
+
+    async with working(app):
+        handle = await fail.anow()
+        with pytest.raises(TaskFailedError) as failed:
+            await handle.result(timeout=10)
+    assert str(failed.value.job.error).startswith("ValueError: nul \\x00 and half \\ud800")
+
+
+async def test_a_backslash_before_u0000_is_text_and_is_kept(api: Api) -> None:
+    app = Postdate(api.url, api.key)
+
+    @app.task(lane="results")
+    async def echo(text: str, numbers: dict[int, str]) -> dict[int, str]:
+        return {**numbers, 2: text}
+
+    async with working(app):
+        handle = await echo.anow("\\u0000", {1: "one"})
+        assert await handle.result(timeout=10) == {1: "one", 2: "\\u0000"}
+
+
+@pytest.mark.parametrize("endless", [float("inf"), float("nan"), True])
+def test_a_duration_without_an_end_is_refused(endless: float) -> None:
+    with pytest.raises(ValueError, match="duration"):
+        seconds_of(endless)

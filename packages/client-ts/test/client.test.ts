@@ -84,7 +84,7 @@ test("a key that is refused ends the worker", async () => {
 test("a webhook that the server sends is genuine, a changed one is not", async () => {
   const { data: made } = await postdate.GET("/api/v1/signing-secret");
   const secret = made!.secret!;
-  const call = await new Promise<{ headers: Record<string, string>; body: string }>((resolve) => {
+  const call = await new Promise<{ headers: Record<string, string>; body: string }>((resolve, reject) => {
     const receiver = createServer((request, response) => {
       let body = "";
       request.on("data", (part: Buffer) => (body += part.toString()));
@@ -97,7 +97,11 @@ test("a webhook that the server sends is genuine, a changed one is not", async (
     receiver.listen(0, "127.0.0.1", () => {
       const { port } = receiver.address() as { port: number };
       const destination = { type: "webhook" as const, url: `http://127.0.0.1:${port}/hook` };
-      void postdate.POST("/api/v1/jobs", { body: { destination, payload: { hello: "later" } } });
+      const body = { destination, payload: { hello: "later" } };
+      postdate.POST("/api/v1/jobs", { body }).catch((error: unknown) => {
+        receiver.close();
+        reject(error as Error);
+      });
     });
   });
   assert.deepEqual(verifyWebhook(secret, call.headers, call.body), { hello: "later" });

@@ -1,5 +1,6 @@
 """How a function ended, in the words of the API."""
 
+import re
 import traceback
 from typing import Any, Final
 
@@ -10,6 +11,9 @@ ERROR_CHARACTERS: Final = 2000
 
 RESULT_BYTES: Final = 64 * 1024
 """The most that a job keeps of what a function returned."""
+
+_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+"""U+0000 in JSON: the server refuses it, and the report of work that was done would be lost."""
 
 
 class RetryLaterError(Exception):
@@ -49,13 +53,18 @@ def returned(value: Any) -> HandlerReport:
     if value is None:
         return HandlerReport(done=True)
     try:
-        size = len(msgspec.json.encode(value))
+        written = msgspec.json.encode(value)
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError) as error:
-        return HandlerReport(done=True, result={"not_kept": f"the result is no JSON: {error}"})
-    if size > RESULT_BYTES:
-        said = f"the result has {size:,} bytes of {RESULT_BYTES:,}"
-        return HandlerReport(done=True, result={"not_kept": said})
+        return _not_kept(f"the result is no JSON: {error}")
+    if len(written) > RESULT_BYTES:
+        return _not_kept(f"the result has {len(written):,} bytes of {RESULT_BYTES:,}")
+    if _NUL.search(written):
+        return _not_kept("the result has the character U+0000, which cannot be stored")
     return HandlerReport(done=True, result=value)
+
+
+def _not_kept(why: str) -> HandlerReport:
+    return HandlerReport(done=True, result={"not_kept": _storable(why)})
 
 
 def kept(ending: HandlerReport) -> bool:
@@ -96,12 +105,17 @@ def unhandled(lane: str, kind: str | None) -> HandlerReport:
 
 
 def _text(error: BaseException) -> str:
-    return str(error)[:ERROR_CHARACTERS] or type(error).__name__
+    return _storable(str(error))[:ERROR_CHARACTERS] or type(error).__name__
+
+
+def _storable(text: str) -> str:
+    """Write out what PostgreSQL cannot store: U+0000, and halves of surrogate pairs."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 def _traced(error: BaseException) -> str:
     """Return what was raised, then as much of the traceback's end as is kept."""
-    said = f"{type(error).__name__}: {error}"[: ERROR_CHARACTERS // 2]
-    trace = "".join(traceback.format_exception(error))
+    said = _storable(f"{type(error).__name__}: {error}")[: ERROR_CHARACTERS // 2]
+    trace = _storable("".join(traceback.format_exception(error)))
     room = ERROR_CHARACTERS - len(said) - 2
     return f"{said}\n\n{trace[-room:].strip()}"

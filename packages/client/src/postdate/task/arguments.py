@@ -77,6 +77,6 @@ class Arguments:
 
     def _checked(self, plain: Any) -> Any:
         try:
-            return msgspec.convert(plain, self._fields)
+            return msgspec.convert(plain, self._fields, str_keys=True)
         except msgspec.ValidationError as error:
             raise TypeError(f"{self._name}(): {error}") from None

@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from math import isfinite
 from typing import Final
 
 SECONDS: Final = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -16,8 +17,12 @@ def seconds_of(duration: str | float | timedelta) -> float:
             seconds = duration.total_seconds()
         case str():
             seconds = _parsed(duration)
+        case bool():
+            raise ValueError(f"{duration!r} is no duration")
         case _:
             seconds = float(duration)
+    if not isfinite(seconds):
+        raise ValueError(f"a duration has an end: {duration!r}")
     if seconds < 0:
         raise ValueError(f"a duration is not negative: {duration!r}")
     return seconds

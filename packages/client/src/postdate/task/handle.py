@@ -29,6 +29,17 @@ class TaskFailedError(PostdateError):
         self.job = job
 
 
+class TaskResultError(PostdateError):
+    """The task is done, but what is stored is no result of its annotation; `job` has it."""
+
+    def __init__(self, job: Job, why: str) -> None:
+        stored = job.result
+        if isinstance(stored, dict) and "not_kept" in stored:
+            why = str(stored["not_kept"])
+        super().__init__(f"job {job.job_id} is done, but its result cannot be returned: {why}")
+        self.job = job
+
+
 class MapRefusedError(PostdateError):
     """Some calls of a `map` were refused: `problems` by their position; `handles` has the rest."""
 
@@ -84,5 +95,8 @@ class TaskHandle(Generic[R]):
         if job.status != "COMPLETED":
             raise TaskFailedError(job)
         kept = None if job.result is UNSET else job.result
-        result: R = msgspec.convert(kept, self._returns)
+        try:
+            result: R = msgspec.convert(kept, self._returns, str_keys=True)
+        except msgspec.ValidationError as error:
+            raise TaskResultError(job, str(error)) from None
         return result
