@@ -14,7 +14,7 @@ from mcp.client.stdio import stdio_client
 from conftest import Api
 from postdate.api.endpoints import ENDPOINTS
 from postdate.core.identity import Scope
-from postdate.mcp.tool import tools
+from postdate.mcp.tool import SECRET, UNSUITABLE, tools
 
 pytestmark = pytest.mark.process
 
@@ -44,12 +44,15 @@ async def test_it_reads_and_offers_nothing_that_writes_unless_allowed(api: Api) 
         assert {"list_jobs", "get_payment", "whoami"} <= names
         assert {tool.annotations.read_only_hint for tool in listed if tool.annotations} == {True}
         assert "create_job" not in names
+        assert "get_signing_secret" not in names, "a secret is not for an assistant"
         failed, found = await use(session, "list_jobs", limit=5)
         assert (failed, found["jobs"]) == (False, [])
         failed, found = await use(session, "show_job", job_id="nonsense")
         assert (failed, found["code"]) == (True, "not_found")
         failed, found = await use(session, "show_job")
         assert (failed, found["detail"]) == (True, "give job_id")
+        failed, found = await use(session, "list_jobs", lanes="mail")
+        assert (failed, found["detail"]) == (True, "list_jobs takes no lanes")
         failed, found = await use(session, "create_job", destination={"type": "worker"})
         assert (failed, found["detail"]) == (True, "there is no tool create_job")
 
@@ -83,3 +86,10 @@ def test_every_schema_of_a_tool_is_whole() -> None:
         assert {name for name in known if f"#/$defs/{name}" in str(tool.schema)} == known
         clash = set(tool.path_names) & set(tool.query_names)
         assert not clash
+
+
+def test_what_is_left_out_is_named_as_the_api_names_it() -> None:
+    assert {endpoint.tag for endpoint in ENDPOINTS} >= UNSUITABLE
+    assert {endpoint.handler.__name__ for endpoint in ENDPOINTS} >= SECRET
+    made = {tool.name for tool in tools(ENDPOINTS, list(Scope))}
+    assert not made & {"get_test_clock", "claim_jobs", *SECRET}

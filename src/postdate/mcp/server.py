@@ -49,9 +49,8 @@ class ToolServer:
         if tool is None:
             return _answer({"detail": f"there is no tool {asked.name}"}, failed=True)
         arguments = dict(asked.arguments or {})
-        missing = [name for name in tool.schema["required"] if name not in arguments]
-        if missing:
-            return _answer({"detail": f"give {', '.join(missing)}"}, failed=True)
+        if trouble := tool.trouble(arguments):
+            return _answer({"detail": trouble}, failed=True)
         call = tool.prepare(arguments)
         given = str(arguments.get(CONFIRM, ""))
         if not tool.reads and not self._confirmations.fits(call, given):

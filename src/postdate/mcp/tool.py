@@ -17,8 +17,10 @@ from postdate.http.openapi import document
 Json = dict[str, Any]
 
 CONFIRM: Final = "confirm"
-UNSUITABLE: Final = frozenset({"leases", "test-clock"})
+UNSUITABLE: Final = frozenset({"leases", "test clock"})
 """Groups of operations for programs: a worker's leases, a test's clock."""
+SECRET: Final = frozenset({"get_signing_secret"})
+"""Operations that read a secret: what an assistant reads leaves this machine."""
 
 _CONFIRM_TEXT: Final = (
     "Leave it out for a dry run, which shows the request and returns the value to give here."
@@ -49,6 +51,14 @@ class ApiTool(msgspec.Struct, frozen=True):
     def reads(self) -> bool:
         """Return whether it changes nothing."""
         return self.endpoint.method == "GET"
+
+    def trouble(self, arguments: Collection[str]) -> str | None:
+        """Return what is wrong with the names of the arguments; a misspelt filter is no filter."""
+        if missing := [name for name in self.schema["required"] if name not in arguments]:
+            return f"give {', '.join(missing)}"
+        if unknown := sorted(set(arguments) - set(self.schema["properties"])):
+            return f"{self.name} takes no {', '.join(unknown)}"
+        return None
 
     def prepare(self, arguments: Mapping[str, Any]) -> PreparedCall:
         """Return the request for these arguments."""
@@ -91,6 +101,7 @@ def tools(endpoints: Sequence[AnyEndpoint], allowed: Collection[Scope]) -> list[
         _tool(endpoint, by_name[endpoint.handler.__name__], described["components"]["schemas"])
         for endpoint in endpoints
         if endpoint.tag not in UNSUITABLE
+        and endpoint.handler.__name__ not in SECRET
         and (endpoint.method == "GET" or endpoint.scope in allowed)
         and endpoint.scope not in {None, "internal"}
         and endpoint.returns is not None
@@ -112,7 +123,12 @@ def _tool(endpoint: AnyEndpoint, described: Json, schemas: Json) -> ApiTool:
     required += body.get("required", [])
     if endpoint.method != "GET":
         properties[CONFIRM] = {"type": "string", "description": _CONFIRM_TEXT}
-    schema: Json = {"type": "object", "properties": properties, "required": required}
+    schema: Json = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
     if used := {name: schemas[name] for name in _used(properties, schemas)}:
         schema["$defs"] = used
     return ApiTool(
