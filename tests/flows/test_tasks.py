@@ -283,3 +283,15 @@ async def test_a_backslash_before_u0000_is_text_and_is_kept(api: Api) -> None:
 def test_a_duration_without_an_end_is_refused(endless: float) -> None:
     with pytest.raises(ValueError, match="duration"):
         seconds_of(endless)
+
+
+@pytest.mark.parametrize("name", ["Miete für Ada", "a\x7fb"])
+async def test_a_schedule_of_any_name_is_ensured(api: Api, name: str) -> None:
+    app = Postdate(api.url, api.key)
+
+    @app.task(lane="names")
+    async def remind(text: str) -> None: ...
+
+    first = await remind.aevery("1h", name)
+    assert (await remind.aevery("1h", name)).schedule_id == first.schedule_id
+    await app.close()

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any, Final, Generic, Protocol, TypeVar
 from uuid import UUID
 
@@ -131,8 +132,9 @@ class Schedules(schedules.Schedules[K]):
         found = (await self.list_page(name=name, limit=1)).schedules
         if found:
             return compared(found[0], given)
-        # Programs that start together ask with one key, and one schedule is made.
-        key = f"ensure/{name}"
+        # Programs that start together ask with one key, and one schedule is made. A name may have
+        # any character, a key only printable ASCII.
+        key = f"ensure/{sha256(name.encode()).hexdigest()}"
         try:
             made: Schedule = await self.create(name=name, **given, idempotency_key=key)
             made = await self.get(made.schedule_id)
