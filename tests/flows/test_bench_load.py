@@ -44,5 +44,5 @@ async def test_a_stall_counts_for_every_request_that_was_meant_to_be_sent_meanwh
 async def test_an_open_load_is_not_quicker_than_its_rate() -> None:
     async with stalling() as url:
         report = await Load([LoadRequest("GET", "/")] * 100, per_second=100).run(url, "key")
-    assert report.seconds >= 0.99
+    assert report.seconds >= 0.98
     assert report.statuses == {200: 100}

@@ -12,6 +12,8 @@ from postdate.cli.main import app, load_all
 from sdk.source import described
 from sdk.table import PAGE, command, examples
 
+pytestmark = pytest.mark.own_database("it creates the tenant that the examples name")
+
 TEXT = (Path(__file__).parents[2] / PAGE).read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 

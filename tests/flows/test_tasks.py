@@ -169,7 +169,7 @@ async def test_a_task_recurs_and_a_restart_changes_its_rule_instead_of_adding_on
     @app.task(lane="reports")
     def report(kind: str) -> None: ...
 
-    made = await asyncio.gather(*(report.aevery("0 9 * * 1-5", "daily") for _ in range(5)))
+    made = await asyncio.gather(*(report.aevery("0 9 * * 1-5", "daily") for _ in range(20)))
     assert len({each.schedule_id for each in made}) == 1
     again = await in_thread(report.every, "0 9 * * 1-5", kind="daily")
     assert (again.schedule_id, again.version) == (made[0].schedule_id, 1)

@@ -52,12 +52,15 @@ class ApiTool(msgspec.Struct, frozen=True):
         """Return whether it changes nothing."""
         return self.endpoint.method == "GET"
 
-    def trouble(self, arguments: Collection[str]) -> str | None:
-        """Return what is wrong with the names of the arguments; a misspelt filter is no filter."""
+    def trouble(self, arguments: Mapping[str, Any]) -> str | None:
+        """Return what is wrong with the arguments; a misspelt filter is no filter."""
         if missing := [name for name in self.schema["required"] if name not in arguments]:
             return f"give {', '.join(missing)}"
         if unknown := sorted(set(arguments) - set(self.schema["properties"])):
             return f"{self.name} takes no {', '.join(unknown)}"
+        # As part of a path they would name something else.
+        if dots := [name for name in self.path_names if str(arguments[name]) in {"", ".", ".."}]:
+            return f"{dots[0]} names nothing"
         return None
 
     def prepare(self, arguments: Mapping[str, Any]) -> PreparedCall:

@@ -25,6 +25,7 @@ from postdate.client.models import (
 from postdate.client.problems import (
     AccountExistsError,
     ConflictError,
+    IdempotencyInFlightError,
     IdempotencyKeyReusedError,
     NotFoundError,
     OverloadedError,
@@ -36,6 +37,8 @@ TIMEOUT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.05
 MAX_POLL_SECONDS: Final = 2.0
 STREAM_WAIT_SECONDS: Final = 20.0
+IN_FLIGHT_TRIES: Final = 50
+IN_FLIGHT_SECONDS: Final = 0.1
 ENDED: Final = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 STUCK: Final = "UNKNOWN"
 """A job in doubt waits for a person, so that waiting for it has ended too."""
@@ -52,6 +55,7 @@ class HasStatus(Protocol):
 
 
 E = TypeVar("E", bound=HasStatus)
+C = TypeVar("C")
 
 
 class Jobs(jobs.Jobs[K]):
@@ -136,7 +140,9 @@ class Schedules(schedules.Schedules[K]):
         # any character, a key only printable ASCII.
         key = f"ensure/{sha256(name.encode()).hexdigest()}"
         try:
-            made: Schedule = await self.create(name=name, **given, idempotency_key=key)
+            made: Schedule = await _first(
+                lambda: self.create(name=name, **given, idempotency_key=key)
+            )
             made = await self.get(made.schedule_id)
         except (NotFoundError, IdempotencyKeyReusedError):
             # The key is that of a schedule that was deleted since, or of another rule.
@@ -145,6 +151,16 @@ class Schedules(schedules.Schedules[K]):
                 return compared(again[0], given)
             made = await self.create(name=name, **given)
         return Ensured(item=made, created=True)
+
+
+async def _first(create: Callable[[], Awaitable[C]]) -> C:
+    """Ask again while another program's request with the same key is being answered."""
+    for _ in range(IN_FLIGHT_TRIES):
+        try:
+            return await create()
+        except IdempotencyInFlightError:
+            await asyncio.sleep(IN_FLIGHT_SECONDS)
+    return await create()
 
 
 class Events(events.Events[K]):
