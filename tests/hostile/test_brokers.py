@@ -181,7 +181,12 @@ async def test_a_nats_server_that_names_thousands_is_believed_a_few(
                 return broker
 
             monkeypatch.setattr(queue._connections, "open", keep)
-            await queue.deliver(delivery(timeout_seconds=0.2))
+
+            async def connected() -> bool:
+                await queue.deliver(delivery(timeout_seconds=0.2))
+                return bool(opened)
+
+            await eventually(connected)
             assert len(opened[0]._client._server_pool) <= 32
         assert other.connections == 0
 
