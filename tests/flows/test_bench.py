@@ -1,6 +1,6 @@
 """`postdate bench` measures what it says: its small forms run to their end, on one server."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from postdate_lab.bench import (
 from postdate_lab.bench.bank import pairs
 from postdate_lab.bench.loader import Order, requests
 from postdate_lab.bench.payment_plan import PaymentPlan
-from postdate_lab.bench.testbed import percentile
+from postdate_lab.bench.testbed import Measure, percentile
 from postdate_lab.bench.transfer import pgledger_scripts
 
 FEW = 1280
@@ -34,6 +34,11 @@ TINY = replace(payment_plan.QUICK, settled=400, naive=40, bulk=400)
 # The other arms start servers of their own, or wait for nothing to happen.
 SMALL_PAYMENTS = ["settle", "payer", "life", "bulk"]
 SMALL_EVENTS = ["seal", "deliver", "lag", "queue"]
+
+
+def unmeasured(found: Sequence[Measure]) -> list[str]:
+    """Name the figures that are nothing; so little processor time may be less than a tick."""
+    return [each.what for each in found if each.value <= 0 and each.unit != "us"]
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +101,7 @@ async def test_jobs_without_peers_give_their_figures() -> None:
 async def test_everything_is_done_beside_few_and_beside_many_timers() -> None:
     found = await pending.SUITE.run(replace(pending.QUICK, timers=2 * FEW, count=200))
     figures = {each.what: each for each in found}
-    assert all(each.value > 0 for each in found)
+    assert unmeasured(found) == []
     for what in ("claim + delete", "settle a batch", "a page of pending jobs", "vacuum of timers"):
         assert {f"{what} beside {FEW}", f"{what} beside {2 * FEW}"} <= set(figures)
     assert figures["settle a batch, ratio"].target == "<= 1.3"
@@ -106,7 +111,7 @@ async def test_everything_is_done_beside_few_and_beside_many_timers() -> None:
 async def test_schedules_give_their_figures() -> None:
     found = await schedule.SUITE.run(schedule.SUITE.quick, ["expand"])
     assert {each.arm for each in found} == {"expand"}
-    assert all(each.value > 0 for each in found)
+    assert unmeasured(found) == []
 
 
 @pytest.mark.usefixtures("small")
@@ -132,7 +137,7 @@ async def test_few_schedules_over_all_buckets_take_few_transactions(
 async def test_events_give_their_figures() -> None:
     found = await event.SUITE.run(event.QUICK, SMALL_EVENTS)
     assert {each.arm for each in found} == set(SMALL_EVENTS)
-    assert all(each.value > 0 for each in found)
+    assert unmeasured(found) == []
 
 
 @pytest.mark.usefixtures("small")
@@ -146,7 +151,7 @@ async def test_the_limits_claim_and_move_everything(shared: testbed.Testbed) -> 
 async def test_all_arms_of_schedules_give_their_figures() -> None:
     found = await schedule.SUITE.run(schedule.SUITE.quick)
     assert {each.arm for each in found} == set(schedule.SUITE.arms)
-    assert all(each.value > 0 for each in found)
+    assert unmeasured(found) == []
 
 
 @pytest.mark.soak
