@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import random
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -17,7 +19,7 @@ from postdate.node.api_process import environment, share
 from postdate.node.settings import ProcessSettings, load
 from postdate.words.error import StartError
 from support.log import capture_logs
-from support.serve_process import Served, free_port
+from support.serve_process import Served
 
 
 def test_processes_share_one_budget_of_connections() -> None:
@@ -86,8 +88,18 @@ def _answers(process: psutil.Process) -> bool:
         return False
 
 
+def lasting_ports() -> int:
+    """Return the first of two free ports that no client's connection is given meanwhile."""
+    for port in random.sample(range(20_000, 32_000, 2), 50):
+        with socket.socket() as one, socket.socket() as other, suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            other.bind(("127.0.0.1", port + 1))
+            return port
+    raise RuntimeError("no two free ports were found")
+
+
 async def test_one_that_is_killed_comes_back_and_all_end_together(tmp_path: Path) -> None:
-    alone = free_port()
+    alone = lasting_ports()
     env = {"POSTDATE_API_PROCESSES": "2", "POSTDATE_METRICS_PORT": str(alone)}
     served = Served(tmp_path / "data", env=env)
     other = Served(tmp_path / "data", port=alone + 1)
