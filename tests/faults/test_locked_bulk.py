@@ -18,7 +18,7 @@ from postdate.database.embedded import Embedded
 from postdate.event.store import seal
 from postdate.halt.change import Halting
 from postdate.halt.spec import Halts
-from postdate.job.change.bulk import Changed, Instant, JobBulk
+from postdate.job.change.bulk import ChangedCount, JobBulk, JobInstant
 from postdate.lane.store import permit
 from postdate.lane.store.permit import lane_limits
 from postdate.node import schedule as wiring
@@ -38,7 +38,7 @@ from support.worker import Handled, add_jobs, make_lane, make_worker
 
 JOBS = 40
 TENANT = "SELECT tenant_id FROM tenant WHERE name = $1"
-LATER = Instant(delay_seconds=3600)
+LATER = JobInstant(delay_seconds=3600)
 
 
 class Stranger:
@@ -76,7 +76,7 @@ class Bulk:
         self.jobs = await add_jobs(self.database, self.lane, JOBS)
         return self.jobs
 
-    async def __call__(self) -> Changed:
+    async def __call__(self) -> ChangedCount:
         bulk = JobBulk(self.database, None, Settings())  # type: ignore[arg-type]
         found = dict.fromkeys(self.jobs, JobStatus.READY)
         if self.change == "cancel":
@@ -95,9 +95,9 @@ async def test_the_other_jobs_are_changed_while_a_stranger_holds_one(
     monkeypatch.setattr("postdate.job.change.bulk.WAIT_SECONDS", 0.2)
     jobs = await bulk.prepare()
     async with stranger.holds("timer", "subject", jobs[JOBS // 2]):
-        assert await bulk() == Changed(JOBS - 1, 1)
+        assert await bulk() == ChangedCount(JOBS - 1, 1)
     # Called again, it takes what is left; a move takes those that it moved as well.
-    assert await bulk() == Changed(1 if bulk.change == "cancel" else JOBS, 0)
+    assert await bulk() == ChangedCount(1 if bulk.change == "cancel" else JOBS, 0)
 
 
 async def test_a_job_that_is_free_again_is_changed_by_the_same_call(
@@ -116,7 +116,7 @@ async def test_a_job_that_is_free_again_is_changed_by_the_same_call(
             return told == JOBS - 1
 
         await eventually(all_but_one)
-    assert await changing == Changed(JOBS, 0)
+    assert await changing == ChangedCount(JOBS, 0)
 
 
 async def test_a_call_over_http_says_that_there_is_more(

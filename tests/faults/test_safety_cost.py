@@ -22,7 +22,7 @@ from postdate.http.server import HttpServer
 from postdate.http.shell import Shell
 from postdate.key.authentication.identity import Identities
 from postdate.node import http as edge
-from postdate_lab.bench.loader import Order, load
+from postdate_lab.bench.loader import LoadOrder, load
 
 REQUESTS = 3000
 ROUNDS = 6
@@ -89,7 +89,7 @@ async def test_safety_costs_a_small_part_of_an_accepted_payment(
     for turn in range(ROUNDS + 1):
         for which, side in enumerate(sides):
             async with served(side.app) as url:
-                order = Order(
+                order = LoadOrder(
                     url=url, key=api.key, kind="schedule", count=REQUESTS, accounts=NAMES,
                     prefix=f"{which}-{turn}",
                 )  # fmt: skip

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from conftest import INTERNAL_TOKEN, Api
 from postdate.database.connection.error import DatabaseError
-from postdate.job.spec.outcome import Delivery, Handler, Outcome
+from postdate.job.spec.outcome import Delivery, JobHandler, Outcome
 from postdate.node import job as job_wiring
 from postdate.node.node import Node
 from postdate.node.test_clock import TenantStages
@@ -34,7 +34,7 @@ class Dying(TenantStages):
         self._runs = 0
         self._jobs.handlers = {"webhook": self._die_or(self._jobs.handlers["webhook"])}
 
-    def _die_or(self, deliver: Handler) -> Handler:
+    def _die_or(self, deliver: JobHandler) -> JobHandler:
         async def delivered(delivery: Delivery) -> Outcome:
             self._runs += 1
             if self._runs == 2:

@@ -24,7 +24,7 @@ from postdate_lab.bench import (
     testbed,
 )
 from postdate_lab.bench.bank import pairs
-from postdate_lab.bench.loader import Order, requests
+from postdate_lab.bench.loader import LoadOrder, requests
 from postdate_lab.bench.payment_plan import PaymentPlan
 from postdate_lab.bench.testbed import Measure, percentile
 from postdate_lab.bench.transfer import pgledger_scripts
@@ -211,7 +211,7 @@ def test_the_accounts_of_a_pair_differ() -> None:
 @pytest.mark.parametrize(("kind", "count"), [("schedule", 1500), ("batch", 2), ("status", 1500)])
 def test_a_load_sends_what_was_ordered(kind: Any, count: int) -> None:
     names = ["hot", "a", "b"]
-    order = Order(url="", key="", kind=kind, count=1500, accounts=names, payment_ids=["x"])
+    order = LoadOrder(url="", key="", kind=kind, count=1500, accounts=names, payment_ids=["x"])
     assert len(list(requests(order))) == count
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Api, owner_dsn
 from postdate.core.setting.setting import Settings, Stored, resolve
-from postdate.core.setting.table import SETTINGS, Value
+from postdate.core.setting.table import SETTINGS, SettingValue
 from postdate.database.connection.database import Database
 from postdate.database.embedded import Embedded
 from postdate.schema import client_rules
@@ -236,7 +236,7 @@ async def test_a_setting_means_the_same_in_sql(
     server: Embedded, database_name: str, tenant_id: int, name: str
 ) -> None:
     """The operator's value bounds the tenant's own, whatever a tenant may do about it."""
-    values: list[Value | None] = [None, *(SETTINGS[name].choices or (0, 5, 7))]
+    values: list[SettingValue | None] = [None, *(SETTINGS[name].choices or (0, 5, 7))]
     owner = await asyncpg.connect(owner_dsn(server, database_name))
     await owner.execute("SET search_path = postdate")
     for of_all, of_tenant, own in itertools.product(values, repeat=3):
@@ -249,7 +249,7 @@ async def test_a_setting_means_the_same_in_sql(
 
 async def value_in_sql(
     owner: asyncpg.Connection, stored: list[Stored], name: str, tenant_id: int
-) -> Value:
+) -> SettingValue:
     """Return the value that holds with these rows and no others; none of them stays."""
     transaction = owner.transaction()
     await transaction.start()
@@ -261,5 +261,5 @@ async def value_in_sql(
     )
     found = await owner.fetchval("SELECT client_setting($1, $2)::text", tenant_id, name)
     await transaction.rollback()
-    value: Value = json.loads(found)
+    value: SettingValue = json.loads(found)
     return value

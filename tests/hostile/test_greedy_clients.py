@@ -62,13 +62,13 @@ async def test_a_client_that_reads_nothing_is_not_answered_without_end() -> None
 
 async def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting: list[int] = []
-    start = connection.Connection._start
+    start = connection.ServerConnection._start
 
-    def watched(self: connection.Connection, exchange: Any) -> None:
+    def watched(self: connection.ServerConnection, exchange: Any) -> None:
         waiting.append(len(self.waiting))
         start(self, exchange)
 
-    monkeypatch.setattr(connection.Connection, "_start", watched)
+    monkeypatch.setattr(connection.ServerConnection, "_start", watched)
     small = b"GET /a HTTP/1.1\r\nhost:\r\n\r\n"
     count = 10_000
     async with serving(Counted().app()) as running:
@@ -85,13 +85,13 @@ async def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -
 
 async def test_large_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[int] = []
-    start = connection.Connection._start
+    start = connection.ServerConnection._start
 
-    def watched(self: connection.Connection, exchange: Any) -> None:
+    def watched(self: connection.ServerConnection, exchange: Any) -> None:
         held.append(sum(each.held_bytes for each in self.waiting))
         start(self, exchange)
 
-    monkeypatch.setattr(connection.Connection, "_start", watched)
+    monkeypatch.setattr(connection.ServerConnection, "_start", watched)
     body = b"1\r\n \r\n" * 15_000 + b"0\r\n\r\n"
     asks = [
         b"GET /a HTTP/1.1\r\nhost: x\r\nx-a: " + b"a" * 60_000 + b"\r\n\r\n",
@@ -151,19 +151,19 @@ async def test_answers_that_nobody_reads_are_bounded(monkeypatch: pytest.MonkeyP
     limit = 2 * len(answer)
     monkeypatch.setattr(unread, "ADDRESS_BYTES", limit)
     held: list[int] = []
-    hold, drop = unread.UnreadBytes.hold, connection.Connection.drop
-    dropped: list[connection.Connection] = []
+    hold, drop = unread.UnreadBytes.hold, connection.ServerConnection.drop
+    dropped: list[connection.ServerConnection] = []
 
     def watched(self: unread.UnreadBytes, slow: Any, size: int) -> None:
         hold(self, slow, size)
         held.append(self._of_address.total())
 
-    def watched_drop(self: connection.Connection) -> None:
+    def watched_drop(self: connection.ServerConnection) -> None:
         dropped.append(self)
         drop(self)
 
     monkeypatch.setattr(unread.UnreadBytes, "hold", watched)
-    monkeypatch.setattr(connection.Connection, "drop", watched_drop)
+    monkeypatch.setattr(connection.ServerConnection, "drop", watched_drop)
     async with serving(Counted().app()) as running:
         with ExitStack() as clients:
             for _ in range(8):
@@ -277,18 +277,18 @@ async def test_many_connections_with_one_request_each_share_the_turns_of_the_loo
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     turn, started = [0], Counter[int]()
-    start, loop = connection.Connection._start, asyncio.get_running_loop()
+    start, loop = connection.ServerConnection._start, asyncio.get_running_loop()
 
     def count_turn() -> None:
         turn[0] += 1
         if started.total() < 50:
             loop.call_soon(count_turn)
 
-    def watched(self: connection.Connection, exchange: Any) -> None:
+    def watched(self: connection.ServerConnection, exchange: Any) -> None:
         started[turn[0]] += 1
         start(self, exchange)
 
-    monkeypatch.setattr(connection.Connection, "_start", watched)
+    monkeypatch.setattr(connection.ServerConnection, "_start", watched)
     async with serving(Counted().app()) as running:
         clients = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(50)]
         loop.call_soon(count_turn)

@@ -22,7 +22,7 @@ from postdate_lab.chaos.database import (
     TimerEvidence,
 )
 from postdate_lab.chaos.evidence import Evidence
-from postdate_lab.chaos.history import Line, Recorder, read
+from postdate_lab.chaos.history import HistoryLine, Recorder, read
 from postdate_lab.chaos.plan import FAULTS, ChaosPlan
 from postdate_lab.chaos.system_check import CHECKS
 
@@ -32,18 +32,22 @@ TRANSFER, OPENING, SCHEDULE = (UUID(int=n) for n in range(11, 14))
 BODY = '{"canary":"canary-of-amber","n":2,"part":0}'
 
 
-def line(at: float, kind: Any, op: str, n: int = 0, by: str = "client-amber", **data: Any) -> Line:
-    return Line(at=at, by=by, type=kind, op=op, n=n, tenant="amber", data=data)
+def line(
+    at: float, kind: Any, op: str, n: int = 0, by: str = "client-amber", **data: Any
+) -> HistoryLine:
+    return HistoryLine(at=at, by=by, type=kind, op=op, n=n, tenant="amber", data=data)
 
 
-def arrival(at: float, job_id: UUID, token: int, behaviour: str = "obey", body: str = BODY) -> Line:
+def arrival(
+    at: float, job_id: UUID, token: int, behaviour: str = "obey", body: str = BODY
+) -> HistoryLine:
     return line(
         at, "info", "arrival", by=f"receiver-{behaviour}", behaviour=behaviour, id=str(job_id),
         token=token, attempt=1, body=body,
     )  # fmt: skip
 
 
-def lease(at: float, n: int, token: int) -> list[Line]:
+def lease(at: float, n: int, token: int) -> list[HistoryLine]:
     answer = {"leases": [{"job_id": str(PULLED), "token": token, "attempt": 1}]}
     return [
         line(at, "invoke", "lease.claim", n),
@@ -51,7 +55,7 @@ def lease(at: float, n: int, token: int) -> list[Line]:
     ]
 
 
-def reported(at: float, n: int, token: int) -> list[Line]:
+def reported(at: float, n: int, token: int) -> list[HistoryLine]:
     about: dict[str, Any] = {"subject": str(PULLED), "token": token}
     return [
         line(at, "invoke", "lease.complete", n, **about),

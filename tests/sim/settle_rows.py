@@ -23,7 +23,7 @@ from postdate.ledger.held import dues_of
 from postdate.ledger.settle import TransferCompleted, changes, decide
 from postdate.payment.store import held_payment, settlement
 from postdate.payment.store.held_payment import HeldPayments
-from postdate.payment.store.settlement import Candidate, LockedPayment, Order
+from postdate.payment.store.settlement import Candidate, LockedPayment, SettlementOrder
 from postdate.runtime import node as node_store
 from postdate.timer import timer
 from postdate.timer.timer import Head
@@ -110,13 +110,13 @@ async def set_aside(transaction: TableTransaction, timers: Sequence[LockedPaymen
 
 
 async def earlier(
-    transaction: TableTransaction, lows: Any, until: Order, ours: Sequence[UUID],
+    transaction: TableTransaction, lows: Any, until: SettlementOrder, ours: Sequence[UUID],
     accounts: Collection[AccountKey],
-) -> dict[AccountKey, Order]:  # fmt: skip
+) -> dict[AccountKey, SettlementOrder]:  # fmt: skip
     """Stand for settlement_earlier."""
     await transaction.database.step("earlier")
     low = dict(lows)
-    found: dict[AccountKey, Order] = {}
+    found: dict[AccountKey, SettlementOrder] = {}
     for payment_id, row in open_payments(transaction.tables):
         order = row.due_at, payment_id
         if row.aside or payment_id in ours or order >= until:

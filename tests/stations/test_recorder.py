@@ -23,7 +23,7 @@ from postdate.worker import recorder
 from postdate.worker.claim import LaneClaim
 from postdate.worker.claimed_job import ClaimedJob
 from postdate.worker.lane_bucket import LaneBucket
-from postdate.worker.recorder import Group, OutcomeRecorder
+from postdate.worker.recorder import ClaimedGroup, OutcomeRecorder
 from support.worker import Handled, add_jobs, make_lane, make_worker, one
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -40,7 +40,7 @@ def flight() -> ClaimedJob:
 class Written(OutcomeRecorder):
     """Writes nowhere, and says that it did."""
 
-    async def _write(self, group: Group, **_: Any) -> execution.Written:
+    async def _write(self, group: ClaimedGroup, **_: Any) -> execution.Written:
         return execution.Written({flight.execution.held.job_id for flight in group}, set())
 
 

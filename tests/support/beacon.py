@@ -10,7 +10,7 @@ from postdate.core.shape import Spec, View
 from postdate.database.connection.database import Connection, Database
 from postdate.http.routes import Routes
 from postdate.resource.change import Change, Changes, Given
-from postdate.resource.endpoints import Served, serve
+from postdate.resource.endpoints import ServedClass, serve
 from postdate.resource.resource import CountLimit, Resource
 from postdate.words.error import Code, not_found, refuse
 
@@ -158,6 +158,6 @@ def routes(find: Any) -> Routes:
     """Return the endpoints of beacons; `find` gives the database of a node's services."""
     return serve(
         "beacons",
-        Served(BeaconViews, lambda services: BeaconViews(find(services))),
-        Served(Beacons, lambda services: Beacons(find(services))),
+        ServedClass(BeaconViews, lambda services: BeaconViews(find(services))),
+        ServedClass(Beacons, lambda services: Beacons(find(services))),
     )

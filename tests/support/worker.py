@@ -12,11 +12,11 @@ from postdate.core.ids import bucket_of, new_id
 from postdate.core.setting.setting import Settings, Stored
 from postdate.database.connection import clock
 from postdate.database.connection.database import Database
-from postdate.job.spec.outcome import Completed, Delivery, Handler, Outcome
+from postdate.job.spec.outcome import Completed, Delivery, JobHandler, Outcome
 from postdate.job.spec.tally import Tally
 from postdate.job.store import job as job_store
 from postdate.job.store.job import NewJob
-from postdate.lane.spec import Kind
+from postdate.lane.spec import LaneKind
 from postdate.lane.store import lane as lane_store
 from postdate.lane.store.lane import Lane, LaneDirectory
 from postdate.tenant.store import tenant as tenant_store
@@ -37,7 +37,11 @@ async def make_tenant(database: Database, name: str) -> int:
 
 
 async def make_lane(
-    database: Database, tenant_id: int, name: str = "default", kind: Kind = "push", **changes: Any
+    database: Database,
+    tenant_id: int,
+    name: str = "default",
+    kind: LaneKind = "push",
+    **changes: Any,
 ) -> Lane:
     """Create a lane, with limits or weight if given."""
     async with database.write() as connection:
@@ -129,7 +133,7 @@ class OwnLanes(LaneDirectory):
 
 async def make_worker(
     database: Database,
-    handler: Handler,
+    handler: JobHandler,
     *tenant_ids: int,
     settings: Mapping[str, Any] | None = None,
     kind: str = "webhook",

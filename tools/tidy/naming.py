@@ -1,4 +1,4 @@
-"""A name means one thing, and says it: no class name twice, no riddles."""
+"""A name means one thing, and says it: no name of a type twice, no riddles."""
 
 import ast
 import re
@@ -13,6 +13,7 @@ from tidy.rule import Finding, Rule, Tree, nodes, python, select, without_commen
 from tidy.words import snake
 
 SOURCE: Final = "src/postdate/"
+LAB: Final = "packages/lab/src/postdate_lab/"
 CLIENT: Final = "packages/client/src/postdate/client/"
 GENERATED: Final = tuple(
     f"{CLIENT}{name}" for name in ("models/", "calls/", "problems.py", "extended.py")
@@ -24,7 +25,7 @@ HOMONYMS: Final = {
     "Delivery": "the SDK's word for a verified webhook; inside, what a handler gets",
     "Worker": "the worker of the SDK; inside, a destination of jobs",
 }
-"""Class names that mean two things and may, with the reason. The list may only shrink."""
+"""Names of types that mean two things and may, with the reason. The list may only shrink."""
 
 
 class Riddle(NamedTuple):
@@ -100,44 +101,49 @@ def _classes(module: ast.Module) -> Iterator[ast.ClassDef]:
 
 
 def homonyms(tree: Tree) -> Iterator[Finding]:
-    """Find classes that have the name of another class."""
-    found: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for path, module in python(tree, SOURCE, CLIENT):
+    """Find types that have the name of another type: classes, aliases, type variables.
+
+    Type variables may share a name among themselves: each is of one module.
+    """
+    for name, spots in _types_by_name(tree).items():
+        if len(spots) > 1 and name not in HOMONYMS and not all(each.variable for each in spots):
+            for path, line, _ in spots:
+                yield Finding(path, line, f"type {name} exists {len(spots)} times: qualify it")
+
+
+class _Spot(NamedTuple):
+    path: str
+    line: int
+    variable: bool
+
+
+def _types_by_name(tree: Tree) -> dict[str, list[_Spot]]:
+    found: dict[str, list[_Spot]] = defaultdict(list)
+    for path, module in python(tree, SOURCE, CLIENT, LAB):
         if not path.startswith(GENERATED):
-            for node in _classes(module):
-                found[node.name].append((path, node.lineno))
-    for name, spots in found.items():
-        if len(spots) > 1 and name not in HOMONYMS:
-            for path, line in spots:
-                yield Finding(path, line, f"class {name} exists {len(spots)} times: qualify it")
+            for line, name, variable in _types(module):
+                found[name].append(_Spot(path, line, variable))
+    return found
 
 
-def _types(module: ast.Module) -> Iterator[tuple[int, str]]:
-    """Give line and name of each class and of each alias of a type."""
+def _types(module: ast.Module) -> Iterator[tuple[int, str, bool]]:
+    """Give line and name of each class and alias of a type, and whether it is a type variable."""
     for node in _classes(module):
-        yield node.lineno, node.name
+        yield node.lineno, node.name, False
     for statement in module.body:
         match statement:
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="TypeVar"))
+            ):
+                yield statement.lineno, name, True
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 # What a call returns is a value, and a name for another module's type is no second.
                 if _ALIAS.fullmatch(name) and not isinstance(value, ast.Call | ast.Attribute):
-                    yield statement.lineno, name
+                    yield statement.lineno, name, False
             case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias")):
-                yield statement.lineno, name
+                yield statement.lineno, name, False
             case _:
                 pass
-
-
-def alias_homonyms(tree: Tree) -> Iterator[Finding]:
-    """Find aliases that have the name of another type, in the rooms that are done."""
-    found: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for path, module in python(tree, SOURCE):
-        if not path.startswith(NOT_YET):
-            for line, name in _types(module):
-                found[name].append((path, line))
-    for name, spots in found.items():
-        for path, line in spots if len(spots) > 1 and name not in HOMONYMS else ():
-            yield Finding(path, line, f"type {name} exists {len(spots)} times: qualify it")
 
 
 def _attributes(module: ast.Module) -> Iterator[tuple[int, str, str]]:
@@ -186,13 +192,8 @@ def hidden_riddles(tree: Tree) -> Iterator[Finding]:
 
 def stale_homonyms(tree: Tree) -> list[str]:
     """Give the exceptions that are none any more: the list of homonyms only shrinks."""
-    names = [
-        node.name
-        for path, module in python(tree, SOURCE, CLIENT)
-        if not path.startswith(GENERATED)
-        for node in _classes(module)
-    ]
-    return [name for name in HOMONYMS if names.count(name) == 1 or name not in names]
+    found = _types_by_name(tree)
+    return [name for name in HOMONYMS if len(found[name]) < 2]
 
 
 def _definitions(path: str, module: ast.Module) -> Iterator[tuple[int, str, str]]:
@@ -284,19 +285,6 @@ def _rooms(tree: Tree) -> Iterator[tuple[str, str]]:
 
 RULES: Final = (
     Rule(
-        "alias_homonyms",
-        alias_homonyms,
-        bad=(
-            {f"{SOURCE}event/a.py": "Kind = int | str", f"{SOURCE}audit/b.py": "Kind = str"},
-            {f"{SOURCE}event/a.py": "Kind: TypeAlias = 'int'", f"{SOURCE}a.py": "class Kind: ..."},
-        ),
-        good=(
-            {f"{SOURCE}event/a.py": "Kind = int", f"{SOURCE}job/b.py": "Kind = str"},
-            {f"{SOURCE}event/a.py": "Kind = int", f"{SOURCE}audit/b.py": "Kind = a.Kind"},
-            {f"{SOURCE}event/a.py": "T = int", f"{SOURCE}audit/b.py": "T = str\nKIND = 1"},
-        ),
-    ),
-    Rule(
         "hidden_riddles",
         hidden_riddles,
         bad=(
@@ -320,8 +308,14 @@ RULES: Final = (
         bad=(
             {f"{SOURCE}a.py": "class Page: ...", f"{SOURCE}b.py": "class Page: ..."},
             {f"{SOURCE}a.py": "class Page:\n    class Page: ..."},
+            {f"{SOURCE}a.py": "Kind = int | str", f"{LAB}b.py": "Kind = str"},
+            {f"{SOURCE}a.py": "Kind: TypeAlias = 'int'", f"{SOURCE}b.py": "class Kind: ..."},
+            {f"{SOURCE}a.py": "Kind = TypeVar('Kind')", f"{SOURCE}b.py": "class Kind: ..."},
         ),
         good=(
+            {f"{SOURCE}a.py": "Kind = TypeVar('Kind')", f"{SOURCE}b.py": "Kind = TypeVar('Kind')"},
+            {f"{SOURCE}a.py": "Kind = int", f"{SOURCE}b.py": "Kind = a.Kind"},
+            {f"{SOURCE}a.py": "T = int", f"{SOURCE}b.py": "T = str\nKIND = 1"},
             {f"{SOURCE}a.py": "class JobPage: ...", f"{SOURCE}b.py": "class Page: ..."},
             {f"{SOURCE}a.py": "class Page: ...", f"{CLIENT}models/b.py": "class Page: ..."},
             {f"{SOURCE}a.py": "class Page: ...", "tests/b.py": "class Page: ..."},

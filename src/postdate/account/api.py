@@ -9,20 +9,20 @@ from postdate.account.change.account import Accounts
 from postdate.account.change.adjustment import Adjusted
 from postdate.account.view import MAX_VERSION, AccountViews, EntryView
 from postdate.api.services import Services
+from postdate.core.field import Instant
 from postdate.core.identity import Scope
 from postdate.core.money import MAX_AMOUNT
 from postdate.core.shape import shaped
 from postdate.http.endpoint import Body, Call, Reply, existing
 from postdate.http.page import PageQuery, next_cursor
 from postdate.intake.answer_once import reply
-from postdate.payment.spec.payment import Instant
-from postdate.resource.endpoints import Served, serve
+from postdate.resource.endpoints import ServedClass, serve
 from postdate.words.error import Code, refuse
 
 ROUTES: Final = serve(
     "accounts",
-    Served(AccountViews, lambda services: services.account.read),
-    Served(Accounts, lambda services: services.account.change),
+    ServedClass(AccountViews, lambda services: services.account.read),
+    ServedClass(Accounts, lambda services: services.account.change),
 )
 
 REASON_CHARS: Final = 500

@@ -12,7 +12,7 @@ from postdate.payment.spec.payment import AccountId
 
 NOTE_CHARS: Final = 500
 
-Id = Annotated[AccountId, Meta(description="The account's id.", examples=["acc_alice"])]
+ShownAccountId = Annotated[AccountId, Meta(description="The account's id.", examples=["acc_alice"])]
 Floor = Annotated[
     int,
     Meta(
@@ -22,7 +22,7 @@ Floor = Annotated[
         examples=[0],
     ),
 ]
-MaxAmount = Annotated[
+AccountMaxAmount = Annotated[
     Annotated[int, Meta(ge=1, le=MAX_AMOUNT)] | None,
     Meta(
         description="The most for one payment from this account; null: the tenant's limit. "
@@ -39,7 +39,7 @@ Currency = Annotated[
         examples=["EUR"],
     ),
 ]
-Note = Annotated[
+AccountNote = Annotated[
     Annotated[str, Meta(max_length=NOTE_CHARS)] | None,
     Meta(description="Yours.", examples=["ticket 812"]),
 ]
@@ -57,15 +57,15 @@ class AccountSpec(Spec, kw_only=True):
         Meta(description="Your own id; if absent, one is assigned.", examples=["acc_alice"]),
     ] = None
     floor: Floor = 0
-    max_amount: MaxAmount = None
-    note: Note = None
+    max_amount: AccountMaxAmount = None
+    note: AccountNote = None
     currency: Currency = None
 
 
 class AccountView(View, frozen=True, omit_defaults=True):
     """An account: `available` is the balance minus holds, `version` counts its entries."""
 
-    account_id: Id
+    account_id: ShownAccountId
     balance: Balance
     held: Annotated[int, Meta(description="What open payments have reserved.", examples=[2500])]
     available: Annotated[
@@ -79,7 +79,7 @@ class AccountView(View, frozen=True, omit_defaults=True):
     floor: Annotated[
         int | None, Meta(description="The least that must stay available.", examples=[0])
     ]
-    max_amount: MaxAmount
+    max_amount: AccountMaxAmount
     created_at: Created
     updated_at: Annotated[
         datetime,
@@ -92,5 +92,5 @@ class AccountView(View, frozen=True, omit_defaults=True):
         None
     )
     closed_at: Annotated[Ended, Meta(description="When it was closed for good.")] = None
-    note: Note = None
+    note: AccountNote = None
     currency: Currency = None

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from postdate.http.openapi import Json
+from postdate.http.field_description import Json
 from postdate.words.error import EXPLANATIONS
 
 _CSP: Final = (

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from postdate.words.error import Code, refuse
 
-Served = Literal["reads", "writes"]
+ServedKind = Literal["reads", "writes"]
 
 
 class NotReady(msgspec.Struct, frozen=True):
@@ -21,7 +21,7 @@ class NotReady(msgspec.Struct, frozen=True):
 
     name: str
     reason: str
-    stops: list[Served] = []
+    stops: list[ServedKind] = []
 
 
 class Degraded(NotReady, frozen=True):
@@ -74,7 +74,7 @@ class ReadinessMeter:
             self._degraded.labels(each.name).set(1)
 
 
-BOTH: Final[tuple[Served, ...]] = ("reads", "writes")
+BOTH: Final[tuple[ServedKind, ...]] = ("reads", "writes")
 DRAINING: Final = NotReady("server", "draining", [*BOTH])
 ALIVE: Final = b'{"alive":true}'
 

@@ -4,10 +4,10 @@ from typing import Final
 
 from postdate.calendar.change import Calendars
 from postdate.calendar.view import CalendarViews
-from postdate.resource.endpoints import Served, serve
+from postdate.resource.endpoints import ServedClass, serve
 
 ROUTES: Final = serve(
     "calendars",
-    Served(CalendarViews, lambda services: services.calendar.read),
-    Served(Calendars, lambda services: services.calendar.change),
+    ServedClass(CalendarViews, lambda services: services.calendar.read),
+    ServedClass(Calendars, lambda services: services.calendar.change),
 )

@@ -33,7 +33,7 @@ BODY: Final = Parameter(
         cyclopts.Parameter(help="The body, or the rest of it, as JSON; options come before it."),
     ],
 )
-Given: TypeAlias = dict[str, Any]
+GivenOptions: TypeAlias = dict[str, Any]
 """What a command line gives: the value of each option that stands there, by its name."""
 
 
@@ -48,10 +48,10 @@ class Sugar:
     """
 
     adds: Sequence[Parameter] = ()
-    fill: "Callable[[Given, Given], None] | None" = None
+    fill: "Callable[[GivenOptions, GivenOptions], None] | None" = None
     hides: frozenset[str] = frozenset()
     positional: frozenset[str] = frozenset()
-    act: "Callable[[CommandCall, Given], None] | None" = None
+    act: "Callable[[CommandCall, GivenOptions], None] | None" = None
     help: str = ""
 
 
@@ -60,7 +60,7 @@ class CommandCall:
     """A call that a command line describes: the operation, and its fields by their names there."""
 
     operation: Operation
-    fields: Given
+    fields: GivenOptions
 
     def send(self, **more: Any) -> Any:
         """Call the server, with other values of some fields; a refusal ends the command."""
@@ -133,7 +133,7 @@ class OperationCommand:
         run.__annotations__ = {n: p.annotation for n, p in self.signature.parameters.items()}
         app.command(run, name=names, help=self.help)
 
-    def run(self, given: Given) -> None:
+    def run(self, given: GivenOptions) -> None:
         """Do what a command line says."""
         call = CommandCall(self.operation, self.fields(given))
         if self.sugar.act:
@@ -141,7 +141,7 @@ class OperationCommand:
         else:
             call.show()
 
-    def fields(self, given: Given) -> Given:
+    def fields(self, given: GivenOptions) -> GivenOptions:
         """Return the fields of the call; options that are no fields stay in `given`."""
         found = read_object(given.pop("body", None))
         for each in self.options:
@@ -160,7 +160,7 @@ class OperationCommand:
                 raise UsageError(f"{option_name(name)} is missing; see --help")
 
 
-def _put(body: Given, path: Sequence[str], value: Any) -> None:
+def _put(body: GivenOptions, path: Sequence[str], value: Any) -> None:
     *above, last = path
     for name in above:
         body = body.setdefault(name, {})

@@ -48,7 +48,7 @@ PREFIXED: Final = frozenset({"misfire", "dst", "insufficient_funds"})
 """Objects in a body whose members are named after the object as well: `--misfire-policy`."""
 
 _TEXT: Final = re.compile(r"^`(\w+)`: (.*?)(?=^`\w+`: |\Z)", re.MULTILINE | re.DOTALL)
-Read: TypeAlias = Callable[[Any], Any]
+ReadOption: TypeAlias = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class Option:
 
     parameter: Parameter
     path: tuple[str, ...]
-    read: Read
+    read: ReadOption
 
     @property
     def name(self) -> str:
@@ -157,7 +157,7 @@ def option(
     return Option(parameter=parameter, path=(*below, field.wire), read=read)
 
 
-def _help(field: OperationField, read: Read) -> str:
+def _help(field: OperationField, read: ReadOption) -> str:
     text = TEXTS.get(field.name) or field.text or f"{field.wire.replace('_', ' ').capitalize()}."
     is_json = read in {read_json, _json_or_word} and "JSON" not in text
     return f"{text.removesuffix('.')}, as JSON." if is_json else text
@@ -175,7 +175,7 @@ def _more_names(name: str, kind: Any) -> Iterator[str]:
         yield option_name(name[:-1])
 
 
-def _word(field: OperationField) -> tuple[Any, Read, dict[str, Any]]:
+def _word(field: OperationField) -> tuple[Any, ReadOption, dict[str, Any]]:
     """Say what words a field takes, how a value is made of them, and how cyclopts is shown so."""
     found = _members(field.kind)
     words = [word for each in found if get_origin(each) is Literal for word in get_args(each)]
@@ -220,7 +220,7 @@ def _item(kind: Any) -> Any:
     return found if read is _unchanged else None
 
 
-def _or_nothing(kind: Any, read: Read) -> tuple[Any, Read]:
+def _or_nothing(kind: Any, read: ReadOption) -> tuple[Any, ReadOption]:
     def unless_nothing(value: Any) -> Any:
         return None if value == NOTHING else read(value)
 

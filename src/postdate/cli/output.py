@@ -24,10 +24,6 @@ FORMATS: Final = ("table", "json", "jsonl", "csv")
 TIMES: Final = ("iso", "relative")
 BAR_WIDTH: Final = 40
 
-Step = Callable[[str], None]
-"""Told the name of each part of long work that is done."""
-
-
 EVERYWHERE: Final = (
     "With every command: `-o`, `--output` table|json|jsonl|csv (`--json` is short for `-o json`); "
     "`--time` iso|relative shows instants in tables relative to now; `--no-input` never "
@@ -161,7 +157,7 @@ def confirm(what: str, *, yes: bool) -> None:
 
 
 @contextmanager
-def progress(label: str, total: int | None) -> Iterator[Step]:
+def progress(label: str, total: int | None) -> Iterator[Callable[[str], None]]:
     """Show the progress of long work, on standard error and on a terminal only."""
     from rich.console import Console
     from rich.live import Live

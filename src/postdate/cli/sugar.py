@@ -11,7 +11,7 @@ import cyclopts
 from postdate.cli.completion import completer
 from postdate.cli.instant import read_instant
 from postdate.cli.number import convert_seconds
-from postdate.cli.operation_command import CommandCall, Given, OperationCommand, Sugar
+from postdate.cli.operation_command import CommandCall, GivenOptions, OperationCommand, Sugar
 from postdate.cli.option import fields_of, option, read_object
 from postdate.cli.output import UsageError, show
 from postdate.client.operation import Operation
@@ -45,7 +45,7 @@ TARGET: Final = (
 """Where a job or an event goes: a URL, a named destination, or else the workers of the lane."""
 
 
-def take_target(given: Given) -> dict[str, Any] | None:
+def take_target(given: GivenOptions) -> dict[str, Any] | None:
     """Take the target out of the options; None where none was given."""
     url, named, queue = (given.pop(name, None) for name in ("url", "destination", "queue"))
     subject = given.pop("subject", None)
@@ -73,7 +73,7 @@ WHEN: Final = (
 """When something is due, as people say it."""
 
 
-def take_time(given: Given, fields: Given, instant: str, *, needed: bool) -> None:
+def take_time(given: GivenOptions, fields: GivenOptions, instant: str, *, needed: bool) -> None:
     """Set the time from what people write; refuse two times, or none where one is needed."""
     after, at, zone = (given.pop(name, None) for name in ("in_", "at", "timezone"))
     chosen = [name for name in (instant, "delay_seconds") if name in fields]
@@ -93,7 +93,7 @@ def wait_command(get: Operation, listed: Operation, noun: str) -> OperationComma
     status = next(each for each in fields_of(listed) if each.name == "status")
     kind = option(status, set()).parameter.annotation.__origin__
 
-    def act(call: CommandCall, given: Given) -> None:
+    def act(call: CommandCall, given: GivenOptions) -> None:
         _wait(call, given["until"], given["timeout_seconds"])
 
     sugar = Sugar(

@@ -18,10 +18,10 @@ INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:
 ID: Final = re.compile(
     r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{8}([0-9a-f]{4})"
 )
-Row = dict[str, Any]
+PrintedRow = dict[str, Any]
 
 
-def print_rows(rows: Sequence[Row], columns: Sequence[str], time: str) -> None:
+def print_rows(rows: Sequence[PrintedRow], columns: Sequence[str], time: str) -> None:
     """Print rows as a table: of `columns` as many as fit, or all fields if none is named."""
     from rich.console import Console
 
@@ -76,7 +76,7 @@ def relative(seconds: float) -> str:
 
 
 def _texts(
-    rows: Sequence[Row], names: Sequence[str], time: str, *, short: bool
+    rows: Sequence[PrintedRow], names: Sequence[str], time: str, *, short: bool
 ) -> list[dict[str, str]]:
     """Write every cell; with `short` the ids of other things, for the own one is copied whole."""
     found = [{name: cell_text(row.get(name), time) for name in names} for row in rows]

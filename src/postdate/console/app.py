@@ -29,7 +29,7 @@ from postdate.core import origin, test_clock
 from postdate.http.gate import Gate
 from postdate.words.error import EXPLANATIONS, Code, Refusal, refuse
 
-Handler = Callable[[PageRequest], Awaitable[Response]]
+PageHandler = Callable[[PageRequest], Awaitable[Response]]
 _FAILED: Final = "The page could not be rendered."
 METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
@@ -81,7 +81,7 @@ class Console:
             raise HTTPException(404)
         return await self._guard(_no_page, "missing_page")(request)
 
-    def _guard(self, handler: Handler, name: str) -> Callable[[Request], Awaitable[Response]]:
+    def _guard(self, handler: PageHandler, name: str) -> Callable[[Request], Awaitable[Response]]:
         """Make a Starlette endpoint; its name is the route's name in metrics."""
 
         async def guarded(request: Request) -> Response:
@@ -93,7 +93,7 @@ class Console:
         guarded.__name__ = name
         return guarded
 
-    async def _serve(self, http: Request, handler: Handler) -> Response:
+    async def _serve(self, http: Request, handler: PageHandler) -> Response:
         session = await self._sessions.find(http.cookies.get(COOKIE))
         actor = await self._gate.identify(session.key, origin.current()) if session else None
         if session is None or actor is None:

@@ -12,7 +12,8 @@ from msgspec import inspect
 
 from postdate.console.form_field import FieldKind, FieldSpec, FormField
 from postdate.http.endpoint import AnyEndpoint
-from postdate.http.openapi import Json, document
+from postdate.http.field_description import Json
+from postdate.http.openapi import document
 
 _CONTAINERS: Final = frozenset({"changes", "filter", "template", "to", "0"})
 """Parts of a path that say nothing to a person."""

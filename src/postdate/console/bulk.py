@@ -16,7 +16,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from postdate.console.operation import Body, call_endpoint, check_halt
+from postdate.console.operation import BodyFields, call_endpoint, check_halt
 from postdate.console.page_request import ConsolePage, PageRequest, redirect
 from postdate.console.shown_request import path_names
 from postdate.http.endpoint import AnyEndpoint
@@ -46,7 +46,7 @@ class BulkRun:
     of: "Bulk"
     endpoint: AnyEndpoint
     """The operation that is done to the items."""
-    body: Body
+    body: BodyFields
     back: str
     items: Sequence[UUID]
     seen: Mapping[UUID, Any]

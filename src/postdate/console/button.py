@@ -24,7 +24,7 @@ from postdate.console.form_field import FieldSpec, FormField
 from postdate.console.operation import (
     ENDPOINT_BY_NAME,
     Answer,
-    Body,
+    BodyFields,
     call_endpoint,
     check_halt,
     decode_body,
@@ -208,7 +208,7 @@ class Button:
         request.services.overview.forget(request.actor.tenant_id)
         return answer
 
-    async def _carry_out(self, request: PageRequest, body: Body, kept: DryRun) -> Response:
+    async def _carry_out(self, request: PageRequest, body: BodyFields, kept: DryRun) -> Response:
         """Do what the dry run has shown, once."""
         if self.bulk is None:
             answer = await self._call(request, body)
@@ -228,7 +228,7 @@ class Button:
         request.session.drop_plan(request.form.get("once", ""))
         return answer
 
-    async def _call(self, request: PageRequest, body: Body) -> Response:
+    async def _call(self, request: PageRequest, body: BodyFields) -> Response:
         """Call the operation, once for each form, and go back with a message."""
         once = request.form.get("once") or secrets.token_urlsafe(16)
         answer = await call_endpoint(request, self.endpoint, body, idempotency_key=once)
@@ -306,7 +306,7 @@ class Button:
         path: Mapping[str, Any],
         values: Mapping[str, str],
         chosen: Sequence[str] = (),
-        changed: Body | None = None,
+        changed: BodyFields | None = None,
     ) -> list[str]:
         """Return the same for the CLI, for curl and for Python."""
         try:
@@ -330,7 +330,7 @@ class Button:
             "\n".join(python),
         ]
 
-    def _shown_for(self, each: Each, item: str, body: Body) -> ShownRequest:
+    def _shown_for(self, each: Each, item: str, body: BodyFields) -> ShownRequest:
         endpoint = ENDPOINT_BY_NAME[each.operation]
         [name] = path_names(endpoint)
         own = {one: form_body.value_at(body, path) for one, path in each.body.items()}

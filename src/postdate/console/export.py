@@ -28,7 +28,7 @@ ReadPage = Callable[[P | None, int], Awaitable[tuple[Sequence[msgspec.Struct], P
 """Reads so many rows from a position on, and says where the next page begins."""
 
 
-Columns = Mapping[str, Callable[[Any], object]]
+ExportColumns = Mapping[str, Callable[[Any], object]]
 """The columns of a CSV file by their names, and how each is written."""
 
 
@@ -38,7 +38,7 @@ def as_it_is(value: object) -> object:
 
 
 async def send_file(
-    request: PageRequest, name: str, columns: Columns, read: ReadPage[P]
+    request: PageRequest, name: str, columns: ExportColumns, read: ReadPage[P]
 ) -> Response:
     """Stream a list as the file that the path asks for."""
     kind: str = request.param("kind")
@@ -78,7 +78,7 @@ async def _chunks(write: "_Csv | _JsonLines", read: ReadPage[P]) -> AsyncIterato
 class _Csv:
     """Writes rows as CSV, with the names of the columns first."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: ExportColumns) -> None:
         self._columns = columns
 
     def head(self) -> str:

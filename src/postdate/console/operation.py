@@ -12,14 +12,14 @@ from postdate.http.endpoint import AnyEndpoint, Call, Reply
 from postdate.http.limit import RequestLimits
 from postdate.words.error import Code, refuse
 
-Body = Mapping[str, Any]
+BodyFields = Mapping[str, Any]
 """The JSON body of a request."""
 Answer = dict[str, Any]
 ENDPOINT_BY_NAME: Final = {endpoint.handler.__name__: endpoint for endpoint in ENDPOINTS}
 _FIRST_REFUSAL: Final = 400
 
 
-def decode_body(endpoint: AnyEndpoint, body: Body | None) -> Any:
+def decode_body(endpoint: AnyEndpoint, body: BodyFields | None) -> Any:
     """Decode a body as the API does, and refuse what the API refuses."""
     raw = b"" if body is None else msgspec.json.encode(body)
     decoder = msgspec.json.Decoder(endpoint.body)
@@ -35,7 +35,7 @@ def check_halt(request: PageRequest, endpoint: AnyEndpoint) -> None:
 async def call_endpoint(
     request: PageRequest,
     endpoint: AnyEndpoint,
-    body: Body | None = None,
+    body: BodyFields | None = None,
     *,
     path: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,

@@ -7,7 +7,7 @@ from datetime import datetime
 from postdate.console.page_request import PageRequest
 from postdate.core.identity import Scope
 
-Facts = list[tuple[str, str | datetime]]
+SubjectFacts = list[tuple[str, str | datetime]]
 
 
 @dataclass(slots=True, frozen=True)
@@ -15,9 +15,9 @@ class Subject:
     """Reads the facts of what an address names, for keys that may read them."""
 
     scope: Scope
-    read: Callable[[PageRequest], Awaitable[Facts]]
+    read: Callable[[PageRequest], Awaitable[SubjectFacts]]
 
-    async def facts(self, request: PageRequest, *, if_possible: bool) -> Facts:
+    async def facts(self, request: PageRequest, *, if_possible: bool) -> SubjectFacts:
         """Return the facts; none where the key may not read them, or if they cannot be read."""
         if not request.actor.allows(self.scope):
             return []

@@ -50,6 +50,9 @@ OverlapSeconds = Annotated[
 ]
 DAY_SECONDS: Final = 24 * 3600
 
+Instant = Annotated[datetime, Meta(tz=True)]
+"""An instant of a request: RFC 3339 with a zone."""
+
 Created = Annotated[
     datetime, Meta(description="When it was created.", examples=["2031-01-01T09:00:00Z"])
 ]

@@ -95,7 +95,7 @@ class RunInThread(Protocol):
         """Run it; raise ThreadsBusyError. `discard` gets a result that came too late."""
 
 
-class Access(msgspec.Struct, frozen=True):
+class BrokerAccess(msgspec.Struct, frozen=True):
     """Everything that an adapter may use to reach the network.
 
     `finish_in_thread` is for what gives something back: it needs no share and is not waited for.
@@ -116,13 +116,13 @@ class Permitted(msgspec.Struct, frozen=True):
 class BrokerKind(msgspec.Struct, frozen=True):
     """One kind of queue: how its settings look, what is refused in them, how it is opened.
 
-    `open` raises NotSentError or RejectedError, or what `Access` raises.
+    `open` raises NotSentError or RejectedError, or what `BrokerAccess` raises.
     """
 
     name: str
     settings: type[QueueSettings]
     refuse: Callable[[Any, Permitted], Refusal | None]
-    open: Callable[[Any, Access], Awaitable[QueueBroker]]
+    open: Callable[[Any, BrokerAccess], Awaitable[QueueBroker]]
 
     def check(self, config: Mapping[str, Any], permitted: Permitted) -> Refusal | None:
         """Check a destination's settings without using the network; refuse unknown names."""

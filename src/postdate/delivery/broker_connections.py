@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from postdate.core.log import Log
 from postdate.delivery.broker import (
-    Access,
+    BrokerAccess,
     BrokerKind,
     NotSentError,
     Permitted,
@@ -187,7 +187,7 @@ class BrokerConnections:
         kind = await self._kind(name)
         if refusal := kind.check(config, self._permitted):
             raise TargetRefusedError(refusal.detail)
-        access = Access(
+        access = BrokerAccess(
             partial(self._guard.dial, tenant_id),
             partial(self._threads.run, tenant_id),
             self._threads.finish,

@@ -21,7 +21,7 @@ SWEEP_SECONDS: Final = 0.25
 IDLE_CONNECTIONS: Final = 1024
 """Maximum number of idle connections; the one that was idle for longest is closed first."""
 
-Origin = tuple[str, str, int]
+HttpOrigin = tuple[str, str, int]
 """Scheme, host and port."""
 
 
@@ -35,8 +35,8 @@ class ConnectionPool:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._names = NameCache(guard)
-        self._idle: dict[Origin, list[HttpConnection]] = {}
-        self._by_age: dict[HttpConnection, Origin] = {}
+        self._idle: dict[HttpOrigin, list[HttpConnection]] = {}
+        self._by_age: dict[HttpConnection, HttpOrigin] = {}
         self._sweep: asyncio.TimerHandle | None = None
 
     def take(self, target: Target) -> HttpConnection | None:

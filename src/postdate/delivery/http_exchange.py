@@ -48,7 +48,7 @@ class InDoubt(msgspec.Struct, frozen=True):
     error: str
 
 
-Result = ReceiverAnswer | NotSent | InDoubt
+ExchangeResult = ReceiverAnswer | NotSent | InDoubt
 
 
 class HttpExchange:
@@ -58,7 +58,7 @@ class HttpExchange:
         self._guard = guard
         self._pool = ConnectionPool(guard)
 
-    async def get(self, target: Target, *, timeout_seconds: float) -> Result:
+    async def get(self, target: Target, *, timeout_seconds: float) -> ExchangeResult:
         """Send a GET request on behalf of the operator."""
         headers = {"accept": "application/json"}
         return await self.post(0, target, headers, None, timeout_seconds=timeout_seconds)
@@ -71,7 +71,7 @@ class HttpExchange:
         body: bytes | None,
         *,
         timeout_seconds: float,
-    ) -> Result:
+    ) -> ExchangeResult:
         """Send one request; connecting, sending and reading share the deadline.
 
         Without a body it is a GET, with one a POST.
@@ -137,7 +137,9 @@ def request_bytes(target: Target, headers: Mapping[str, str], body: bytes | None
     return f"POST {first}content-length: {len(body)}\r\n\r\n".encode("ascii") + body
 
 
-def _result(connection: HttpConnection, broken: str | None, timeout_seconds: float) -> Result:
+def _result(
+    connection: HttpConnection, broken: str | None, timeout_seconds: float
+) -> ExchangeResult:
     answer = connection.answer
     if broken is TIMED_OUT:
         if not answer.status:

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as Report
 
 from postdate.delivery.broker import (
-    Access,
+    BrokerAccess,
     BrokerKind,
     DeliveryInDoubtError,
     Message,
@@ -68,7 +68,7 @@ class KafkaBroker:
 
     closed = False
 
-    def __init__(self, producers: list[Producer], access: Access) -> None:
+    def __init__(self, producers: list[Producer], access: BrokerAccess) -> None:
         self._producers = producers
         self._access = access
         self._waiting = 0
@@ -143,7 +143,7 @@ def _refused(error: KafkaError) -> Exception:
     return NotSentError(error.str())
 
 
-async def _open(settings: KafkaSettings, access: Access) -> QueueBroker:
+async def _open(settings: KafkaSettings, access: BrokerAccess) -> QueueBroker:
     options = {k: v for k, v in msgspec.to_builtins(settings).items() if v is not None}
     options.pop("subject", None)
     options["bootstrap.servers"] = ",".join(_names(options.pop("brokers")))

@@ -27,7 +27,7 @@ from nats.errors import Error as NatsError
 
 from postdate.delivery.broker import (
     CONNECT_SECONDS,
-    Access,
+    BrokerAccess,
     BrokerKind,
     DeliveryInDoubtError,
     Dial,
@@ -267,7 +267,7 @@ class NatsBroker:
                 raise
 
 
-async def _open(settings: NatsSettings, access: Access) -> QueueBroker:
+async def _open(settings: NatsSettings, access: BrokerAccess) -> QueueBroker:
     client = _Client(access.dial)
     try:
         await client.connect(

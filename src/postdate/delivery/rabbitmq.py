@@ -25,7 +25,7 @@ from yarl import URL
 
 from postdate.delivery.broker import (
     CONNECT_SECONDS,
-    Access,
+    BrokerAccess,
     BrokerKind,
     DeliveryInDoubtError,
     Dial,
@@ -114,7 +114,7 @@ class RabbitBroker:
         await self._connection.close()
 
 
-async def _open(settings: RabbitSettings, access: Access) -> QueueBroker:
+async def _open(settings: RabbitSettings, access: BrokerAccess) -> QueueBroker:
     connection = aio_pika.Connection(_url(settings))
     connection.kwargs["transport_factory"] = _RabbitTransport(access.dial, settings.ca_pem)
     try:

@@ -26,7 +26,7 @@ from redis.retry import Retry
 
 from postdate.delivery.broker import (
     CONNECT_SECONDS,
-    Access,
+    BrokerAccess,
     BrokerKind,
     DeliveryInDoubtError,
     Dial,
@@ -111,7 +111,7 @@ class RedisBroker:
         await self._client.aclose()
 
 
-async def _open(settings: RedisSettings, access: Access) -> QueueBroker:
+async def _open(settings: RedisSettings, access: BrokerAccess) -> QueueBroker:
     client = _client(settings, access.dial)
     try:
         await client.ping()

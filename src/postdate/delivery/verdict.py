@@ -5,7 +5,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
 from postdate.delivery.breaker import Health
-from postdate.delivery.http_exchange import InDoubt, NotSent, ReceiverAnswer, Result
+from postdate.delivery.http_exchange import ExchangeResult, InDoubt, NotSent, ReceiverAnswer
 from postdate.job.spec.outcome import Completed, Failed, Outcome, Running, Throttled, Unknown
 
 MAX_RETRY_AFTER_SECONDS: Final = 24 * 3600.0
@@ -33,7 +33,7 @@ class DeliveryVerdict(NamedTuple):
     busy_seconds: float = 0.0
 
 
-def judge(result: Result, *, kept_bytes: int, ack_seconds: float) -> DeliveryVerdict:
+def judge(result: ExchangeResult, *, kept_bytes: int, ack_seconds: float) -> DeliveryVerdict:
     """Decide what an exchange means."""
     match result:
         case NotSent(code, error, final, ours):

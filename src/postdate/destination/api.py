@@ -12,13 +12,13 @@ from postdate.destination.spec.destination import RotateBody, SigningSecret
 from postdate.destination.view.destination import DestinationViews
 from postdate.http.endpoint import Call, Reply
 from postdate.intake.answer_once import run_once_per_key
-from postdate.resource.endpoints import Served, serve
+from postdate.resource.endpoints import ServedClass, serve
 from postdate.words.error import Code
 
 ROUTES: Final = serve(
     "destinations",
-    Served(DestinationViews, lambda services: services.destination.read),
-    Served(Destinations, lambda services: services.destination.change),
+    ServedClass(DestinationViews, lambda services: services.destination.read),
+    ServedClass(Destinations, lambda services: services.destination.change),
 )
 
 

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.services import Services
+from postdate.core.field import Instant
 from postdate.core.identity import Scope
 from postdate.foresight.view.load import MAX_WINDOW
 from postdate.foresight.view.load_shape import JitterSpread, LoadQuestion, LoadView
@@ -14,7 +15,7 @@ from postdate.foresight.view.money import MoneyView
 from postdate.http.endpoint import Call, Query, existing
 from postdate.http.routes import Routes
 from postdate.schedule.spec.rule import check_instant
-from postdate.schedule.spec.spec import Instant, Jitter
+from postdate.schedule.spec.spec import Jitter
 from postdate.words.error import Code, refuse
 
 ROUTES: Final = Routes("foresight")

@@ -9,22 +9,22 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.services import Services
+from postdate.core.field import Instant
 from postdate.core.identity import Scope
 from postdate.core.shape import Spec
 from postdate.halt.change import FreezeWindow
-from postdate.halt.spec import Halt, Mode, Note
+from postdate.halt.spec import Halt, HaltNote, Mode
 from postdate.halt.view import HALT, HaltViews, view
 from postdate.http.endpoint import Call
-from postdate.payment.spec.payment import Instant
-from postdate.resource.endpoints import Served, serve
+from postdate.resource.endpoints import ServedClass, serve
 
-ROUTES: Final = serve("halts", Served(HaltViews, lambda services: services.halt.read))
+ROUTES: Final = serve("halts", ServedClass(HaltViews, lambda services: services.halt.read))
 
 
 class KillBody(Spec, kw_only=True):
     """Why everything stops."""
 
-    note: Note
+    note: HaltNote
 
 
 class FreezeBody(Spec, kw_only=True, rename={"from_at": "from"}):
@@ -43,7 +43,7 @@ class FreezeBody(Spec, kw_only=True, rename={"from_at": "from"}):
             examples=["hold"],
         ),
     ] = "hold"
-    note: Note
+    note: HaltNote
 
 
 def _list(halts: list[Halt]) -> msgspec.Struct:

@@ -10,7 +10,7 @@ from postdate.database.connection.database import Connection, Database
 from postdate.database.connection.error import LockNotAvailableError
 from postdate.event.store.event import named, record_event
 from postdate.halt import store
-from postdate.halt.spec import Halt, Halts, Kind, Mode, refusal
+from postdate.halt.spec import Halt, HaltKind, Halts, Mode, refusal
 from postdate.halt.store import NewHalt
 from postdate.intake.before_change import BeforeChange, always
 from postdate.tenant.store import tenant as tenant_store
@@ -68,7 +68,7 @@ class Halting:
         return await self._set(new, before)
 
     async def lift(
-        self, tenant_id: int, kind: Kind, actor: str, before: BeforeChange[Halt | None] = always
+        self, tenant_id: int, kind: HaltKind, actor: str, before: BeforeChange[Halt | None] = always
     ) -> list[Halt]:
         """End a halt, if there is one; only the operator can end a halt that the operator set."""
         async with self._database.write("halt.lift") as connection:
@@ -171,6 +171,6 @@ class Halting:
         return [halt for halt in halts if halt.tenant_id == tenant_id]
 
 
-async def _current(connection: Connection, tenant_id: int, kind: Kind) -> Halt | None:
+async def _current(connection: Connection, tenant_id: int, kind: HaltKind) -> Halt | None:
     halts = await store.load(connection, tenant_id)
     return next((halt for halt in halts if halt.kind == kind), None)

@@ -11,9 +11,9 @@ from postdate.core.instant import instant_text
 from postdate.core.shape import View
 from postdate.words.error import Code, Refusal
 
-Kind = Literal["kill", "freeze"]
+HaltKind = Literal["kill", "freeze"]
 Mode = Literal["hold", "drain"]
-Note = Annotated[
+HaltNote = Annotated[
     str,
     Meta(min_length=1, max_length=500, description="Why, in a few words.", examples=["ticket 812"]),
 ]
@@ -23,7 +23,7 @@ class HaltView(View, frozen=True, kw_only=True, rename={"from_at": "from", "unti
     """A current or future halt: why, by whom, and until when (null: until it is lifted)."""
 
     kind: Annotated[
-        Kind, Meta(description="A kill switch, or a freeze window.", examples=["freeze"])
+        HaltKind, Meta(description="A kill switch, or a freeze window.", examples=["freeze"])
     ]
     mode: Annotated[
         Mode, Meta(description="Whether what is due waits or still runs.", examples=["hold"])
@@ -34,7 +34,7 @@ class HaltView(View, frozen=True, kw_only=True, rename={"from_at": "from", "unti
     until_at: Annotated[
         datetime | None, Meta(description="When it ends.", examples=["2031-01-02T00:00:00Z"])
     ]
-    note: Note
+    note: HaltNote
     set_by: Annotated[
         str,
         Meta(description="Who set it.", examples=["0198c0de-5a4e-7abc-8def-0123456789ab"]),
@@ -49,7 +49,7 @@ class Halt(msgspec.Struct, frozen=True):
 
     tenant_id: int
     tenant: str
-    kind: Kind
+    kind: HaltKind
     mode: Mode
     from_at: datetime
     until_at: datetime | None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from postdate.core.test_clock import current_tenant, own_lane
 from postdate.database.connection.query import Connection, Reader, fetch_all, query
-from postdate.halt.spec import Halt, Kind, Mode
+from postdate.halt.spec import Halt, HaltKind, Mode
 from postdate.payment.store.settlement import LockedTimer
 from postdate.timer.timer import LANE_HELD, LANE_PAYMENT
 
@@ -15,7 +15,7 @@ class NewHalt(NamedTuple):
     """A halt about to be set."""
 
     tenant_id: int
-    kind: Kind
+    kind: HaltKind
     mode: Mode
     from_at: datetime | None
     until_at: datetime | None
@@ -27,7 +27,7 @@ class EndedHalt(NamedTuple):
     """A halt that has ended; `by_clock` when nobody lifted it."""
 
     tenant_id: int
-    kind: Kind
+    kind: HaltKind
     by_clock: bool
 
 
@@ -76,7 +76,7 @@ async def put(connection: Connection, halt: NewHalt) -> datetime | None:
     return await connection.fetchval(query("halt_put"), *halt)
 
 
-async def lift(connection: Connection, tenant_id: int, kind: Kind) -> None:
+async def lift(connection: Connection, tenant_id: int, kind: HaltKind) -> None:
     """End a halt; the row stays until its timers are back."""
     await connection.execute(query("halt_lift"), tenant_id, kind)
 

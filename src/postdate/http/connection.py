@@ -32,7 +32,7 @@ STALLED_SECONDS: Final = 60.0
 _log = Log()
 
 
-class Connection(asyncio.Protocol):
+class ServerConnection(asyncio.Protocol):
     """Serves the requests of one client. `Connections` decides how many such there may be."""
 
     def __init__(self, app: ASGIApp, connections: Connections) -> None:

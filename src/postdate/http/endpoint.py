@@ -28,7 +28,7 @@ Limited = Literal["refused", "filtered", "served"]
 handler shows and changes only what belongs to the accounts of the key; `served` where nothing is
 about an account and nothing changes.
 """
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+HttpMethod = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Reason = Annotated[
     str,
     Meta(
@@ -123,7 +123,7 @@ class Call(Generic[S, B, Q]):
         await until_gone(self.receive)
 
 
-Handler = Callable[[Call[S, B, Q]], Awaitable[Reply | msgspec.Struct]]
+EndpointHandler = Callable[[Call[S, B, Q]], Awaitable[Reply | msgspec.Struct]]
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -137,9 +137,9 @@ class Endpoint(Generic[S, B, Q]):
     limited to accounts is treated.
     """
 
-    method: Method
+    method: HttpMethod
     path: str
-    handler: Handler[S, B, Q]
+    handler: EndpointHandler[S, B, Q]
     scope: Access
     returns: type[msgspec.Struct] | None
     summary: str

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 Json = dict[str, Any]
+"""A part of the OpenAPI document."""
 
 _TYPES: Final[dict[str, set[type]]] = {
     "string": {str},

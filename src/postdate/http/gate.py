@@ -18,7 +18,7 @@ from postdate.words.error import Code, Refusal, RefusedError, refuse
 Authenticate = Callable[[str], Awaitable[Identity | None]]
 Translate = Callable[[Exception], Refusal | None]
 """Turn an exception of a lower layer into a refusal, if it stands for one."""
-Pace = Callable[[Identity], Awaitable[Mapping[str, str]]]
+CountRequest = Callable[[Identity], Awaitable[Mapping[str, str]]]
 """Count a request against its rate limits: return the headers that show them, or refuse."""
 
 
@@ -35,7 +35,7 @@ class RequestSpan(Protocol):
 
 Trace = Callable[[str, str, str | None], AbstractContextManager[RequestSpan]]
 """Open a span for a request: its route, its method, and the traceparent it came with."""
-Halted = Callable[[int, bool], Refusal | None]
+CheckHalt = Callable[[int, bool], Refusal | None]
 """Returns why a change of a tenant is refused; the flag says whether it is new work."""
 
 log = Log()
@@ -56,9 +56,9 @@ class Gate:
     authenticate: Authenticate
     internal_token: str | None = None
     translate: Translate = lambda _: None
-    pace: Pace = _unlimited
+    pace: CountRequest = _unlimited
     trace: Trace | None = None
-    halted: Halted = _never_refused
+    halted: CheckHalt = _never_refused
     freshness: Callable[[], int] = lambda: 0
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
     login_throttle: LoginThrottle = field(default_factory=LoginThrottle)

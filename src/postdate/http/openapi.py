@@ -1,17 +1,15 @@
 """Write the OpenAPI 3.1 document from the endpoints."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from postdate.http.endpoint import AnyEndpoint
-from postdate.http.field_description import describe_fields, describe_tags
+from postdate.http.field_description import Json, describe_fields, describe_tags
 from postdate.http.route_table import parameters_of
 from postdate.words.error import EXPLANATIONS, Code
 from postdate.words.problem import Problem
-
-Json = dict[str, Any]
 
 _INFO: Final[Json] = {
     "title": "Postdate",

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
-from postdate.http.endpoint import Access, AnyEndpoint, Call, Endpoint, Limited, Method, Reply
+from postdate.http.endpoint import Access, AnyEndpoint, Call, Endpoint, HttpMethod, Limited, Reply
 from postdate.words.error import Code
 
 H = TypeVar("H", bound=Callable[[Call[Any, Any, Any]], Awaitable[Reply | msgspec.Struct]])
@@ -21,7 +21,7 @@ class Routes:
 
     def add(
         self,
-        method: Method,
+        method: HttpMethod,
         path: str,
         scope: Access,
         *,

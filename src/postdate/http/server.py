@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from postdate.core.log import Log
 from postdate.http.active_request import ActiveRequests
-from postdate.http.connection import Connection
+from postdate.http.connection import ServerConnection
 from postdate.http.connection_registry import ConnectionLimits, Connections, make_room
 from postdate.http.listener import BACKLOG
 
@@ -77,7 +77,7 @@ class HttpServer:
         """Serve until `stop`, then drain, bounded, and return."""
         connections = Connections(self._connection_limits(), self._limits.header_seconds)
         listening = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._app, connections),
+            lambda: ServerConnection(self._app, connections),
             sock=self._listener,
             backlog=self._limits.backlog,
         )

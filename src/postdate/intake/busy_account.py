@@ -21,24 +21,24 @@ MAX_TRIES: Final = 3
 """How often a group is begun again without the accounts that were found to be held."""
 
 Item = TypeVar("Item")
-Outcome = TypeVar("Outcome")
+Result = TypeVar("Result")
 
 
-class AroundBusyAccounts(Generic[Item, Outcome]):
+class AroundBusyAccounts(Generic[Item, Result]):
     """Commits groups of items; `accounts` returns the accounts that an item changes."""
 
     def __init__(
         self,
         database: Database,
-        commit: Callable[[Sequence[Item]], Awaitable[Sequence[Outcome]]],
+        commit: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
         accounts: Callable[[Item], Collection[AccountKey]],
     ) -> None:
         self._commit = commit
         self._accounts = accounts
         self._locked = LockedAccounts(database)
-        self._grouper: Coalescer[Item, Outcome | None] = Coalescer(self._some, max_groups=1)
+        self._grouper: Coalescer[Item, Result | None] = Coalescer(self._some, max_groups=1)
 
-    async def submit(self, item: Item) -> Outcome | Refused:
+    async def submit(self, item: Item) -> Result | Refused:
         """Answer one item, in one commit with whatever else arrives now."""
         until = time.monotonic() + WAIT_SECONDS
         while (outcome := await self._grouper.submit(item)) is None:
@@ -47,11 +47,11 @@ class AroundBusyAccounts(Generic[Item, Outcome]):
             await asyncio.sleep(PAUSE_SECONDS)
         return outcome
 
-    async def commit(self, items: Sequence[Item]) -> list[Outcome | Refused]:
+    async def commit(self, items: Sequence[Item]) -> list[Result | Refused]:
         """Answer many items of one request in one commit."""
         return [outcome or _busy() for outcome in await self._some(items)]
 
-    async def _some(self, items: Sequence[Item]) -> list[Outcome | None]:
+    async def _some(self, items: Sequence[Item]) -> list[Result | None]:
         """Answer the items whose accounts are free; None for the others."""
         locked = self._locked.looks
         if locked:

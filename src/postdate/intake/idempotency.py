@@ -27,7 +27,7 @@ canonical: Final = msgspec.json.Encoder(order="sorted").encode
 _encode: Final = msgspec.json.Encoder().encode
 
 
-Body = TypeVar("Body", bound=msgspec.Struct)
+AnswerBody = TypeVar("AnswerBody", bound=msgspec.Struct)
 
 
 class KeyedRequest(msgspec.Struct, frozen=True, gc=False):
@@ -48,7 +48,7 @@ class Granted(msgspec.Struct, frozen=True):
     status: int = CREATED
     replayed: bool = False
 
-    def body_as(self, kind: type[Body]) -> Body:
+    def body_as(self, kind: type[AnswerBody]) -> AnswerBody:
         """Return the decoded body, whether it is new or stored."""
         if isinstance(self.body, msgspec.Raw):
             return msgspec.json.decode(self.body, type=kind)
@@ -102,7 +102,7 @@ def kept_answer(row: IdempotencyRow, request: KeyedRequest, status: int) -> Gran
     return Granted(kept.answer, row.subject, status, replayed=True)
 
 
-def kept_body(row: IdempotencyRow, kind: type[Body]) -> Body | None:
+def kept_body(row: IdempotencyRow, kind: type[AnswerBody]) -> AnswerBody | None:
     """Return the stored answer, or None if it was a refusal."""
     kept = _kept(row)
     return None if kept.refused else msgspec.json.decode(kept.answer, type=kind)

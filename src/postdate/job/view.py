@@ -18,7 +18,7 @@ from postdate.destination.spec.trouble import Troubles
 from postdate.intake import store as idempotency_store
 from postdate.intake.store import KeyScope, key_of
 from postdate.job.spec.job import (
-    Destination,
+    JobDestination,
     Worker,
     decode_destination,
     decode_policy,
@@ -238,7 +238,7 @@ def show(row: JobRow) -> JobView:
     )
 
 
-def _result(row: JobRow, destination: Destination) -> Raw | UnsetType:
+def _result(row: JobRow, destination: JobDestination) -> Raw | UnsetType:
     """Return what the worker reported, as it stands; a webhook's answer is its attempt's."""
     if row.result is None or not isinstance(destination, Worker):
         return UNSET

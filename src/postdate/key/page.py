@@ -7,7 +7,7 @@ from postdate.console.button import Button
 from postdate.console.operation import Answer
 from postdate.console.page_request import PageRequest
 from postdate.console.render import spoken
-from postdate.console.subject import Facts, Subject
+from postdate.console.subject import Subject, SubjectFacts
 from postdate.core.identity import Scope
 from postdate.key.spec import KeyView
 
@@ -26,7 +26,7 @@ def status_of(key: KeyView, now: datetime) -> str:
     return "ENDING" if key.expires_at - now < SOON else "ACTIVE"
 
 
-async def _read_key(request: PageRequest) -> Facts:
+async def _read_key(request: PageRequest) -> SubjectFacts:
     await request.learn_names()
     name = request.names.get(str(request.uuid("key_id")))
     return [("What it is for", name)] if name else []

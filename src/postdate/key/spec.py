@@ -6,29 +6,29 @@ from uuid import UUID
 
 from msgspec import Meta
 
-from postdate.core.field import DAY_SECONDS, Created, OverlapSeconds
+from postdate.core.field import DAY_SECONDS, Created, Instant, OverlapSeconds
 from postdate.core.identity import Scope
 from postdate.core.money import MAX_AMOUNT
 from postdate.core.shape import Spec, View
-from postdate.payment.spec.payment import AccountId, Instant
+from postdate.payment.spec.payment import AccountId
 
 MAX_ACCOUNTS: Final = 1000
 
-Id = Annotated[
+KeyId = Annotated[
     UUID, Meta(description="The key's id.", examples=["0198c0de-5a4e-7abc-8def-0123456789ab"])
 ]
 Scopes = Annotated[
     list[Scope],
     Meta(description="What the key may do.", examples=[["jobs:read", "jobs:write"]]),
 ]
-Note = Annotated[
+KeyNote = Annotated[
     str, Meta(max_length=200, description="What it is for.", examples=["the shop's worker"])
 ]
-Accounts = Annotated[
+KeyAccounts = Annotated[
     Annotated[list[AccountId], Meta(min_length=1, max_length=MAX_ACCOUNTS)] | None,
     Meta(description="Only these accounts; null means all.", examples=[["acc_alice"]]),
 ]
-MaxAmount = Annotated[
+KeyMaxAmount = Annotated[
     Annotated[int, Meta(ge=1, le=MAX_AMOUNT)] | None,
     Meta(description="The largest amount of a payment.", examples=[100_000]),
 ]
@@ -44,9 +44,9 @@ class KeySpec(Spec, kw_only=True):
     """A new key; what is absent or null is no limit."""
 
     scopes: Annotated[Scopes, Meta(min_length=1, max_length=32)]
-    note: Note = ""
-    accounts: Accounts = None
-    max_amount: MaxAmount = None
+    note: KeyNote = ""
+    accounts: KeyAccounts = None
+    max_amount: KeyMaxAmount = None
     expires_at: Annotated[
         Instant | None, Meta(description="When it ends.", examples=["2031-01-01T12:00:00Z"])
     ] = None
@@ -61,7 +61,7 @@ class KeyRotateBody(Spec, kw_only=True):
 class KeyView(View, frozen=True):
     """A key; `hint` is how it begins, null means no limit."""
 
-    key_id: Id
+    key_id: KeyId
     hint: Annotated[
         str,
         Meta(
@@ -69,10 +69,10 @@ class KeyView(View, frozen=True):
             examples=["pd_ab12"],
         ),
     ]
-    note: Note
+    note: KeyNote
     scopes: Scopes
-    accounts: Accounts
-    max_amount: MaxAmount
+    accounts: KeyAccounts
+    max_amount: KeyMaxAmount
     created_at: Created
     expires_at: Ends
     revoked_at: Annotated[
@@ -98,7 +98,7 @@ class KeyView(View, frozen=True):
 class CreatedKey(View, frozen=True):
     """A key, shown only now: a repeated answer has null in its place."""
 
-    key_id: Id
+    key_id: KeyId
     key: ShownOnce
     scopes: Scopes
     expires_at: Ends

@@ -4,10 +4,10 @@ from typing import Final
 
 from postdate.lane.change import Lanes
 from postdate.lane.view import LaneViews
-from postdate.resource.endpoints import Served, serve
+from postdate.resource.endpoints import ServedClass, serve
 
 ROUTES: Final = serve(
     "lanes",
-    Served(LaneViews, lambda services: services.lane.read),
-    Served(Lanes, lambda services: services.lane.change),
+    ServedClass(LaneViews, lambda services: services.lane.read),
+    ServedClass(Lanes, lambda services: services.lane.change),
 )

@@ -12,7 +12,7 @@ from postdate.core.shape import Spec, View
 DEFAULT: Final = "default"
 """The lane of a job that names none."""
 
-Kind = Literal["push", "pull"]
+LaneKind = Literal["push", "pull"]
 """Who takes a lane's jobs: our own handlers, or workers that ask for them over HTTP."""
 
 PULLED: Final = "worker"
@@ -87,7 +87,7 @@ class LaneView(View, frozen=True, kw_only=True):
     ]
 
 
-def kind_of(destination_type: str) -> Kind:
+def kind_of(destination_type: str) -> LaneKind:
     """Return which of a name's two lanes a job belongs to."""
     return "pull" if destination_type == PULLED else "push"
 

@@ -35,8 +35,8 @@ from postdate.payment.store.settlement import (
     FailedAttempt,
     LockedPayment,
     LockedTimer,
-    Order,
     SettlementBatch,
+    SettlementOrder,
     TransferRow,
 )
 
@@ -45,7 +45,8 @@ MAX_RETRY_SECONDS: Final = 3600.0
 """The longest wait between two tries of one payment."""
 
 Earlier = Callable[
-    [Order, Sequence[UUID], Collection[AccountKey]], Awaitable[dict[AccountKey, Order]]
+    [SettlementOrder, Sequence[UUID], Collection[AccountKey]],
+    Awaitable[dict[AccountKey, SettlementOrder]],
 ]
 
 
@@ -210,7 +211,9 @@ def due_of(payment: LockedPayment) -> DuePayment:
     )
 
 
-async def _earlier(dues: Sequence[DuePayment], settling: Settling) -> dict[AccountKey, Order]:
+async def _earlier(
+    dues: Sequence[DuePayment], settling: Settling
+) -> dict[AccountKey, SettlementOrder]:
     seeking = [due for due in dues if not due.hold]
     if not seeking or settling.earlier is None:
         return {}

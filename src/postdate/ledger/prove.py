@@ -31,8 +31,8 @@ class Proof(msgspec.Struct, frozen=True):
     repairs: list[RepairRow] = []
 
 
-Step = Callable[[str], None]
-"""Told the name of each part that is done."""
+StepDone = Callable[[str], None]
+"""Called with the name of each part that is done."""
 
 
 async def attached_range(
@@ -48,7 +48,7 @@ async def attached_range(
 
 
 async def prove(
-    database: Database, tenant_id: int | None = None, step: Step = lambda _: None
+    database: Database, tenant_id: int | None = None, step: StepDone = lambda _: None
 ) -> Proof:
     """Run every proof over one snapshot."""
     found: dict[str, list[LedgerFinding]] = {}
@@ -93,7 +93,7 @@ async def lost_timers(
 
 
 async def reconcile_all(
-    database: Database, tenant_id: int | None = None, step: Step = lambda _: None
+    database: Database, tenant_id: int | None = None, step: StepDone = lambda _: None
 ) -> list[LedgerFinding]:
     """Reconcile every bucket."""
     found: list[LedgerFinding] = []

@@ -12,10 +12,10 @@ import msgspec
 from postdate.account.store.account import Account, AccountKey, BalanceChange
 from postdate.core.money import MAX_BALANCE
 from postdate.ledger.hold import AccountContradictionError, release
-from postdate.payment.store.settlement import Order
+from postdate.payment.store.settlement import SettlementOrder
 
 
-class Reason(StrEnum):
+class FailureReason(StrEnum):
     """Why a payment could not be settled: stable codes, as in `outcome.code`."""
 
     INSUFFICIENT_FUNDS = "insufficient_funds"
@@ -38,7 +38,7 @@ class DuePayment(msgspec.Struct, frozen=True, gc=False):
     traceparent: str | None = None
 
     @property
-    def order(self) -> Order:
+    def order(self) -> SettlementOrder:
         """Return the position in the order of settlement."""
         return (self.due_at, self.payment_id)
 
@@ -60,7 +60,7 @@ class TransferCompleted(msgspec.Struct, frozen=True, gc=False):
 class TransferFailed(msgspec.Struct, frozen=True, gc=False):
     """The money did not move and will not; a hold has been released."""
 
-    reason: Reason
+    reason: FailureReason
     error: str
 
 
@@ -68,7 +68,7 @@ class RetryLater(msgspec.Struct, frozen=True, gc=False):
     """The payer does not have enough yet, and the payment asked to retry."""
 
     at: datetime
-    reason: Reason
+    reason: FailureReason
     error: str
 
 
@@ -81,16 +81,16 @@ class Paid(msgspec.Struct, frozen=True, gc=False):
 
 
 Decision: TypeAlias = TransferCompleted | TransferFailed | RetryLater | Waits
-Result: TypeAlias = Decision | Paid
-Accounts: TypeAlias = Mapping[AccountKey, Account]
+SettlementResult: TypeAlias = Decision | Paid
+AccountsByKey: TypeAlias = Mapping[AccountKey, Account]
 
 
 def decide(
-    accounts: Accounts,
+    accounts: AccountsByKey,
     dues: Iterable[DuePayment],
     at: datetime,
     pause: Callable[[int], timedelta],
-    earlier: Mapping[AccountKey, Order] | None = None,
+    earlier: Mapping[AccountKey, SettlementOrder] | None = None,
 ) -> list[Decision]:
     """Decide payments given in order, changing the accounts: a credit is spendable by the next.
 
@@ -125,7 +125,7 @@ def _existing(accounts: Mapping[AccountKey, Account], key: AccountKey) -> Accoun
     return found
 
 
-def _overtakes(due: DuePayment, open_orders: Mapping[AccountKey, Order]) -> bool:
+def _overtakes(due: DuePayment, open_orders: Mapping[AccountKey, SettlementOrder]) -> bool:
     first = [open_orders[key] for key in (due.payer, due.payee) if key in open_orders]
     return any(order < due.order for order in first)
 
@@ -147,7 +147,7 @@ def _later(
     due: DuePayment, refused: TransferFailed, at: datetime, pause: Callable[[int], timedelta]
 ) -> TransferFailed | RetryLater:
     until = due.retry_until
-    if refused.reason is not Reason.INSUFFICIENT_FUNDS or until is None or at >= until:
+    if refused.reason is not FailureReason.INSUFFICIENT_FUNDS or until is None or at >= until:
         return refused
     # The last try is at the end of the wait itself, so that money arriving late still counts.
     return RetryLater(min(at + pause(due.token), until), refused.reason, refused.error)
@@ -156,17 +156,21 @@ def _later(
 def _refused(payer: Account, payee: Account, due: DuePayment) -> TransferFailed | None:
     for account in (payer, payee):
         if account.closed_at is not None:
-            return TransferFailed(Reason.ACCOUNT_CLOSED, f"Account {account.account_id} is closed.")
+            return TransferFailed(
+                FailureReason.ACCOUNT_CLOSED, f"Account {account.account_id} is closed."
+            )
         if account.frozen_at is not None:
-            return TransferFailed(Reason.ACCOUNT_FROZEN, f"Account {account.account_id} is frozen.")
+            return TransferFailed(
+                FailureReason.ACCOUNT_FROZEN, f"Account {account.account_id} is frozen."
+            )
     if payee.balance + due.amount > MAX_BALANCE:
         return TransferFailed(
-            Reason.BALANCE_ABOVE_LIMIT, f"Account {payee.account_id} cannot hold that much."
+            FailureReason.BALANCE_ABOVE_LIMIT, f"Account {payee.account_id} cannot hold that much."
         )
     if due.hold or payer.floor is None or payer.available - due.amount >= payer.floor:
         return None
     return TransferFailed(
-        Reason.INSUFFICIENT_FUNDS,
+        FailureReason.INSUFFICIENT_FUNDS,
         f"Account {payer.account_id} has {payer.available} available and must keep {payer.floor}.",
     )
 

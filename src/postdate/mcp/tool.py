@@ -12,9 +12,8 @@ import msgspec
 
 from postdate.core.identity import Scope
 from postdate.http.endpoint import BASE, AnyEndpoint
+from postdate.http.field_description import Json
 from postdate.http.openapi import document
-
-Json = dict[str, Any]
 
 CONFIRM: Final = "confirm"
 UNSUITABLE: Final = frozenset({"leases", "test clock"})

@@ -18,7 +18,7 @@ Start: TypeAlias = Callable[[Embedded], Awaitable[Login]]
 """How our own database is started."""
 
 
-class Address(NamedTuple):
+class DatabaseAddress(NamedTuple):
     """How to reach the database as the application and as the owner."""
 
     app: str
@@ -26,28 +26,28 @@ class Address(NamedTuple):
     read: str | None
 
 
-def external(settings: ProcessSettings) -> Address | None:
+def external(settings: ProcessSettings) -> DatabaseAddress | None:
     """Return the address of an external database."""
     if not settings.database_url:
         return None
     owner = writable(settings.owner_database_url or settings.database_url)
-    return Address(settings.database_url, owner, settings.read_database_url or None)
+    return DatabaseAddress(settings.database_url, owner, settings.read_database_url or None)
 
 
-async def running(settings: ProcessSettings) -> Address | None:
+async def running(settings: ProcessSettings) -> DatabaseAddress | None:
     """Return the address of a running database, for commands."""
     if address := external(settings):
         return address
     login = await find(settings.data_dir)
     if login is None:
         return None
-    return Address(login.app_dsn(), login.owner_dsn(), settings.read_database_url or None)
+    return DatabaseAddress(login.app_dsn(), login.owner_dsn(), settings.read_database_url or None)
 
 
 @asynccontextmanager
 async def serving(
     settings: ProcessSettings, *, attach: bool, start: Start = Embedded.start
-) -> AsyncIterator[Address]:
+) -> AsyncIterator[DatabaseAddress]:
     """Return the address for a server, starting our own database where none is given."""
     address = external(settings) or (await running(settings) if attach else None)
     if address:
@@ -57,7 +57,9 @@ async def serving(
     login = await start(server)
     watching = asyncio.create_task(server.watch())
     try:
-        yield Address(login.app_dsn(), login.owner_dsn(), settings.read_database_url or None)
+        yield DatabaseAddress(
+            login.app_dsn(), login.owner_dsn(), settings.read_database_url or None
+        )
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
@@ -88,7 +90,7 @@ def session_name(settings: ProcessSettings) -> str:
 
 
 async def connect(
-    address: Address, settings: ProcessSettings, *, writers: int, readers: int
+    address: DatabaseAddress, settings: ProcessSettings, *, writers: int, readers: int
 ) -> Database:
     """Open the pools."""
     return await opening.connect(
@@ -101,7 +103,7 @@ async def connect(
 
 
 async def open_database(
-    address: Address, settings: ProcessSettings, *, writers: int, readers: int
+    address: DatabaseAddress, settings: ProcessSettings, *, writers: int, readers: int
 ) -> Database:
     """Open the pools; report an unreachable database in one clear sentence."""
     try:

@@ -29,12 +29,12 @@ _COLOURS: Final = {"debug": "2", "info": "32", "warning": "33", "error": "31"}
 STANDARD_ERROR: Final = LineWriter(2)
 """Where the lines of this process go."""
 
-Line: TypeAlias = dict[str, Any]
-Step: TypeAlias = Callable[[Line], None]
+LogLine: TypeAlias = dict[str, Any]
+LogStep: TypeAlias = Callable[[LogLine], None]
 """Adds to a line, or changes what it says."""
 
 
-def add_origin(line: Line) -> None:
+def add_origin(line: LogLine) -> None:
     """Add the request and tenant of a line, if there is a request."""
     if (came := origin.current()) is not None:
         line.setdefault("request_id", came.request_id)
@@ -42,7 +42,7 @@ def add_origin(line: Line) -> None:
             line.setdefault("tenant", came.tenant)
 
 
-def redact(line: Line) -> None:
+def redact(line: LogLine) -> None:
     """Hide what is secret by its name or recognisable by its form."""
     for name, value in line.items():
         line[name] = _clean(name, value)
@@ -60,7 +60,7 @@ def _clean(name: str, value: Any) -> Any:
     return value
 
 
-def configure(level: str, form: str, *more: Step) -> None:
+def configure(level: str, form: str, *more: LogStep) -> None:
     """Send every line to standard error in one format; of libraries only warnings and errors."""
     console = form == "console" or (form == "auto" and sys.stderr.isatty())
     handler = LineHandler(STANDARD_ERROR, as_text if console else as_json, more)
@@ -72,7 +72,7 @@ class LineHandler(logging.Handler):
     """Writes our own lines and those of libraries, all in one form and without secrets."""
 
     def __init__(
-        self, to: LineWriter, render: Callable[[Line], str], more: Sequence[Step] = ()
+        self, to: LineWriter, render: Callable[[LogLine], str], more: Sequence[LogStep] = ()
     ) -> None:
         super().__init__()
         self._to = to
@@ -101,15 +101,15 @@ class LineHandler(logging.Handler):
         now = logging.makeLogRecord({}).created
         return self._text({"event": "log.dropped", "count": count}, "warning", now)
 
-    def _text(self, line: Line, level: str, at: float) -> str:
+    def _text(self, line: LogLine, level: str, at: float) -> str:
         shown = datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
         return self._render(line | {"level": level, "timestamp": shown})
 
 
-def line_of(record: logging.LogRecord) -> Line:
+def line_of(record: logging.LogRecord) -> LogLine:
     """Return a record as a line: a library's error is named without its stack."""
     error = record.exc_info[1] if record.exc_info else None
-    fields: Line | None = getattr(record, FIELDS, None)
+    fields: LogLine | None = getattr(record, FIELDS, None)
     if fields is None:
         cause = None if error is None else f"{type(error).__name__}: {error}"
         said = record.getMessage()
@@ -126,12 +126,12 @@ def line_of(record: logging.LogRecord) -> Line:
     return line
 
 
-def as_json(line: Line) -> str:
+def as_json(line: LogLine) -> str:
     """Write a line for programs."""
     return msgspec.json.encode(line, enc_hook=repr).decode()
 
 
-def as_text(line: Line) -> str:
+def as_text(line: LogLine) -> str:
     """Write a line for people: the time, the level, the event, what belongs to it."""
     line = dict(line)
     level, trace = line.pop("level"), line.pop("exception", None)

@@ -26,7 +26,7 @@ from postdate.destination.spec.trouble import DestinationKey, Trouble, TroubleRe
 from postdate.destination.store import trouble
 from postdate.halt import store as halt
 from postdate.halt.spec import Halts
-from postdate.job.spec.outcome import Handler
+from postdate.job.spec.outcome import JobHandler
 from postdate.job.spec.tally import Tally
 from postdate.lane.store.lane import REFRESH_SECONDS as LANE_SECONDS
 from postdate.lane.store.lane import LaneDirectory
@@ -173,11 +173,11 @@ class Node:
             for key, report in breakers.calls.reports(now).items()
         }
 
-    def handler(self, kind: str, deliver: Handler) -> Handler:
+    def handler(self, kind: str, deliver: JobHandler) -> JobHandler:
         """Return a handler, with a trace span around each delivery if tracing is on."""
         return self.tracing.handler(kind, deliver) if self.tracing else deliver
 
-    def publishing(self, kind: str, deliver: Handler) -> Handler:
+    def publishing(self, kind: str, deliver: JobHandler) -> JobHandler:
         """Return a handler of events, with a trace span around each if tracing is on."""
         return self.tracing.publishing(kind, deliver) if self.tracing else deliver
 

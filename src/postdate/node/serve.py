@@ -96,7 +96,7 @@ def _listeners(
 
 
 async def _open(
-    starting: Starting, address: database_address.Address, own: ProcessSettings
+    starting: Starting, address: database_address.DatabaseAddress, own: ProcessSettings
 ) -> "Database":
     """Bring the schema up to date, and open the pools."""
     await starting.reach(

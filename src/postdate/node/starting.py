@@ -27,7 +27,7 @@ MAX_SILENT_SECONDS: Final = 60.0
 
 log = Log()
 
-Why = Callable[[], Awaitable[str | None]]
+AskWhy = Callable[[], Awaitable[str | None]]
 
 
 class StoppedError(Exception):
@@ -53,7 +53,9 @@ class Starting:
         self._server = server
         return await self._unless_stopped(server.start())
 
-    async def reach(self, work: Callable[[], Coroutine[Any, Any, T]], why: Why | None = None) -> T:
+    async def reach(
+        self, work: Callable[[], Coroutine[Any, Any, T]], why: AskWhy | None = None
+    ) -> T:
         """Do some of the first work with the database, again while something passing prevents it.
 
         `why` tells what the work waits for where it takes long.
@@ -74,7 +76,7 @@ class Starting:
         self._answering.cancel()
         await asyncio.gather(self._answering, return_exceptions=True)
 
-    async def _unless_stopped(self, work: Coroutine[Any, Any, T], why: Why | None = None) -> T:
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T], why: AskWhy | None = None) -> T:
         working, stopped = asyncio.create_task(work), asyncio.create_task(self._stop.wait())
         both: set[asyncio.Task[Any]] = {working, stopped}
         first, seconds = asyncio.FIRST_COMPLETED, PATIENCE_SECONDS if why else None
@@ -114,7 +116,7 @@ class Starting:
         return f"our own PostgreSQL is not ready yet: {self._server.doing()}"
 
 
-async def _ask(why: Why | None) -> str | None:
+async def _ask(why: AskWhy | None) -> str | None:
     if why is None:
         return None
     with suppress(DatabaseError, TimeoutError):

@@ -13,10 +13,17 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from postdate.job.spec.outcome import Completed, Delivery, Handler, Outcome, Running, Throttled
+from postdate.job.spec.outcome import Completed, Delivery, JobHandler, Outcome, Running, Throttled
 from postdate.job.spec.outcome import Failed as DeliveryFailed
 from postdate.job.spec.outcome import Unknown as DeliveryUnknown
-from postdate.ledger.settle import DuePayment, Paid, Result, RetryLater, TransferFailed, Waits
+from postdate.ledger.settle import (
+    DuePayment,
+    Paid,
+    RetryLater,
+    SettlementResult,
+    TransferFailed,
+    Waits,
+)
 from postdate.ledger.settle import TransferCompleted as Settled
 from postdate.node.trace_expansion import Expansion, context_of, traceparent_of
 from postdate.words.error import StartError
@@ -68,11 +75,11 @@ class Tracing:
         ) as span:
             yield RecordedRequest(span)
 
-    def handler(self, kind: str, deliver: Handler) -> Handler:
+    def handler(self, kind: str, deliver: JobHandler) -> JobHandler:
         """Add a span to each delivery; the destination receives it as `traceparent`."""
         return self._sending(f"deliver {kind}", _producing(kind), deliver, _attributes)
 
-    def publishing(self, kind: str, deliver: Handler) -> Handler:
+    def publishing(self, kind: str, deliver: JobHandler) -> JobHandler:
         """Add a span to each delivery of an event, in the trace of its job or payment."""
         return self._sending(f"publish {kind}", _producing(kind), deliver, _event_attributes)
 
@@ -80,9 +87,9 @@ class Tracing:
         self,
         name: str,
         kind: SpanKind,
-        deliver: Handler,
+        deliver: JobHandler,
         attributes: Callable[[Delivery], dict[str, str | int]],
-    ) -> Handler:
+    ) -> JobHandler:
         async def traced(delivery: Delivery) -> Outcome:
             with self._tracer.start_as_current_span(
                 name,
@@ -111,7 +118,7 @@ class Tracing:
                 raise
 
     def settled(
-        self, dues: Sequence[DuePayment], results: Sequence[Result], seconds: float
+        self, dues: Sequence[DuePayment], results: Sequence[SettlementResult], seconds: float
     ) -> None:
         """Record a span for each payment of a committed batch that has a trace."""
         ended = time.time_ns()
@@ -170,7 +177,7 @@ def _set_outcome(span: Span, outcome: Outcome) -> None:
             assert_never(other)
 
 
-def _judge(span: Span, result: Result) -> None:
+def _judge(span: Span, result: SettlementResult) -> None:
     match result:
         case Settled() | Paid():
             span.set_attribute("postdate.outcome", "completed")

@@ -5,7 +5,7 @@ from typing import Final
 
 from postdate.account.store import repair as repair_store
 from postdate.database.connection.database import Connection, Database
-from postdate.ledger.prove import Proof, attached_range
+from postdate.ledger.prove import Proof, StepDone, attached_range
 from postdate.proof import prove as store
 from postdate.proof.prove import (
     CHECKS,
@@ -69,14 +69,12 @@ OWN_CHECKS: Final[Mapping[str, Callable[[Connection, Range], Awaitable[list[Ledg
 REPAIRS_SHOWN: Final = 100
 """How many repairs a proof lists, the newest first."""
 
-Step = Callable[[str], None]
-
 
 async def prove(
     database: Database,
     tenant_id: int | None = None,
     anchors: Mapping[int, Anchors] | None = None,
-    step: Step = lambda _: None,
+    step: StepDone = lambda _: None,
 ) -> Proof:
     """Run every proof over one snapshot."""
     async with store.snapshot(database) as connection:
@@ -87,7 +85,7 @@ async def prove_on(
     connection: Connection,
     tenant_id: int | None = None,
     anchors: Mapping[int, Anchors] | None = None,
-    step: Step = lambda _: None,
+    step: StepDone = lambda _: None,
 ) -> Proof:
     """Run every proof over the caller's connection, which sees one snapshot."""
     where = await attached_range(connection, tenant_id)

@@ -19,7 +19,7 @@ from postdate.proof import proof as proof_store
 from postdate.proof import prove as store
 from postdate.proof.prove import LedgerFinding
 from postdate.prover.meter import ProofMeter
-from postdate.prover.round import Share, prove_chains, prove_tables, windows
+from postdate.prover.round import FactsShare, prove_chains, prove_tables, windows
 
 log = Log()
 
@@ -64,7 +64,7 @@ class Prover:
     async def prove_bucket(self, bucket: int, number: int = 0) -> list[LedgerFinding]:
         """Run the proofs of one bucket in this round, and continue with its chains."""
         began = self._clock()
-        share = Share(number, self._rounds)
+        share = FactsShare(number, self._rounds)
         async with store.snapshot(self._database) as connection:
             where = await attached_range(connection, buckets=[bucket])
             oldest_ms = await history_store.oldest_ms(connection)

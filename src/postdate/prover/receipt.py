@@ -11,7 +11,7 @@ from postdate.receipt.spec import (
     Receipt,
     ReceiptBody,
     ReceiptFinding,
-    Value,
+    ReceiptValue,
     check_body,
     key_id_of,
     signed_bytes,
@@ -30,7 +30,7 @@ class ReceiptCheck(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
     subject: str = ""
     status: str = ""
-    facts: dict[str, dict[str, Value]] = {}
+    facts: dict[str, dict[str, ReceiptValue]] = {}
 
 
 def check_receipt(data: bytes, trusted: Collection[str] | None = None) -> ReceiptCheck:

@@ -30,7 +30,7 @@ MIN_WALK: Final = 500
 """How many a step goes over once more at the least."""
 
 
-class Share(NamedTuple):
+class FactsShare(NamedTuple):
     """Which part of the old facts a round proves again: one of a number of parts."""
 
     number: int
@@ -44,7 +44,7 @@ class IdWindow(NamedTuple):
     ceiling: UUID
 
 
-def windows(oldest_ms: int, now_ms: int, share: Share) -> list[IdWindow]:
+def windows(oldest_ms: int, now_ms: int, share: FactsShare) -> list[IdWindow]:
     """Return the facts that a round looks at: those of the last days, and a share of the older."""
     recent_ms = now_ms - RECENT_MS
     if share.of == 1:

@@ -17,7 +17,7 @@ from postdate.database.connection.error import CommitUnknownError, UnavailableEr
 from postdate.event.spec.event import EventFilter, EventPage, Sealed
 from postdate.event.store import seal
 from postdate.event.store.event import record_event
-from postdate.job.spec.outcome import Handler
+from postdate.job.spec.outcome import JobHandler
 from postdate.lease import store as lease
 from postdate.lease.store import LeaseMove
 from postdate.publisher.event_batch import DeliveryStop, EventBatch
@@ -52,7 +52,7 @@ class Deliverer:
     def __init__(  # noqa: PLR0913 - every part is injected here, by name
         self,
         database: Database,
-        handlers: Mapping[str, Handler],
+        handlers: Mapping[str, JobHandler],
         settings: Settings,
         node_id: UUID,
         meter: PublisherMeter,
@@ -150,7 +150,7 @@ class _Service:
         self._id = subscription_id
         self._token = token
 
-    async def run(self, handlers: Mapping[str, Handler], *, followed: bool) -> None:
+    async def run(self, handlers: Mapping[str, JobHandler], *, followed: bool) -> None:
         """Serve until there is nothing left, something fails, or the lease is lost."""
         while True:
             async with self._database.connection() as connection:

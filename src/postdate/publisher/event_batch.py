@@ -14,7 +14,7 @@ from postdate.job.spec.outcome import (
     Completed,
     Delivery,
     Failed,
-    Handler,
+    JobHandler,
     Outcome,
     Running,
     Throttled,
@@ -47,7 +47,7 @@ class EventBatch:
         self,
         held: LeasedSubscription,
         token: int,
-        handler: Handler,
+        handler: JobHandler,
         timeout: float,
         parents: Mapping[UUID, str],
     ) -> None:

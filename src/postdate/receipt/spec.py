@@ -29,7 +29,7 @@ SIGNED: Final = b"postdate receipt\n"
 
 KEY_ID_DIGITS: Final = 32
 
-Value = str | int | bool | None
+ReceiptValue = str | int | bool | None
 
 
 def _names(words: str) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ class ReceiptFact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     type: str
     event_id: UUID
     position: int
-    values: dict[str, Value]
+    values: dict[str, ReceiptValue]
     record: str
     seal: SealProof
 
@@ -173,7 +173,7 @@ def prove_fact(
     )
 
 
-def read_record(kind: str, record: bytes) -> dict[str, Value]:
+def read_record(kind: str, record: bytes) -> dict[str, ReceiptValue]:
     """Read the values out of a row as PostgreSQL sends it."""
     try:
         values = list(_values(record))
@@ -182,7 +182,7 @@ def read_record(kind: str, record: bytes) -> dict[str, Value]:
     return dict(zip(COLUMNS.get(kind, _EVENT), values, strict=True))
 
 
-def _values(record: bytes) -> Iterator[Value]:
+def _values(record: bytes) -> Iterator[ReceiptValue]:
     [columns], at = unpack(">i", record[:4]), 4
     for _ in range(columns):
         oid, length = unpack(">ii", record[at : at + 8])
@@ -205,7 +205,7 @@ def _instant(sent: bytes) -> str:
     return instant_text(_EPOCH + timedelta(microseconds=_integer(sent)))
 
 
-_DECODERS: Final[Mapping[int, Callable[[bytes], Value]]] = {
+_DECODERS: Final[Mapping[int, Callable[[bytes], ReceiptValue]]] = {
     16: lambda sent: sent != b"\0",  # boolean
     17: _bytes,  # bytea: a payload or an answer
     20: _integer,

@@ -1,12 +1,12 @@
 """The endpoints that follow from the declared methods of a noun's services."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
-from postdate.http.endpoint import AnyEndpoint, Call, Endpoint, Reply, existing
+from postdate.http.endpoint import AnyEndpoint, Call, Endpoint, EndpointHandler, Reply, existing
 from postdate.http.page import PageQuery, next_cursor
 from postdate.http.routes import Routes, documented
 from postdate.intake.answer_once import run_once_per_key
@@ -16,21 +16,21 @@ from postdate.resource.resource import Declared, declared_by, mark
 
 S = TypeVar("S")
 AnyCall = Call[Any, Any, Any]
-Handler = Callable[[AnyCall], Awaitable[Reply | msgspec.Struct]]
+AnyHandler = EndpointHandler[Any, Any, Any]
 
 
-class Served(NamedTuple):
+class ServedClass(NamedTuple):
     """A class with declared methods, and where the services hold one of its objects."""
 
     kind: type
     find: Callable[[Any], Any]
 
 
-Fresh = tuple[Declared, Served] | None
+Fresh = tuple[Declared, ServedClass] | None
 """The read that shows a change."""
 
 
-def serve(tag: str, *served: Served) -> Routes:
+def serve(tag: str, *served: ServedClass) -> Routes:
     """Return the routes of everything that these classes declare, in the order of their methods."""
     routes = Routes(tag)
     found = [(one, each) for each in served for one in _declared(each.kind)]
@@ -52,7 +52,7 @@ def _declared(kind: type) -> Iterator[Declared]:
             yield found
 
 
-def _endpoint(tag: str, declared: Declared, handler: Handler, fresh: Fresh) -> AnyEndpoint:
+def _endpoint(tag: str, declared: Declared, handler: AnyHandler, fresh: Fresh) -> AnyEndpoint:
     handler.__name__ = declared.name
     mark(handler, declared)
     summary, description = documented(declared.function)
@@ -107,7 +107,7 @@ def _whose(declared: Declared, call: AnyCall) -> tuple[Any, ...]:
     return (call.actor if declared.limited == "filtered" else call.actor.tenant_id,)
 
 
-def _list(declared: Declared, served: Served) -> Handler:
+def _list(declared: Declared, served: ServedClass) -> AnyHandler:
     resource = declared.resource
 
     async def handler(call: AnyCall) -> msgspec.Struct:
@@ -121,7 +121,7 @@ def _list(declared: Declared, served: Served) -> Handler:
     return handler
 
 
-def _get(declared: Declared, served: Served) -> Handler:
+def _get(declared: Declared, served: ServedClass) -> AnyHandler:
     async def handler(call: AnyCall) -> msgspec.Struct:
         key = call.path[declared.resource.key]
         found = await declared.function(served.find(call.services), *_whose(declared, call), key)
@@ -130,7 +130,7 @@ def _get(declared: Declared, served: Served) -> Handler:
     return handler
 
 
-def _read(declared: Declared, served: Served) -> Handler | None:
+def _read(declared: Declared, served: ServedClass) -> AnyHandler | None:
     match declared.kind:
         case "list":
             return _list(declared, served)
@@ -140,7 +140,7 @@ def _read(declared: Declared, served: Served) -> Handler | None:
             return None
 
 
-def _change(declared: Declared, served: Served, fresh: Fresh) -> Handler:
+def _change(declared: Declared, served: ServedClass, fresh: Fresh) -> AnyHandler:
     """Run a change; one that returns nothing answers with what a read shows then."""
     answer = _read(*fresh) if fresh and declared.kind != "delete" else None
 

@@ -29,7 +29,7 @@ from postdate.core.ids import MIN_ID
 from postdate.core.shape import Spec, View
 from postdate.database.connection.database import Connection
 from postdate.event.store.event import named
-from postdate.http.endpoint import Access, Limited, Method
+from postdate.http.endpoint import Access, HttpMethod, Limited
 from postdate.intake.create_once import Remember, forget
 from postdate.resource.change import A, Change, Changes
 from postdate.words.error import Code, refuse
@@ -40,9 +40,9 @@ R = TypeVar("R")
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
 
-Kind = Literal["list", "get", "create", "change", "delete", "act"]
-Halted = Literal["refused", "new work", "served"]
-Body = Callable[Concatenate[C, Change[A], P], Awaitable[R]]
+MethodKind = Literal["list", "get", "create", "change", "delete", "act"]
+WhenHalted = Literal["refused", "new work", "served"]
+ChangeMethod = Callable[Concatenate[C, Change[A], P], Awaitable[R]]
 """The lines about the noun itself, inside the transaction."""
 
 Changing = Callable[Concatenate[C, A, P], Coroutine[Any, Any, R]]
@@ -63,19 +63,19 @@ class Declared:
     """One operation of a noun, with all that its endpoint needs; see `endpoints.py`."""
 
     resource: "Resource[Any]"
-    kind: Kind
+    kind: MethodKind
     name: str
     function: Callable[..., Any]
     scope: Access
     limited: Limited
-    method: Method = "GET"
+    method: HttpMethod = "GET"
     path: str = ""
     event: str = ""
     once: str | None = None
     shown_once: Collection[str] = ()
     hashed: Collection[str] = ()
     errors: tuple[Code, ...] = ()
-    halted: Halted = "refused"
+    halted: WhenHalted = "refused"
     check: Callable[..., Awaitable[None]] | None = None
 
     @property
@@ -118,7 +118,7 @@ class Options(TypedDict, total=False):
     shown_once: Collection[str]
     hashed: Collection[str]
     errors: tuple[Code, ...]
-    halted: Halted
+    halted: WhenHalted
     check: Callable[..., Awaitable[None]]
 
 
@@ -228,7 +228,7 @@ class Resource(Generic[V]):
         """Declare the method that finds one: `(whose, key)` to the view, or None."""
         return self._reading("get", name or f"get_{self.noun}", self.one)
 
-    def _reading(self, kind: Kind, name: str, path: str) -> Callable[[F], F]:
+    def _reading(self, kind: MethodKind, name: str, path: str) -> Callable[[F], F]:
         def declare(function: F) -> F:
             declared = Declared(
                 resource=self,
@@ -246,7 +246,7 @@ class Resource(Generic[V]):
 
     def create(
         self, name: str | None = None, *, event: str = "created", **options: Unpack[Options]
-    ) -> Callable[[Body[C, A, P, R]], Changing[C, A, P, R]]:
+    ) -> Callable[[ChangeMethod[C, A, P, R]], Changing[C, A, P, R]]:
         """Declare the method that creates: it takes the spec and returns the answer."""
         name = name or f"create_{self.noun}"
         options.setdefault("once", self.noun)
@@ -254,14 +254,14 @@ class Resource(Generic[V]):
 
     def change(
         self, name: str | None = None, *, event: str = "changed", **options: Unpack[Options]
-    ) -> Callable[[Body[C, A, P, R]], Changing[C, A, P, R]]:
+    ) -> Callable[[ChangeMethod[C, A, P, R]], Changing[C, A, P, R]]:
         """Declare the method that changes patchable fields: it takes the key and what was given."""
         name = name or f"change_{self.noun}"
         return self._changing("change", name, "PATCH", self.one, event, **options)
 
     def delete(
         self, name: str | None = None, *, event: str = "deleted", **options: Unpack[Options]
-    ) -> Callable[[Body[C, A, P, R]], Changing[C, A, P, R]]:
+    ) -> Callable[[ChangeMethod[C, A, P, R]], Changing[C, A, P, R]]:
         """Declare the method that deletes: it takes the key."""
         name = name or f"delete_{self.noun}"
         return self._changing("delete", name, "DELETE", self.one, event, **options)
@@ -272,9 +272,9 @@ class Resource(Generic[V]):
         event: str,
         *,
         name: str | None = None,
-        method: Method = "POST",
+        method: HttpMethod = "POST",
         **options: Unpack[Options],
-    ) -> Callable[[Body[C, A, P, R]], Changing[C, A, P, R]]:
+    ) -> Callable[[ChangeMethod[C, A, P, R]], Changing[C, A, P, R]]:
         """Declare a method that does something to one: it takes the key, and a body if any."""
         name = name or f"{verb}_{self.noun}"
         path = f"{self.one}/{verb}" if verb else self.one
@@ -282,14 +282,14 @@ class Resource(Generic[V]):
 
     def _changing(
         self,
-        kind: Kind,
+        kind: MethodKind,
         name: str,
-        method: Method,
+        method: HttpMethod,
         path: str,
         event: str,
         **options: Unpack[Options],
-    ) -> Callable[[Body[C, A, P, R]], Changing[C, A, P, R]]:
-        def declare(function: Body[C, A, P, R]) -> Changing[C, A, P, R]:
+    ) -> Callable[[ChangeMethod[C, A, P, R]], Changing[C, A, P, R]]:
+        def declare(function: ChangeMethod[C, A, P, R]) -> Changing[C, A, P, R]:
             declared = Declared(
                 resource=self,
                 kind=kind,

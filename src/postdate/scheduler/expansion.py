@@ -21,7 +21,7 @@ from postdate.schedule.spec.schedule import Overlap, identify, occurrence_id
 from postdate.schedule.spec.timeline import Segment
 from postdate.schedule.store.occurrence import NewOccurrence, OccurrenceKey, Relabel
 from postdate.schedule.store.schedule import Advance, ScheduleRow
-from postdate.schedule.store.timeline import Held
+from postdate.schedule.store.timeline import LoadedSegments
 from postdate.words.error import Refusal
 
 log = Log()
@@ -51,7 +51,7 @@ class ExpansionBatch:
     aside: list[tuple[ScheduleRow, str]] = field(default_factory=list)
 
     def decide(
-        self, rows: Sequence[ScheduleRow], held: Held, running: Collection[UUID]
+        self, rows: Sequence[ScheduleRow], held: LoadedSegments, running: Collection[UUID]
     ) -> "ExpansionBatch":
         """Decide each schedule; an error affects only its own schedule.
 

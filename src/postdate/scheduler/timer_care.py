@@ -32,7 +32,7 @@ AHEAD: Final = timedelta(minutes=2)
 MAX_TAKEN_BACK: Final = 5000
 """Occurrences of the future that one transaction takes out of the book."""
 
-Fault = Literal["lost", "ahead", "moved", "overdue"]
+TimerFault = Literal["lost", "ahead", "moved", "overdue"]
 """No timer; the book reaches into the future; a timer beyond the rule; overdue."""
 
 
@@ -83,7 +83,7 @@ class TimerCare:
 
     def _fault(
         self, row: ScheduleRow, due_at: datetime | None, expected: datetime | None, now: datetime
-    ) -> Fault | None:
+    ) -> TimerFault | None:
         # Nothing comes before the schedule was made, by whatever clock that was.
         if row.handled > max(now, row.created_at) + AHEAD or row.ended_at is not None:
             return "ahead"

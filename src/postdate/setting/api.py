@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from postdate.resource.endpoints import Served, serve
+from postdate.resource.endpoints import ServedClass, serve
 from postdate.setting.change import SettingChanges
 from postdate.setting.view import SettingViews
 
 ROUTES: Final = serve(
     "settings",
-    Served(SettingViews, lambda services: services.setting.read),
-    Served(SettingChanges, lambda services: services.setting.change),
+    ServedClass(SettingViews, lambda services: services.setting.read),
+    ServedClass(SettingChanges, lambda services: services.setting.change),
 )

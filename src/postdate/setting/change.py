@@ -5,7 +5,7 @@ from typing import Any
 from postdate.audit.spec import CLI
 from postdate.core.identity import Identity
 from postdate.core.setting.setting import Stored, get_setting, validate
-from postdate.core.setting.table import Setting, TenantMay, Value
+from postdate.core.setting.table import Setting, SettingValue, TenantMay
 from postdate.database.connection.database import Connection
 from postdate.event.store.event import named, record_event
 from postdate.intake.before_change import BeforeChange, always
@@ -77,7 +77,7 @@ async def _delete(connection: Connection, tenant_id: int, name: str, *, operator
 
 
 async def _record(
-    connection: Connection, tenant_id: int, name: str, value: Value | None, actor: str
+    connection: Connection, tenant_id: int, name: str, value: SettingValue | None, actor: str
 ) -> None:
     about = named(tenant_id, "setting", name)
     await record_event(connection, about, "setting.changed", actor, {"name": name, "value": value})
@@ -109,11 +109,11 @@ def _tenant_setting(name: str) -> Setting:
     return setting
 
 
-def _valid(actor: Identity, name: str, value: Any) -> Value:
+def _valid(actor: Identity, name: str, value: Any) -> SettingValue:
     return validate(name, value, tenant_id=actor.tenant_id)
 
 
-def _too_loose(name: str, setting: Setting, allowed: Value) -> RefusedError:
+def _too_loose(name: str, setting: Setting, allowed: SettingValue) -> RefusedError:
     detail = f"You may {setting.tenant_may} {name}: the operator allows {allowed}"
     if setting.zero_is_none and allowed != 0:
         detail += ", and 0 would be no limit"

@@ -5,16 +5,18 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from postdate.core.setting.table import TenantMay, Value
+from postdate.core.setting.table import SettingValue, TenantMay
 from postdate.core.shape import Spec, View
 
-Held = Annotated[Value, Meta(description="A number, a string, true or false.", examples=[5])]
+HeldValue = Annotated[
+    SettingValue, Meta(description="A number, a string, true or false.", examples=[5])
+]
 
 
 class SettingSpec(Spec, kw_only=True):
     """The value to set."""
 
-    value: Held
+    value: HeldValue
 
 
 class SettingView(View, frozen=True, kw_only=True):
@@ -24,12 +26,14 @@ class SettingView(View, frozen=True, kw_only=True):
     """
 
     name: Annotated[str, Meta(description="The setting's name.", examples=["job.max_attempts"])]
-    value: Annotated[Value, Meta(description="The value that holds.", examples=[5])]
+    value: Annotated[SettingValue, Meta(description="The value that holds.", examples=[5])]
     set_by: Annotated[
         Literal["default", "operator", "tenant"],
         Meta(description="Who decides the value that holds.", examples=["default"]),
     ]
-    default: Annotated[Value, Meta(description="What holds when nobody sets it.", examples=[3])]
+    default: Annotated[
+        SettingValue, Meta(description="What holds when nobody sets it.", examples=[3])
+    ]
     doc: Annotated[
         str, Meta(description="What the setting does.", examples=["How often a job is tried."])
     ]
@@ -37,7 +41,7 @@ class SettingView(View, frozen=True, kw_only=True):
         TenantMay, Meta(description="What the tenant itself may do with the setting.")
     ]
     own: Annotated[
-        Value | None,
+        SettingValue | None,
         Meta(description="What the tenant has set itself; null when nothing.", examples=[5]),
     ] = None
     changed_at: Annotated[

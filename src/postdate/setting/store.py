@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from postdate.core.setting.setting import Stored, resolve
-from postdate.core.setting.table import Value
+from postdate.core.setting.table import SettingValue
 from postdate.database.connection.off_loop import in_thread
 from postdate.database.connection.query import Connection, Reader, fetch_all, query
 
@@ -21,7 +21,7 @@ class SettingRow(msgspec.Struct, frozen=True):
 
     tenant_id: int
     name: str
-    value: Value
+    value: SettingValue
     operator: bool
     changed_at: datetime
     changed_by: str
@@ -91,11 +91,11 @@ async def delete(
     return gone is not None
 
 
-async def allowed(connection: Connection, tenant_id: int, name: str) -> Value | None:
+async def allowed(connection: Connection, tenant_id: int, name: str) -> SettingValue | None:
     """Read what the operator has set for a tenant or for all, past what nodes remember."""
     return await connection.fetchval(query("setting_allowed"), tenant_id, name)
 
 
-async def find(connection: Connection, name: str) -> Value | None:
+async def find(connection: Connection, name: str) -> SettingValue | None:
     """Read what is set for all tenants, past what nodes remember."""
     return await connection.fetchval(query("setting_find"), name)

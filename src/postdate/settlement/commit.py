@@ -14,8 +14,8 @@ from postdate.ledger.held import dues_of
 from postdate.ledger.settle import (
     DuePayment,
     Paid,
-    Result,
     RetryLater,
+    SettlementResult,
     TransferCompleted,
     TransferFailed,
 )
@@ -24,7 +24,7 @@ from postdate.payment.spec.payment import execution_name
 from postdate.payment.store.held_payment import HeldPayments
 from postdate.timer.timer import LONG_AGO
 
-Followed = Callable[[Sequence[DuePayment], Sequence[Result], float], None]
+Followed = Callable[[Sequence[DuePayment], Sequence[SettlementResult], float], None]
 """Called after a commit with what was settled, the results, and how long it took."""
 
 _PAID: Final = Paid()
@@ -51,7 +51,7 @@ class Commit(NamedTuple):
     left: int
     at: datetime = LONG_AGO
     dues: Sequence[DuePayment] = ()
-    results: Sequence[Result] = ()
+    results: Sequence[SettlementResult] = ()
     # The original due instants of payments that were tried before.
     first_due: Mapping[UUID, datetime] = MappingProxyType({})
     held: HeldPayments | None = None
@@ -84,7 +84,7 @@ def _write(commit: Commit, name: str, kind: Any) -> None:
     items.write(name, some, lambda settled: _fields(*settled, commit))
 
 
-def _fields(due: DuePayment, result: Result, commit: Commit) -> dict[str, Any]:
+def _fields(due: DuePayment, result: SettlementResult, commit: Commit) -> dict[str, Any]:
     was_due = commit.first_due.get(due.payment_id, due.due_at)
     line = {
         "tenant_id": due.payer.tenant_id,

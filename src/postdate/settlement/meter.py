@@ -15,8 +15,8 @@ from prometheus_client.core import HistogramMetricFamily
 from postdate.core.log import Log
 from postdate.ledger.settle import (
     Paid,
-    Result,
     RetryLater,
+    SettlementResult,
     TransferCompleted,
     TransferFailed,
     Waits,
@@ -47,7 +47,7 @@ HOT_RATIO: Final = 0.25
 REPORT_SECONDS: Final = 60.0
 """A hot account is named in the log, not in a label: at most this often."""
 
-_NAMES: Final[Mapping[type[Result], str]] = {
+_NAMES: Final[Mapping[type[SettlementResult], str]] = {
     TransferCompleted: "completed",
     Paid: "completed",
     TransferFailed: "failed",
@@ -221,6 +221,6 @@ def _sample(items: Sequence[Item]) -> Sequence[Item]:
     return items[:: max(1, len(items) // SAMPLE)]
 
 
-def _labels(result: Result) -> tuple[str, str]:
+def _labels(result: SettlementResult) -> tuple[str, str]:
     code = str(result.reason) if isinstance(result, TransferFailed | RetryLater) else ""
     return _NAMES[type(result)], code

@@ -22,7 +22,7 @@ from postdate.ledger.batch_order import BatchOrder, BeginAgainError
 from postdate.ledger.settle import DuePayment, Waits
 from postdate.payment.store import held_payment as held_store
 from postdate.payment.store import settlement as store
-from postdate.payment.store.settlement import Candidate, Order
+from postdate.payment.store.settlement import Candidate, SettlementOrder
 from postdate.runtime.retry import RetryLadder, RetryLimits
 from postdate.runtime.share import BucketShare
 from postdate.runtime.shared_read import SharedReads
@@ -68,7 +68,7 @@ DEEPER: Final = 4
 BY_HAND: Final = 16
 """Batches that are decided in Python after one that needed it: what is due is mostly alike."""
 
-Key = tuple[int, UUID]
+TenantPayment = tuple[int, UUID]
 
 
 class _LookAhead(NamedTuple):
@@ -140,7 +140,7 @@ class Settler:
         self._beyond = self._next_look(candidates) if self._busy and self._more else None
         return count
 
-    async def settle(self, keys: Sequence[Key]) -> int:
+    async def settle(self, keys: Sequence[TenantPayment]) -> int:
         """Settle the due ones of these payments, given in order; return how many left the queue."""
         return await self._settle_all(keys)
 
@@ -223,7 +223,7 @@ class Settler:
         self._marks.own = await self._share.refresh()
         self._marks.afar = self._share.afar
 
-    async def _settle_all(self, keys: Sequence[Key]) -> int:
+    async def _settle_all(self, keys: Sequence[TenantPayment]) -> int:
         """Settle these in batches that overlap; the first error is raised when all have ended."""
         room, order = asyncio.Semaphore(AT_ONCE), None
         going: list[asyncio.Task[int | Exception]] = []
@@ -245,7 +245,7 @@ class Settler:
         return count
 
     async def _in_order(
-        self, keys: Sequence[Key], order: BatchOrder, room: asyncio.Semaphore
+        self, keys: Sequence[TenantPayment], order: BatchOrder, room: asyncio.Semaphore
     ) -> int | Exception:
         """Settle a batch; an error must not stop the others in the middle of theirs."""
         commit, give_up = partial(self._commit, order), partial(self._give_up, order)
@@ -262,7 +262,7 @@ class Settler:
             self._report(each)
         return sum(each.left for each in commits)
 
-    async def _commit(self, order: BatchOrder, keys: Sequence[Key]) -> Commit:
+    async def _commit(self, order: BatchOrder, keys: Sequence[TenantPayment]) -> Commit:
         """Settle in one commit: eagerly, and in order where the eager way cannot decide.
 
         Repeating an unknown commit needs no care: where it happened, the timers are gone.
@@ -285,7 +285,7 @@ class Settler:
                 await self._blocked.locked.find(attempt.accounts())
                 raise
 
-    async def _give_up(self, order: BatchOrder, key: Key, error: Exception) -> Commit:
+    async def _give_up(self, order: BatchOrder, key: TenantPayment, error: Exception) -> Commit:
         """Record the failure of the one payment that broke its batch."""
         log.error("payment.broke", payment_id=str(key[1]), exc_info=error)
         self._meter.count_poison()
@@ -294,7 +294,12 @@ class Settler:
         return Commit(left=left)
 
     async def _transaction(
-        self, keys: Sequence[Key], order: BatchOrder, attempt: SettlementAttempt, *, eager: bool
+        self,
+        keys: Sequence[TenantPayment],
+        order: BatchOrder,
+        attempt: SettlementAttempt,
+        *,
+        eager: bool,
     ) -> Commit:
         """Settle in the database where every payment is held, and decide the others one by one."""
         started = time.monotonic()
@@ -320,7 +325,7 @@ class Settler:
     async def _settle_held(
         self,
         connection: Connection,
-        keys: Sequence[Key],
+        keys: Sequence[TenantPayment],
         settling: batch.Settling,
         attempt: SettlementAttempt,
     ) -> Commit | None:
@@ -335,7 +340,7 @@ class Settler:
         return Commit(len(taken), taken.at, first_due=first_due, held=taken, paying_since=began)
 
     async def _decide(
-        self, connection: Connection, keys: Sequence[Key], settling: batch.Settling
+        self, connection: Connection, keys: Sequence[TenantPayment], settling: batch.Settling
     ) -> Commit:
         """Settle one by one; payments of halted tenants leave the queue."""
         locked, halted = await store.lock(connection, keys)
@@ -364,8 +369,8 @@ class Settler:
         self, connection: Connection, dues: list[DuePayment], order: BatchOrder, *, eager: bool
     ) -> batch.Settling:
         async def earlier(
-            until: Order, ours: Sequence[UUID], accounts: Collection[AccountKey]
-        ) -> dict[AccountKey, Order]:
+            until: SettlementOrder, ours: Sequence[UUID], accounts: Collection[AccountKey]
+        ) -> dict[AccountKey, SettlementOrder]:
             bounded = self._database.bounds_transactions
             lows = self._marks.safe_lows() if bounded else self._marks.floors()
             return await store.earlier(connection, lows, until, ours, accounts)

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from postdate.resource.endpoints import Served, serve
+from postdate.resource.endpoints import ServedClass, serve
 from postdate.subscription.change import Subscriptions
 from postdate.subscription.view import SubscriptionViews
 
 ROUTES: Final = serve(
     "events",
-    Served(SubscriptionViews, lambda services: services.subscription.read),
-    Served(Subscriptions, lambda services: services.subscription.change),
+    ServedClass(SubscriptionViews, lambda services: services.subscription.read),
+    ServedClass(Subscriptions, lambda services: services.subscription.change),
 )

@@ -22,7 +22,7 @@ Types = Annotated[
         examples=[["payment.*"]],
     ),
 ]
-Accounts = Annotated[
+WatchedAccounts = Annotated[
     list[Annotated[str, Meta(min_length=1, max_length=64)]] | None,
     Meta(description="Only events about these accounts; null means all.", examples=[["acc_alice"]]),
 ]
@@ -44,7 +44,7 @@ class SubscriptionSpec(Spec, kw_only=True, rename={"start": "from"}):
         Meta(description="Where events go; `{type}` in a queue's subject is the event's type."),
     ]
     types: Types = msgspec.field(default_factory=list)
-    accounts: Accounts = None
+    accounts: WatchedAccounts = None
     start: From = "now"
 
 
@@ -87,7 +87,7 @@ class SubscriptionView(View, frozen=True):
         Meta(description="Where events go.", examples=[{"type": "webhook", "name": "orders"}]),
     ]
     types: Types
-    accounts: Accounts
+    accounts: WatchedAccounts
     cursor: Annotated[
         str, Meta(description="The last event it has read.", examples=["MDE5OGMwZGU"])
     ]

@@ -10,12 +10,12 @@ import msgspec
 from postdate.api.services import Services
 from postdate.http.endpoint import Call, Reply
 from postdate.intake.answer_once import run_once_per_key
-from postdate.resource.endpoints import Served, serve
+from postdate.resource.endpoints import ServedClass, serve
 from postdate.tenant.change.tenant import TenantMode
 from postdate.tenant.spec.tenant import NewTenant, TenantDisableBody, TenantSpec
 from postdate.tenant.view import TenantViews
 
-ROUTES: Final = serve("tenants", Served(TenantViews, lambda services: services.tenant.read))
+ROUTES: Final = serve("tenants", ServedClass(TenantViews, lambda services: services.tenant.read))
 
 OPERATOR: Final = "internal"
 """The actor of what is done with the operator's token."""

@@ -7,13 +7,13 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.services import Services
+from postdate.core.field import Instant
 from postdate.core.identity import Scope
 from postdate.core.shape import shaped
 from postdate.core.test_clock import AdvanceEntry, parse_duration
 from postdate.http.endpoint import Body, Call
 from postdate.http.page import MAX_PAGE, PageQuery, next_cursor
 from postdate.http.routes import Routes
-from postdate.payment.spec.payment import Instant
 from postdate.test_clock.change.test_clock import AdvanceOrder
 from postdate.test_clock.view import TestClockView
 from postdate.words.error import Code

@@ -19,7 +19,7 @@ from postdate.job.spec.retry import RetryPolicies
 from postdate.job.spec.verdict import Move
 from postdate.job.store import execution
 from postdate.job.store.execution import ClaimedExecution
-from postdate.lane.spec import Kind
+from postdate.lane.spec import LaneKind
 from postdate.lane.store.lane import Lane, LaneDirectory
 from postdate.lane.store.permit import lane_limits
 from postdate.runtime.capacity import Capacity
@@ -64,7 +64,7 @@ class Claimer:
 
     capacity: Capacity
     hand_over: Callable[[LaneClaim], None]
-    kinds: frozenset[Kind] = frozenset({"push"})
+    kinds: frozenset[LaneKind] = frozenset({"push"})
     shared_reads: SharedReads | None = None
     cipher: PayloadCipher | None = None
     mine: frozenset[int] = EVERY_BUCKET

@@ -33,7 +33,7 @@ TRIES: Final = RetryLimits(transient=None, alone=5, backoff=Backoff(0.1, 2.0))
 LOCKED_SECONDS: Final = 0.1
 """How soon a verdict is tried again whose timer somebody else had locked."""
 
-Group = Sequence[ClaimedJob]
+ClaimedGroup = Sequence[ClaimedJob]
 """Jobs whose verdicts are written together."""
 
 Landing = Callable[[Sequence[ClaimedJob]], None]
@@ -101,7 +101,7 @@ class OutcomeRecorder:
             self._running.start(self._revisit())
 
     async def _drain(self) -> None:
-        group: Group = ()
+        group: ClaimedGroup = ()
         try:
             # One turn of the loop lets outcomes that came together gather into one group.
             await asyncio.sleep(0)
@@ -119,7 +119,7 @@ class OutcomeRecorder:
 
     async def _revisit(self) -> None:
         """Write what was set aside as soon as its timers are free."""
-        group: Group = ()
+        group: ClaimedGroup = ()
         try:
             while self._aside:
                 group = self._take(self._aside)
@@ -130,14 +130,14 @@ class OutcomeRecorder:
             self._revisiting = False
             self._aside.extendleft(self._unfinished(group))
 
-    def _take(self, queue: deque[ClaimedJob]) -> Group:
+    def _take(self, queue: deque[ClaimedJob]) -> ClaimedGroup:
         if len(queue) > MAX_GROUP:
             return [queue.popleft() for _ in range(MAX_GROUP)]
         group = list(queue)
         queue.clear()
         return group
 
-    def _unfinished(self, group: Group) -> Group:
+    def _unfinished(self, group: ClaimedGroup) -> ClaimedGroup:
         return [job for job in group if not job.landed and job not in self._aside]
 
     async def _give_up(self, job: ClaimedJob, error: Exception) -> None:
@@ -145,11 +145,11 @@ class OutcomeRecorder:
         log.error("record.refused", job_id=str(job.key[0]), exc_info=error)
         self._land([job], set())
 
-    async def _record(self, group: Group, *, aside: bool = False) -> None:
+    async def _record(self, group: ClaimedGroup, *, aside: bool = False) -> None:
         """Write a group, and finish the jobs that were recorded."""
         self._conclude(group, *await self._write(group, aside=aside))
 
-    async def _write(self, group: Group, *, aside: bool) -> execution.Written:
+    async def _write(self, group: ClaimedGroup, *, aside: bool) -> execution.Written:
         await self._checkpoint("record.before")
         keeps = [job for job in group if isinstance(job.verdict, Keep)]
         ended = [job for job in group if not isinstance(job.verdict, Keep)] if keeps else group
@@ -162,7 +162,7 @@ class OutcomeRecorder:
         await self._checkpoint("record.after")
         return written
 
-    def _conclude(self, group: Group, done: set[UUID], locked: set[UUID]) -> None:
+    def _conclude(self, group: ClaimedGroup, done: set[UUID], locked: set[UUID]) -> None:
         """Finish the recorded jobs, and set aside those whose timers are locked."""
         if not locked:
             self._land(group, done)
@@ -172,7 +172,7 @@ class OutcomeRecorder:
         self._aside.extend(waits)
         self.resume()
 
-    def _land(self, group: Group, done: set[UUID]) -> None:
+    def _land(self, group: ClaimedGroup, done: set[UUID]) -> None:
         """Finish jobs: count what was written, and say which leases were lost."""
         for job in group:
             job.landed = True
@@ -190,7 +190,7 @@ class OutcomeRecorder:
         self._tally.count_attempts([job.ended_at - job.started_at for job in group if job.ran])
         self._landed(group)
 
-    def _count(self, written: Group) -> None:
+    def _count(self, written: ClaimedGroup) -> None:
         """Count verdicts; plain successes, the usual case, by their claims."""
         plain = [job for job in written if job.verdict is DONE]
         for claim, count in Counter(map(_CLAIM, plain)).items():

@@ -28,7 +28,7 @@ MAX_TENANTS: Final = 100
 SEARCHED: Final = (None, KeyScope.JOB, KeyScope.REDRIVE)
 """Jobs, and keys of requests that move no money; those of money are kept forever."""
 
-Share = Callable[[], Awaitable[frozenset[int]]]
+OwnBuckets = Callable[[], Awaitable[frozenset[int]]]
 
 
 async def every_bucket() -> frozenset[int]:
@@ -43,7 +43,9 @@ class Retention:
     prefers: the nodes share one walk, and a tenant without jobs costs nothing.
     """
 
-    def __init__(self, database: Database, settings: Settings, share: Share = every_bucket) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, share: OwnBuckets = every_bucket
+    ) -> None:
         self._database = database
         self._settings = settings
         self._share = share

@@ -17,7 +17,7 @@ from postdate.job.spec.outcome import (
     Completed,
     Delivery,
     Failed,
-    Handler,
+    JobHandler,
     Outcome,
     Throttled,
     Unknown,
@@ -66,7 +66,7 @@ class Runner:
     def __init__(  # noqa: PLR0913 - every part is injected here, by name
         self,
         database: Database,
-        handlers: Mapping[str, Handler],
+        handlers: Mapping[str, JobHandler],
         capacity: Capacity,
         permits: Permits,
         tally: Tally,

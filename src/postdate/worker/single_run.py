@@ -12,7 +12,7 @@ from uuid import UUID
 from postdate.core.log import Log
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Database
-from postdate.job.spec.outcome import Failed, Handler, Outcome, Unknown
+from postdate.job.spec.outcome import Failed, JobHandler, Outcome, Unknown
 from postdate.job.spec.retry import RetryPolicies
 from postdate.job.spec.verdict import Keep, Verdict, decide
 from postdate.job.store import execution
@@ -30,7 +30,7 @@ class SingleRuns:
     database: Database
     node_id: UUID
     settings: Settings
-    handlers: Mapping[str, Handler]
+    handlers: Mapping[str, JobHandler]
     cipher: PayloadCipher | None = None
     _policies: RetryPolicies = field(init=False)
 

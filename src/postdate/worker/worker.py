@@ -8,9 +8,9 @@ from uuid import UUID
 from postdate.core.log import Log
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Database
-from postdate.job.spec.outcome import Handler
+from postdate.job.spec.outcome import JobHandler
 from postdate.job.spec.tally import Tally
-from postdate.lane.spec import Kind, kind_of
+from postdate.lane.spec import LaneKind, kind_of
 from postdate.lane.store.lane import LaneDirectory
 from postdate.runtime.capacity import Capacity
 from postdate.runtime.loop import Signal
@@ -35,7 +35,7 @@ class JobWorker:
     node_id: UUID
     lanes: LaneDirectory
     settings: Settings
-    handlers: Mapping[str, Handler]
+    handlers: Mapping[str, JobHandler]
     tally: Tally
     window_size: int = WINDOW
     limits_of: LimitsOf = unlimited
@@ -52,7 +52,7 @@ class JobWorker:
     def __post_init__(self) -> None:
         capacity = Capacity(self.window_size)
         self.permits = Permits(self.database, self.node_id)
-        kinds: frozenset[Kind] = frozenset(kind_of(each) for each in self.handlers)
+        kinds: frozenset[LaneKind] = frozenset(kind_of(each) for each in self.handlers)
         self.runner = Runner(
             self.database,
             self.handlers,

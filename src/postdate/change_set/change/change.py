@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from postdate.core.field import RatePerSecond
 from postdate.core.identity import Scope
-from postdate.core.setting.table import Value
-from postdate.job.change.bulk import BulkFilter, Instant
+from postdate.core.setting.table import SettingValue
+from postdate.job.change.bulk import BulkFilter, JobInstant
 from postdate.lane.spec import LaneName
 from postdate.payment.spec import payment as payment_model
 from postdate.payment.spec.payment import AccountId
@@ -35,7 +35,7 @@ class PaymentBulkFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 class PaymentInstant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When the payments are to be due: one of the two."""
 
-    delay_seconds: payment_model.Delay | None = None
+    delay_seconds: payment_model.PaymentDelay | None = None
     scheduled_time: At | None = None
 
 
@@ -87,14 +87,14 @@ class PutSetting(_ItemChange, frozen=True, kw_only=True, tag="put_setting"):
     """Set a run-time setting of the tenant."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
-    value: Value
+    value: SettingValue
 
 
 class RescheduleJobs(_ItemChange, frozen=True, kw_only=True, tag="reschedule_jobs"):
     """Move the jobs that match now to another instant."""
 
     filter: BulkFilter
-    to: Instant
+    to: JobInstant
 
 
 class CancelJobs(_ItemChange, frozen=True, kw_only=True, tag="cancel_jobs"):

@@ -11,7 +11,7 @@ from postdate.core.status import JobStatus
 from postdate.database.connection.database import Connection, Database
 from postdate.foresight.spec.hypothesis import Hypothesis, MovedItem
 from postdate.intake.create_once import Remember
-from postdate.job.change.bulk import WAITING, Changed, Instant, JobBulk, JobMoved
+from postdate.job.change.bulk import WAITING, ChangedCount, JobBulk, JobInstant, JobMoved
 from postdate.job.change.dead_letter import ALREADY, MAX_REDRIVE, DeadLetters, Pace
 from postdate.job.store import job_view
 from postdate.job.store.job_change import OpenJob
@@ -55,7 +55,7 @@ class JobOperation:
         left = dict.fromkeys((job for job in step.jobs if job not in step.due), JobStatus.PENDING)
         if isinstance(change, RescheduleJobs):
             step.to = step.to or await self._bulk.check_instant(actor.tenant_id, change.to)
-            to = Instant(run_at=step.to, spread_seconds=change.to.spread_seconds)
+            to = JobInstant(run_at=step.to, spread_seconds=change.to.spread_seconds)
             changed = await self._bulk.move_these(
                 actor.tenant_id, left, to, actor.key_id, work.note, remember=_moved(work)
             )
@@ -129,7 +129,7 @@ class JobOperation:
         return rows
 
 
-def _check_held(changed: Changed) -> None:
+def _check_held(changed: ChangedCount) -> None:
     """Refuse to finish a step while other transactions have locked some of its jobs."""
     if changed.held:
         detail = f"Other transactions have locked {changed.held} of its jobs; try again."

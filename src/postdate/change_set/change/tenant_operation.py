@@ -5,7 +5,7 @@ from typing import Literal
 from postdate.change_set.change.change import ChangeStep, Freeze, HaltTenant, PutSetting
 from postdate.change_set.change.step_work import ObjectOperation, StepWork
 from postdate.core.identity import Identity
-from postdate.core.setting.table import Value
+from postdate.core.setting.table import SettingValue
 from postdate.database.connection.database import Connection, Database
 from postdate.foresight.spec.hypothesis import FOR_EVER, Hypothesis
 from postdate.halt.change import FreezeWindow, Halting
@@ -98,7 +98,7 @@ class SettingOperation(ObjectOperation):
     async def make(self, work: StepWork, change: PutSetting) -> None:
         """Set the value."""
 
-        def was(found: SettingRow | None) -> list[Value | None]:
+        def was(found: SettingRow | None) -> list[SettingValue | None]:
             return [None if found is None else found.value, work.actor.key_id]
 
         await self._settings.put_own(

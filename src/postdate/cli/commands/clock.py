@@ -4,12 +4,12 @@ import secrets
 from typing import Any
 
 from postdate.cli.noun import find, noun_app
-from postdate.cli.operation_command import CommandCall, Given, OperationCommand, Sugar
+from postdate.cli.operation_command import CommandCall, GivenOptions, OperationCommand, Sugar
 from postdate.cli.output import show
 from postdate.client.operation import KEY
 
 
-def _advance(call: CommandCall, _: Given) -> None:
+def _advance(call: CommandCall, _: GivenOptions) -> None:
     """Advance, and continue where an advance has more to run than one answer takes."""
     fields = call.fields
     entries: list[Any] = []

@@ -4,7 +4,7 @@ import sys
 from typing import Any, Final
 
 from postdate.cli.noun import noun_app
-from postdate.cli.operation_command import CommandCall, Given, Sugar
+from postdate.cli.operation_command import CommandCall, GivenOptions, Sugar
 from postdate.cli.output import UsageError, confirm, progress, show
 from postdate.cli.sugar import PARTLY, YES, extra
 
@@ -13,17 +13,17 @@ PAYMENTS: Final = extra(
 )
 
 
-def _fill_list(given: Given, fields: Given) -> None:
+def _fill_list(given: GivenOptions, fields: GivenOptions) -> None:
     if given.pop("payments"):
         fields["type"] = "payment"
 
 
-def _need_choice(_: Given, fields: Given) -> None:
+def _need_choice(_: GivenOptions, fields: GivenOptions) -> None:
     if bool(fields.get("job_ids")) == bool(fields.get("filter")):
         raise UsageError("give ids of jobs, or a filter: --lane, --schedule-id, --due-after, …")
 
 
-def _redrive(call: CommandCall, given: Given) -> None:
+def _redrive(call: CommandCall, given: GivenOptions) -> None:
     dry = call.fields.get("dry_run", False)
     if dry or "filter" in call.fields:
         report = _pages(call, "counting", "redriven", dry_run=True)
@@ -37,7 +37,7 @@ def _redrive(call: CommandCall, given: Given) -> None:
         sys.exit(PARTLY)
 
 
-def _purge(call: CommandCall, given: Given) -> None:
+def _purge(call: CommandCall, given: GivenOptions) -> None:
     report = _pages(call, "counting", "purged", dry_run=True)
     if not call.fields.get("dry_run") and report["purged"]:
         confirm(f"purge {report['purged']:,} jobs permanently", yes=given["yes"])

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from postdate.cli.output import asks, show, wants_json
 from postdate.cli.remote import server
 
-Shell = Literal["bash", "zsh", "fish"]
+ShellName = Literal["bash", "zsh", "fish"]
 
 
 def open_page(thing: str) -> None:
@@ -28,7 +28,9 @@ def open_page(thing: str) -> None:
         webbrowser.open(address)
 
 
-def completion(shell: Shell, *, install: Annotated[bool, Parameter(negative=())] = False) -> None:
+def completion(
+    shell: ShellName, *, install: Annotated[bool, Parameter(negative=())] = False
+) -> None:
     """Print a completion script for commands, lanes, schedules and destinations.
 
     Parameters

@@ -3,7 +3,7 @@
 from typing import Final
 
 from postdate.cli.noun import find, noun_app
-from postdate.cli.operation_command import CommandCall, Given, OperationCommand, Sugar
+from postdate.cli.operation_command import CommandCall, GivenOptions, OperationCommand, Sugar
 from postdate.cli.output import show_line
 from postdate.cli.sugar import extra
 
@@ -13,7 +13,7 @@ SHOWN: Final = ("time", "type", "subject", "actor")
 """What a person reads of each event; a program gets all of it."""
 
 
-def _tail(call: CommandCall, given: Given) -> None:
+def _tail(call: CommandCall, given: GivenOptions) -> None:
     left: int | None = given.get("count")
     after = call.fields.get("after", "now")
     while left is None or left > 0:

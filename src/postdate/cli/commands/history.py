@@ -18,7 +18,9 @@ from postdate.words.error import Code, refuse
 LAST_YEAR: Final = 9999
 
 T = TypeVar("T")
-DryRun = Annotated[bool, cyclopts.Parameter(negative=(), help="Only show what would be done.")]
+DryRunOption = Annotated[
+    bool, cyclopts.Parameter(negative=(), help="Only show what would be done.")
+]
 
 history_app = cyclopts.App(name="history", help=HELP["history"])
 
@@ -63,7 +65,7 @@ def history_drop(partition: str) -> None:
 
 
 @history_app.command(name="mend")
-def history_mend(*, dry_run: DryRun = False) -> None:
+def history_mend(*, dry_run: DryRunOption = False) -> None:
     """Move rows out of the default partitions, each into the partition of its week.
 
     The table is locked while its rows are moved. Ids beyond the year 9999 stay where they are.

@@ -5,14 +5,14 @@ from functools import partial
 from typing import Final
 
 from postdate.cli.noun import find, noun_app
-from postdate.cli.operation_command import CommandCall, Given, OperationCommand, Sugar
+from postdate.cli.operation_command import CommandCall, GivenOptions, OperationCommand, Sugar
 from postdate.cli.output import UsageError, confirm, progress, show
 from postdate.cli.sugar import PARTLY, TARGET, WHEN, YES, take_target, take_time, wait_command
 
 TIMES: Final = frozenset({"run_at", "delay_seconds"})
 
 
-def _fill_new(given: Given, fields: Given) -> None:
+def _fill_new(given: GivenOptions, fields: GivenOptions) -> None:
     if not given and not fields:
         raise UsageError("say what the job is: --url, --destination, --queue or --lane; see --help")
     take_time(given, fields, "run_at", needed=False)
@@ -21,7 +21,7 @@ def _fill_new(given: Given, fields: Given) -> None:
     fields.setdefault("destination", {"type": "worker"})
 
 
-def _change_by_filter(verb: str, call: CommandCall, given: Given) -> None:
+def _change_by_filter(verb: str, call: CommandCall, given: GivenOptions) -> None:
     """Count the jobs, ask for confirmation, then change them call by call."""
     found = call.send(dry_run=True)
     count = sum(found["matched"].values())
@@ -44,12 +44,12 @@ def _change_by_filter(verb: str, call: CommandCall, given: Given) -> None:
         sys.exit(PARTLY)
 
 
-def _need_filter(_: Given, fields: Given) -> None:
+def _need_filter(_: GivenOptions, fields: GivenOptions) -> None:
     if not fields.get("filter"):
         raise UsageError("give a filter: --lane, --status, --schedule-id, --due-after, …")
 
 
-def _need_filter_and_time(given: Given, fields: Given) -> None:
+def _need_filter_and_time(given: GivenOptions, fields: GivenOptions) -> None:
     _need_filter(given, fields)
     take_time(given, fields.setdefault("to", {}), "run_at", needed=True)
 

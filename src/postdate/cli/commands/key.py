@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from postdate.cli.noun import noun_app
-from postdate.cli.operation_command import CommandCall, Given, Sugar
+from postdate.cli.operation_command import CommandCall, GivenOptions, Sugar
 from postdate.cli.output import UsageError, show
 from postdate.cli.sugar import extra
 
@@ -20,10 +20,10 @@ TENANT: Final = extra(
 OVERLAP_SECONDS: Final = 86400.0
 
 
-def _in_database(act: "Callable[[Database, str, Given], Awaitable[Any]]") -> Sugar:
+def _in_database(act: "Callable[[Database, str, GivenOptions], Awaitable[Any]]") -> Sugar:
     """Do it in the database where a tenant is named, otherwise by a call."""
 
-    def run(call: CommandCall, given: Given) -> None:
+    def run(call: CommandCall, given: GivenOptions) -> None:
         if "tenant" not in given:
             call.show()
             return
@@ -34,7 +34,7 @@ def _in_database(act: "Callable[[Database, str, Given], Awaitable[Any]]") -> Sug
     return Sugar(adds=(TENANT,), act=run)
 
 
-async def _create(database: "Database", tenant: str, fields: Given) -> Any:
+async def _create(database: "Database", tenant: str, fields: GivenOptions) -> Any:
     from postdate.tenant.change.tenant import KeyLimits, Tenants
 
     limits = KeyLimits(
@@ -46,7 +46,7 @@ async def _create(database: "Database", tenant: str, fields: Given) -> Any:
     return await tenants.issue(tenant, fields["scopes"], note=fields.get("note", ""), limits=limits)
 
 
-async def _list(database: "Database", tenant: str, _: Given) -> Any:
+async def _list(database: "Database", tenant: str, _: GivenOptions) -> Any:
     from postdate.cli.database import MAX_ROWS, tenant_number
     from postdate.key.store import key as key_store
 
@@ -55,21 +55,21 @@ async def _list(database: "Database", tenant: str, _: Given) -> Any:
         return await key_store.page(connection, tenant_id, UUID(int=0), MAX_ROWS)
 
 
-async def _revoke(database: "Database", tenant: str, fields: Given) -> Any:
+async def _revoke(database: "Database", tenant: str, fields: GivenOptions) -> Any:
     from postdate.tenant.change.tenant import Tenants
 
     at = await Tenants(database).revoke(tenant, _key_id(fields))
     return {"key_id": fields["key_id"], "revoked_at": at}
 
 
-async def _rotate(database: "Database", tenant: str, fields: Given) -> Any:
+async def _rotate(database: "Database", tenant: str, fields: GivenOptions) -> Any:
     from postdate.tenant.change.tenant import Tenants
 
     overlap = fields.get("overlap_seconds", OVERLAP_SECONDS)
     return await Tenants(database).rotate(tenant, _key_id(fields), overlap)
 
 
-def _key_id(fields: Given) -> UUID:
+def _key_id(fields: GivenOptions) -> UUID:
     try:
         return UUID(fields["key_id"])
     except ValueError:

@@ -1,13 +1,13 @@
 """`postdate payment`: what payments have beside their operations: times, retries and waits."""
 
 from postdate.cli.noun import find, noun_app
-from postdate.cli.operation_command import Given, Sugar
+from postdate.cli.operation_command import GivenOptions, Sugar
 from postdate.cli.sugar import WHEN, extra, take_time, wait_command
 
 RETRY = extra("retry_until", str | None, "With at_execution: how long to retry without funds.")
 
 
-def _fill_new(given: Given, fields: Given) -> None:
+def _fill_new(given: GivenOptions, fields: GivenOptions) -> None:
     take_time(given, fields, "scheduled_time", needed=True)
     if (until := given.pop("retry_until", None)) is not None:
         fields["on_insufficient"] = {"retry_until": until}

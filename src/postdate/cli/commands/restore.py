@@ -116,7 +116,7 @@ def _with_any_database(act: Callable[[Database], Awaitable[T]]) -> T:
         async with database_address.serving(settings, attach=False) as own:
             return await on(own)
 
-    async def on(address: database_address.Address) -> T:
+    async def on(address: database_address.DatabaseAddress) -> T:
         database = await database_address.open_database(address, settings, writers=2, readers=2)
         try:
             return await act(database)

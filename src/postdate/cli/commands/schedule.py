@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from postdate.cli.noun import find, noun_app
-from postdate.cli.operation_command import CommandCall, Given, Sugar
+from postdate.cli.operation_command import CommandCall, GivenOptions, Sugar
 from postdate.cli.output import UsageError, confirm, progress, show, wants_json
 from postdate.cli.remote import send
 from postdate.cli.schedule_name import schedule_id_of
@@ -16,7 +16,7 @@ PAYMENT: Final = frozenset({"from_account_id", "to_account_id", "amount"})
 ID: Final = extra("schedule_id", str | None, "A schedule; without it give a rule.", positional=True)
 
 
-def _fill(given: Given, fields: Given, *, new: bool) -> None:
+def _fill(given: GivenOptions, fields: GivenOptions, *, new: bool) -> None:
     """Make the template of what is said about its job or payment."""
     if len(RULES & fields.keys()) > 1:
         raise UsageError("give one of --cron, --rrule and --every-seconds")
@@ -34,7 +34,7 @@ def _fill(given: Given, fields: Given, *, new: bool) -> None:
         fields["template"] = template
 
 
-def _backfill(call: CommandCall, given: Given) -> None:
+def _backfill(call: CommandCall, given: GivenOptions) -> None:
     """Count the occurrences, ask for confirmation, then run them."""
     found = call.send(dry_run=True)
     if call.fields.get("dry_run") or not found["runs"]:
@@ -49,7 +49,7 @@ def _backfill(call: CommandCall, given: Given) -> None:
         sys.exit(PARTLY)
 
 
-def _preview(call: CommandCall, given: Given) -> None:
+def _preview(call: CommandCall, given: GivenOptions) -> None:
     if (schedule_id := given.get("schedule_id")) is None:
         answer = call.send()
     else:

@@ -1,11 +1,11 @@
 """`postdate subscription`: what subscriptions have beside their operations."""
 
 from postdate.cli.noun import find, noun_app
-from postdate.cli.operation_command import Given, OperationCommand, Sugar
+from postdate.cli.operation_command import GivenOptions, OperationCommand, Sugar
 from postdate.cli.sugar import TARGET, take_target
 
 
-def _fill_new(given: Given, fields: Given) -> None:
+def _fill_new(given: GivenOptions, fields: GivenOptions) -> None:
     if target := take_target(given):
         fields["destination"] = target
 

@@ -29,7 +29,7 @@ ClockAt = Annotated[
     datetime | None,
     Parameter(help="The initial time of a test clock, UTC without a zone; now by default."),
 ]
-Why = Annotated[
+ReasonOption = Annotated[
     str,
     Parameter(
         name=["--reason", "--note"], help="The reason; shown to the tenant and in the audit."
@@ -59,7 +59,7 @@ def _halt(name: str, act: Callable[[Halting, int], Awaitable[list[Halt]]]) -> No
 
 
 @tenant_app.command(name="kill")
-def tenant_kill(name: str, *, reason: Why) -> None:
+def tenant_kill(name: str, *, reason: ReasonOption) -> None:
     """Turn on a tenant's kill switch: stop everything until `release`."""
     if not reason.strip():
         raise refuse(Code.INVALID_FIELD, "Give a reason.", "reason")
@@ -73,7 +73,7 @@ def tenant_release(name: str) -> None:
 
 
 @tenant_app.command(name="disable")
-def tenant_disable(name: str, *, reason: Why) -> None:
+def tenant_disable(name: str, *, reason: ReasonOption) -> None:
     """Disable a tenant: stop it and refuse its keys; its data stays as it is."""
     with_database(lambda db: Halting(db, Halts()).disable(name, reason, CLI))
     show({"tenant": name, "disabled": True})
@@ -93,7 +93,7 @@ def tenant_freeze(
     until: datetime,
     from_: Annotated[datetime | None, Parameter(name="--from")] = None,
     mode: Mode = "hold",
-    reason: Why,
+    reason: ReasonOption,
 ) -> None:
     """Set a freeze window: hold due work, or (drain) refuse new work; UTC without a zone."""
     window = FreezeWindow(from_at=_utc(from_) if from_ else None, until_at=_utc(until), mode=mode)

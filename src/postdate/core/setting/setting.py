@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from postdate.core.setting.table import NAME_CHARACTERS, QUARANTINE, SETTINGS, Setting, Value
+from postdate.core.setting.table import NAME_CHARACTERS, QUARANTINE, SETTINGS, Setting, SettingValue
 from postdate.words.error import Code, refuse
 
 LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,7 +24,7 @@ class Stored(msgspec.Struct, frozen=True):
 
     tenant_id: int
     name: str
-    value: Value
+    value: SettingValue
     operator: bool = True
     """Whether the operator has set it; if not, the tenant itself."""
 
@@ -40,7 +40,7 @@ def get_setting(name: str) -> Setting:
     raise refuse(Code.UNKNOWN_SETTING, detail, "name")
 
 
-def validate(name: str, value: Any, *, tenant_id: int = 0) -> Value:
+def validate(name: str, value: Any, *, tenant_id: int = 0) -> SettingValue:
     """Return the value if it is allowed for this setting; refuse it by name if not."""
     setting = get_setting(name)
     if tenant_id and not setting.per_tenant:
@@ -61,7 +61,7 @@ def resolve(stored: Iterable[Stored]) -> dict[tuple[int, str], Stored]:
     }
 
 
-def _within(name: str, setting: Setting, value: Value) -> Value:
+def _within(name: str, setting: Setting, value: SettingValue) -> SettingValue:
     wanted = type(setting.default)
     whole_for_float = wanted is float and type(value) is int
     if setting.choices and value not in setting.choices:
@@ -109,7 +109,7 @@ class Settings:
             self.version += 1
             self.floor = self._floor()
 
-    def get(self, name: str, tenant_id: int = 0) -> Value:
+    def get(self, name: str, tenant_id: int = 0) -> SettingValue:
         """Return the value that holds for a tenant."""
         found = self._stored.get((tenant_id, name)) or self._stored.get((0, name))
         return found.value if found else SETTINGS[name].default

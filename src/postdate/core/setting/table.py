@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-Value = int | float | bool | str
+SettingValue = int | float | bool | str
 
 NAME_CHARACTERS: Final = 64
 """No setting has a longer name; a longer one is refused without looking for similar names."""
@@ -30,7 +30,7 @@ class Setting(msgspec.Struct, frozen=True):
     tenant, a value for all tenants, or the default. By default only the operator may set it.
     """
 
-    default: Value
+    default: SettingValue
     doc: str
     minimum: float | None = None
     maximum: float | None = None
@@ -45,7 +45,7 @@ class Setting(msgspec.Struct, frozen=True):
     characters: int = TEXT_CHARACTERS
     """The longest text."""
 
-    def as_tight(self, value: Value, allowed: Value) -> bool:
+    def as_tight(self, value: SettingValue, allowed: SettingValue) -> bool:
         """Return whether a tenant's value is within what the operator allows."""
         match self.tenant_may:
             case TenantMay.NOTHING:
@@ -57,7 +57,7 @@ class Setting(msgspec.Struct, frozen=True):
             case TenantMay.RAISE:
                 return self._where(value) >= self._where(allowed)
 
-    def _where(self, value: Value) -> float:
+    def _where(self, value: SettingValue) -> float:
         if isinstance(value, str):
             return self.choices.index(value)
         return float("inf") if self.zero_is_none and value == 0 else float(value)

@@ -36,7 +36,7 @@ CONFIG_BYTES: Final = 16 * 1024
 CheckConfig = Callable[[Mapping[str, Any]], Awaitable[Refusal | None]]
 """Judge the settings of one kind of queue; each adapter brings its own."""
 
-Reach = Callable[[int, str, Mapping[str, Any]], Awaitable[str | None]]
+ReachQueue = Callable[[int, str, Mapping[str, Any]], Awaitable[str | None]]
 """Connect once to a tenant's queue of a kind; return the reason when that fails."""
 
 
@@ -52,7 +52,7 @@ class Destinations(Changes):
         *,
         changed: Callable[[int, str | None], None] = lambda _tenant_id, _name: None,
         queues: Mapping[str, CheckConfig] | None = None,
-        reach: Reach | None = None,
+        reach: ReachQueue | None = None,
     ) -> None:
         super().__init__(database, settings)
         self._keyring = keyring

@@ -16,7 +16,7 @@ from postdate.job.spec.outcome import (
     Completed,
     Delivery,
     Failed,
-    Handler,
+    JobHandler,
     Outcome,
     Running,
     Throttled,
@@ -42,7 +42,7 @@ class DestinationTestResult(msgspec.Struct, frozen=True, kw_only=True):
 class DestinationTests:
     """Sends a small event of the type `destination.test`."""
 
-    def __init__(self, database: Database, handlers: Mapping[DestinationType, Handler]) -> None:
+    def __init__(self, database: Database, handlers: Mapping[DestinationType, JobHandler]) -> None:
         self._database = database
         self._handlers = handlers
 

@@ -15,7 +15,7 @@ import msgspec
 from postdate.destination.spec.target import (
     FOREIGN_PORTS,
     URL_CHARACTERS,
-    Address,
+    IpAddress,
     Malformed,
     Networks,
     parse_authority,
@@ -34,7 +34,7 @@ class BrokerUrl(msgspec.Struct, frozen=True):
     """The parts of a broker's URL; `user`, `password` and `path` are decoded."""
 
     scheme: str
-    host: str | Address
+    host: str | IpAddress
     port: int
     user: str | None = None
     password: str | None = None

@@ -37,12 +37,12 @@ class DestinationStatus(StrEnum):
     DISABLED = "DISABLED"
 
 
-Type = Annotated[DestinationType, Meta(description="How it is reached.")]
+ShownType = Annotated[DestinationType, Meta(description="How it is reached.")]
 Url = Annotated[
     Annotated[str, Meta(min_length=1, max_length=URL_CHARACTERS)] | None,
     Meta(description="The address of a webhook.", examples=["https://shop.example/hooks/postdate"]),
 ]
-Kind = Annotated[
+QueueKind = Annotated[
     Annotated[str, Meta(max_length=63)] | None,
     Meta(description="The kind of queue.", examples=["nats"]),
 ]
@@ -63,9 +63,9 @@ class DestinationSpec(Spec, kw_only=True):
     """A new destination."""
 
     name: Name
-    type: Type = DestinationType.WEBHOOK
+    type: ShownType = DestinationType.WEBHOOK
     url: Url = None
-    kind: Kind = None
+    kind: QueueKind = None
     config: Annotated[
         dict[str, Any] | None,
         Meta(
@@ -146,7 +146,7 @@ class DestinationView(View, frozen=True):
     """
 
     name: Name
-    type: Type
+    type: ShownType
     status: Annotated[DestinationStatus, Meta(description="Whether it is delivered to.")]
     failing_since: Annotated[
         datetime | None,
@@ -160,7 +160,7 @@ class DestinationView(View, frozen=True):
         Meta(description="How the destination fares, while it is given a rest."),
     ]
     url: Url
-    kind: Kind
+    kind: QueueKind
     max_running: MaxRunning
     rate_per_second: RatePerSecond
     disabled_at: Annotated[

@@ -21,7 +21,7 @@ import msgspec
 
 from postdate.words.error import Code, Refusal
 
-Address = IPv4Address | IPv6Address
+IpAddress = IPv4Address | IPv6Address
 Networks = tuple[IPv4Network | IPv6Network, ...]
 
 URL_CHARACTERS: Final = 2048
@@ -103,7 +103,7 @@ class Target(msgspec.Struct, frozen=True):
     host: str
     port: int
     path: str
-    address: Address | None
+    address: IpAddress | None
 
     @property
     def authority(self) -> str:
@@ -144,7 +144,7 @@ def refuse_target(target: Target, allowed: Networks) -> str | None:
     return refuse_host(target.host if target.address is None else target.address, allowed)
 
 
-def refuse_host(host: str | Address, allowed: Networks) -> str | None:
+def refuse_host(host: str | IpAddress, allowed: Networks) -> str | None:
     """Return why nothing may connect to this host, as far as can be known without resolving it."""
     if not isinstance(host, str):
         return refuse_address(host, allowed)
@@ -153,7 +153,7 @@ def refuse_host(host: str | Address, allowed: Networks) -> str | None:
     return None
 
 
-def refuse_address(address: Address, allowed: Networks) -> str | None:
+def refuse_address(address: IpAddress, allowed: Networks) -> str | None:
     """Return why a call may not connect to this address, or to one that is wrapped in it."""
     for one in _unwrap(address):
         if not _reachable(one, allowed):
@@ -161,7 +161,7 @@ def refuse_address(address: Address, allowed: Networks) -> str | None:
     return None
 
 
-def _unwrap(address: Address) -> Iterator[Address]:
+def _unwrap(address: IpAddress) -> Iterator[IpAddress]:
     """Return every address that a packet to this one may end at."""
     if isinstance(address, IPv4Address):
         yield address
@@ -180,7 +180,7 @@ def _unwrap(address: Address) -> Iterator[Address]:
         yield IPv4Address(address.packed[12:])  # ISATAP
 
 
-def _reachable(address: Address, allowed: Networks) -> bool:
+def _reachable(address: IpAddress, allowed: Networks) -> bool:
     if any(address in network for network in NEVER):
         return False
     if any(address in network for network in allowed):
@@ -220,7 +220,7 @@ def _authority(scheme: str, authority: str, path: str) -> Target | Malformed:
     return Target(scheme, str(host), port, path, None if isinstance(host, str) else host)
 
 
-def parse_authority(text: str, usual_port: int) -> tuple[str | Address, int] | Malformed:
+def parse_authority(text: str, usual_port: int) -> tuple[str | IpAddress, int] | Malformed:
     """Read `host` or `host:port`; the host comes back as an address or as a name in ASCII."""
     found = _AUTHORITY.fullmatch(text)
     if found is None:
@@ -232,7 +232,7 @@ def parse_authority(text: str, usual_port: int) -> tuple[str | Address, int] | M
     return host if isinstance(host, Malformed) else (host, port)
 
 
-def _host(text: str) -> str | Address | Malformed:
+def _host(text: str) -> str | IpAddress | Malformed:
     if text.startswith("["):
         return _literal_v6(text[1:-1])
     name = _ascii(text)

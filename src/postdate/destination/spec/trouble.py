@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from postdate.destination.spec.target import Target, parse
-from postdate.job.spec.job import Destination, Queue, Webhook
+from postdate.job.spec.job import JobDestination, Queue, Webhook
 
 DestinationKey = tuple[int, str]
 """A tenant, and its destination's name, or a URL without its query."""
@@ -68,7 +68,7 @@ class Troubles:
         found = self._by_tenant.get(tenant_id)
         return None if found is None else found.get(label)
 
-    def of_job(self, tenant_id: int, destination: Destination) -> Trouble | None:
+    def of_job(self, tenant_id: int, destination: JobDestination) -> Trouble | None:
         """Find the trouble of a job's destination."""
         if tenant_id not in self._by_tenant:
             return None
@@ -76,7 +76,7 @@ class Troubles:
         return None if label is None else self.at(tenant_id, label)
 
 
-def trouble_name(destination: Destination) -> str | None:
+def trouble_name(destination: JobDestination) -> str | None:
     """Return the name of a job's target; jobs for workers have none."""
     match destination:
         case Webhook(name=str(name)) | Queue(name=name):

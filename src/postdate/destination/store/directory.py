@@ -37,7 +37,7 @@ REMEMBER_SECONDS: Final = 3.0
 
 MAX_REMEMBERED: Final = 20_000
 
-Key = tuple[int, str | None]
+TenantDestination = tuple[int, str | None]
 
 
 class DestinationDirectory:
@@ -46,8 +46,8 @@ class DestinationDirectory:
     def __init__(self, database: Database, keyring: Keyring) -> None:
         self._database = database
         self._keyring = keyring
-        self._known: dict[Key, tuple[float, Resolved]] = {}
-        self._asking: dict[Key, asyncio.Task[Resolved]] = {}
+        self._known: dict[TenantDestination, tuple[float, Resolved]] = {}
+        self._asking: dict[TenantDestination, asyncio.Task[Resolved]] = {}
 
     async def resolve(self, tenant_id: int, name: str | None) -> Resolved:
         """Find a tenant's destination by name, or with None the tenant's default."""
@@ -76,7 +76,7 @@ class DestinationDirectory:
         """Forget a destination, so that its next use looks it up again."""
         self._known.pop((tenant_id, name), None)
 
-    async def _ask(self, key: Key) -> Resolved:
+    async def _ask(self, key: TenantDestination) -> Resolved:
         """Look a destination up once for all callers; cancelling one does not affect others."""
         asking = self._asking.get(key)
         if asking is None:
@@ -84,7 +84,7 @@ class DestinationDirectory:
             asking.add_done_callback(lambda _: self._asking.pop(key, None))
         return await asyncio.shield(asking)
 
-    async def _look_up(self, key: Key) -> Resolved:
+    async def _look_up(self, key: TenantDestination) -> Resolved:
         tenant_id, name = key
         try:
             found = await (self._default(tenant_id) if name is None else self._named(*key))

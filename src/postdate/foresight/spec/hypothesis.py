@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.core.setting.table import Value
+from postdate.core.setting.table import SettingValue
 from postdate.schedule.spec.schedule import InsufficientFunds
 
 FOR_EVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
@@ -37,7 +37,7 @@ class Hypothesis(msgspec.Struct, kw_only=True):
     """Payments that would be due at another instant, or never."""
     amount: int = 0
     """What these payments come to."""
-    settings: dict[str, Value] = {}
+    settings: dict[str, SettingValue] = {}
 
     def held(self, at: datetime) -> datetime:
         """Return when something that is due at an instant would run."""

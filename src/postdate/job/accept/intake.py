@@ -20,7 +20,7 @@ from postdate.job.accept.payload_encryption import PayloadEncryption
 from postdate.job.accept.repeat import differing_fields
 from postdate.job.accept.request import AcceptedJob, CheckedJob, JobRequest
 from postdate.job.accept.validation import ANY_TIME, Route
-from postdate.job.spec.job import Destination, Queue, Webhook
+from postdate.job.spec.job import JobDestination, Queue, Webhook
 from postdate.job.spec.tally import Tally
 from postdate.job.store import job as job_store
 from postdate.lane.change import Lanes
@@ -34,7 +34,7 @@ from postdate.words.error import Refusal
 Named = tuple[int, str, str]
 """A destination known by its name: tenant, type, name."""
 
-Where = tuple[int, str, Destination]
+Where = tuple[int, str, JobDestination]
 """What most jobs of a batch share: tenant, lane, destination."""
 
 IMPATIENT: Final = "SET LOCAL lock_timeout = '100ms'"
@@ -268,7 +268,7 @@ def _line(accepted: AcceptedJob) -> dict[str, Any]:
     }
 
 
-def _named(tenant_id: int, destination: Destination) -> Named | None:
+def _named(tenant_id: int, destination: JobDestination) -> Named | None:
     match destination:
         case Webhook(name=str(name)):
             return tenant_id, "webhook", name

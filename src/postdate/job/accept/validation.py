@@ -20,7 +20,7 @@ from postdate.job.spec.job import (
     LARGE_PAYLOAD,
     METADATA_BYTES,
     PAYLOAD_BYTES,
-    Destination,
+    JobDestination,
     JobPolicy,
     JobSpec,
     Webhook,
@@ -65,7 +65,7 @@ def window(settings: Settings, tenant_id: int) -> DueWindow:
 
 
 def route(
-    tenant_id: int, lane: str, destination: Destination, allowed: Networks
+    tenant_id: int, lane: str, destination: JobDestination, allowed: Networks
 ) -> Route | Refusal:
     """Check where a job waits and where it goes."""
     if NAME.fullmatch(lane) is None:
@@ -96,7 +96,7 @@ def check(request: JobRequest, to: Route, keyed: KeyedRequest | None) -> Checked
     )
 
 
-def check_destination(destination: Destination, allowed: Networks) -> Refusal | None:
+def check_destination(destination: JobDestination, allowed: Networks) -> Refusal | None:
     """Check the form of a destination, and whether its URL may be called."""
     if not isinstance(destination, Webhook):
         return None

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.services import Services
+from postdate.core.field import Instant
 from postdate.core.identity import Scope
 from postdate.core.ids import MAX_ID
 from postdate.core.shape import shaped
@@ -22,7 +23,6 @@ from postdate.job.change.dead_letter import (
     Pace,
     Redriven,
 )
-from postdate.job.spec.job import When
 from postdate.job.spec.view import JobView
 from postdate.job.view import AttemptView, JobCursor, JobFilter
 from postdate.payment.view.payment import PaymentFilter
@@ -44,8 +44,8 @@ class DeadLetterQuery(PageQuery, kw_only=True):
     ] = "job"
     lane: str | None = None
     schedule_id: UUID | None = None
-    due_after: When | None = None
-    due_before: When | None = None
+    due_after: Instant | None = None
+    due_before: Instant | None = None
     code: str | None = None
 
 

@@ -11,7 +11,7 @@ from postdate.core.status import JobStatus
 from postdate.http.endpoint import Body, Call, Reason
 from postdate.http.routes import Routes
 from postdate.job.api.job import JOB_BYTES, show_job
-from postdate.job.change.bulk import BulkFilter, BulkOutcome, Instant
+from postdate.job.change.bulk import BulkFilter, BulkOutcome, JobInstant
 from postdate.job.change.change import CancelResult, JobPatch, Resolution
 from postdate.job.spec.view import JobView
 from postdate.words.error import Code
@@ -46,7 +46,7 @@ class BulkRescheduleBody(Body, kw_only=True):
     """Which jobs to move, and where to."""
 
     filter: BulkFilter
-    to: Annotated[Instant, Meta(description="The new instant; it must be outside the filter.")]
+    to: Annotated[JobInstant, Meta(description="The new instant; it must be outside the filter.")]
     reason: Reason | None = None
     dry_run: bool = False
 

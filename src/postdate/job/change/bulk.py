@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.core.field import Instant
 from postdate.core.ids import bucket_of, by_bucket
 from postdate.core.setting.setting import Settings
 from postdate.core.shape import shaped
@@ -21,7 +22,7 @@ from postdate.event.store.event import record_events
 from postdate.intake.create_once import Remember, forget
 from postdate.job.accept import validation
 from postdate.job.change.change import cancellation, result_of
-from postdate.job.spec.job import Delay, JobSpec, Spread, When, Worker
+from postdate.job.spec.job import DelaySeconds, JobSpec, Spread, Worker
 from postdate.job.store import job_change, job_list, job_view
 from postdate.job.store.job_change import JobMove, OpenJob, Revision
 from postdate.job.store.job_list import Filter
@@ -52,15 +53,15 @@ class BulkFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     status: JobStatus | None = None
     lane: str | None = None
     schedule_id: UUID | None = None
-    due_after: When | None = None
-    due_before: When | None = None
+    due_after: Instant | None = None
+    due_before: Instant | None = None
 
 
-class Instant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JobInstant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When the jobs are to be due; with a spread each has its own offset."""
 
-    run_at: When | None = None
-    delay_seconds: Delay | None = None
+    run_at: Instant | None = None
+    delay_seconds: DelaySeconds | None = None
     spread_seconds: Spread | None = None
 
 
@@ -83,7 +84,7 @@ class Found(msgspec.Struct, frozen=True):
     more: bool
 
 
-class Changed(NamedTuple):
+class ChangedCount(NamedTuple):
     """How many jobs were changed, and how many not, because other transactions had locked them."""
 
     jobs: int = 0
@@ -98,7 +99,7 @@ class JobMoved(NamedTuple):
     revision: int
 
 
-Change = Callable[[Connection, Sequence[OpenJob]], Awaitable[int]]
+ChangeLocked = Callable[[Connection, Sequence[OpenJob]], Awaitable[int]]
 """Change jobs that are locked, and say how many it changed."""
 
 
@@ -121,7 +122,7 @@ class JobBulk:
     ) -> BulkOutcome:
         """Cancel matching jobs; stop a RUNNING job only if the filter says RUNNING."""
         found = await self.find(tenant_id, wanted, CANCELLABLE)
-        changed = Changed()
+        changed = ChangedCount()
         if not dry_run:
             changed = await self.cancel_these(tenant_id, found.jobs, actor, reason)
         return _outcome(found, changed, dry_run=dry_run)
@@ -138,7 +139,7 @@ class JobBulk:
         actor: str,
         reason: str | None = None,
         remember: Remember[Sequence[OpenJob]] = forget,
-    ) -> Changed:
+    ) -> ChangedCount:
         """Cancel exactly these jobs, unless they have changed since; return how many."""
         statuses = _unchanged_statuses(found)
 
@@ -157,7 +158,7 @@ class JobBulk:
         self,
         tenant_id: int,
         wanted: BulkFilter,
-        to: Instant,
+        to: JobInstant,
         actor: str,
         reason: str | None = None,
         *,
@@ -167,7 +168,7 @@ class JobBulk:
         _statuses(wanted, WAITING)
         await self._check_target(tenant_id, wanted, to)
         found = await self.find(tenant_id, wanted, WAITING)
-        changed = Changed()
+        changed = ChangedCount()
         if not dry_run:
             changed = await self.move_these(tenant_id, found.jobs, to, actor, reason)
         return _outcome(found, changed, dry_run=dry_run)
@@ -176,24 +177,24 @@ class JobBulk:
         self,
         tenant_id: int,
         found: Mapping[UUID, JobStatus],
-        to: Instant,
+        to: JobInstant,
         actor: str,
         reason: str | None = None,
         *,
         remember: Remember[Sequence[JobMoved]] = forget,
         back: Mapping[UUID, JobMoved] = MappingProxyType({}),
-    ) -> Changed:
+    ) -> ChangedCount:
         """Move exactly these jobs to another instant, unless they have started; return how many.
 
         Those in `back` go back to where they were, or are due now where that has passed, unless
         somebody has changed them since.
         """
 
-        def target(job: OpenJob) -> Instant:
+        def target(job: OpenJob) -> JobInstant:
             if job.job_id not in back:
                 return to
             own = back[job.job_id].before
-            return Instant(run_at=own) if own > job.now else Instant(delay_seconds=0)
+            return JobInstant(run_at=own) if own > job.now else JobInstant(delay_seconds=0)
 
         def unchanged(job: OpenJob) -> bool:
             return job.job_id not in back or back[job.job_id].revision == job.revision
@@ -213,7 +214,9 @@ class JobBulk:
 
         return await self._change(tenant_id, found, move)
 
-    async def _change(self, tenant_id: int, found: Iterable[UUID], change: Change) -> Changed:
+    async def _change(
+        self, tenant_id: int, found: Iterable[UUID], change: ChangeLocked
+    ) -> ChangedCount:
         """Change the jobs that are free, then retry the locked ones for a short time."""
         until, left, count = time.monotonic() + WAIT_SECONDS, list(found), 0
         while True:
@@ -225,11 +228,11 @@ class JobBulk:
                 held += busy
                 count += done
             if not held or time.monotonic() >= until:
-                return Changed(count, len(held))
+                return ChangedCount(count, len(held))
             left = held
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def check_instant(self, tenant_id: int, to: Instant) -> datetime:
+    async def check_instant(self, tenant_id: int, to: JobInstant) -> datetime:
         """Refuse an instant that is not in the future; return the earliest that a job may get."""
         if (to.run_at is None) == (to.delay_seconds is None):
             raise refuse(Code.INVALID_FIELD, "Give either `run_at` or `delay_seconds`.", "run_at")
@@ -240,7 +243,7 @@ class JobBulk:
             raise refuse(Code.DUE_IN_PAST, "The new instant must be in the future.", "run_at")
         return first
 
-    async def _check_target(self, tenant_id: int, wanted: BulkFilter, to: Instant) -> None:
+    async def _check_target(self, tenant_id: int, wanted: BulkFilter, to: JobInstant) -> None:
         """Refuse an instant inside the filter's own range: a repeated call would never end."""
         first = await self.check_instant(tenant_id, to)
         last = first + timedelta(seconds=to.spread_seconds or 0)
@@ -254,7 +257,7 @@ class JobBulk:
             raise refuse(Code.INVALID_FIELD, detail, "filter.due_before")
 
     def _times(
-        self, tenant_id: int, to: Instant, row: JobRow | None, now: datetime
+        self, tenant_id: int, to: JobInstant, row: JobRow | None, now: datetime
     ) -> datetime | Refusal:
         spec = JobSpec(destination=Worker(), run_at=to.run_at, delay_seconds=to.delay_seconds)
         due = validation.due_at(spec, now, validation.window(self._settings, tenant_id))
@@ -267,7 +270,7 @@ class JobBulk:
         connection: Connection,
         tenant_id: int,
         locked: Sequence[OpenJob],
-        target: Callable[[OpenJob], Instant],
+        target: Callable[[OpenJob], JobInstant],
     ) -> list[Revision]:
         jobs = [job for job in locked if job.claimed_at is None and job.status in WAITING]
         rows = await job_view.find(connection, tenant_id, [job.job_id for job in jobs])
@@ -280,7 +283,9 @@ class JobBulk:
         await job_change.move(connection, moves)
         return kept
 
-    def _revision(self, tenant_id: int, job: OpenJob, row: JobRow, to: Instant) -> Revision | None:
+    def _revision(
+        self, tenant_id: int, job: OpenJob, row: JobRow, to: JobInstant
+    ) -> Revision | None:
         """Move one job, unless it would expire before its new instant."""
         due = accepted(self._times(tenant_id, to, None, job.now))
         effective = accepted(self._times(tenant_id, to, row, job.now))
@@ -357,7 +362,7 @@ async def _lock(
     return locked, held
 
 
-def _outcome(found: Found, changed: Changed, *, dry_run: bool) -> BulkOutcome:
+def _outcome(found: Found, changed: ChangedCount, *, dry_run: bool) -> BulkOutcome:
     matched = {str(status): count for status, count in Counter(found.jobs.values()).items()}
     more = found.more or changed.held > 0
     return BulkOutcome(dry_run=dry_run, matched=matched, changed=changed.jobs, more=more)

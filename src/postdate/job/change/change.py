@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from postdate.core.field import Instant
 from postdate.core.ids import bucket_of
 from postdate.core.setting.setting import Settings
 from postdate.core.status import JobStatus
@@ -18,13 +19,12 @@ from postdate.job.accept.intake import OnAccept
 from postdate.job.accept.payload_encryption import PayloadEncryption
 from postdate.job.spec.job import (
     ContentType,
-    Delay,
+    DelaySeconds,
     JobPolicy,
     JobSpec,
     PayloadRef,
     Retry,
     Timeout,
-    When,
     decode_destination,
     decode_policy,
     encode_policy,
@@ -54,15 +54,15 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `retry`, `timeout_seconds` and `expires_at` given as null go back to the tenant's settings.
     """
 
-    run_at: When | None = None
-    delay_seconds: Delay | None = None
+    run_at: Instant | None = None
+    delay_seconds: DelaySeconds | None = None
     payload: Raw | UnsetType = UNSET
     payload_base64: str | None = None
     content_type: ContentType | None = None
     payload_ref: PayloadRef | None = None
     retry: Retry | UnsetType | None = UNSET
     timeout_seconds: Timeout | UnsetType | None = UNSET
-    expires_at: When | UnsetType | None = UNSET
+    expires_at: Instant | UnsetType | None = UNSET
 
     @property
     def has_time(self) -> bool:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.core.field import Instant
 from postdate.core.ids import by_bucket
 from postdate.core.shape import shaped
 from postdate.core.status import JobStatus
@@ -21,7 +22,7 @@ from postdate.intake.pipeline import MAX_RACES
 from postdate.intake.store import IdempotencyKey, IdempotencyRow, KeyScope, key_of
 from postdate.job.accept.intake import JobAnswer, JobIntake
 from postdate.job.accept.request import AcceptedJob, CheckedJob, JobRequest
-from postdate.job.spec.job import JobSpec, When, decode_destination
+from postdate.job.spec.job import JobSpec, decode_destination
 from postdate.job.store import job_list, job_view, prune
 from postdate.job.store.job_list import Filter, Position
 from postdate.job.store.job_view import JobRow
@@ -42,8 +43,8 @@ class DeadLetterFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     lane: str | None = None
     schedule_id: UUID | None = None
-    due_after: When | None = None
-    due_before: When | None = None
+    due_after: Instant | None = None
+    due_before: Instant | None = None
     code: str | None = None
 
 

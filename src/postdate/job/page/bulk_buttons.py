@@ -11,11 +11,11 @@ from postdate.console.bulk import Bulk, BulkRun, BulkStep
 from postdate.console.button import LATE_REASON, Button, Each
 from postdate.console.dry_run import DryRun, selected_ids
 from postdate.console.form_field import FieldSpec
-from postdate.console.operation import ENDPOINT_BY_NAME, Body, decode_body
+from postdate.console.operation import ENDPOINT_BY_NAME, BodyFields, decode_body
 from postdate.console.page_request import PageRequest
 from postdate.core.ids import bucket_of
 from postdate.core.status import JobStatus
-from postdate.job.change.bulk import CANCELLABLE, MAX_BULK, WAITING, BulkFilter, Changed, Found
+from postdate.job.change.bulk import CANCELLABLE, MAX_BULK, WAITING, BulkFilter, ChangedCount, Found
 
 SHOWN: Final = 5
 """How many of them a dry run shows: the oldest."""
@@ -99,12 +99,12 @@ def _facts(found: Found, wanted: BulkFilter, chosen: int) -> list[tuple[str, str
     return facts
 
 
-async def _rehearse_cancel(request: PageRequest, body: Body) -> DryRun:
+async def _rehearse_cancel(request: PageRequest, body: BodyFields) -> DryRun:
     asked = decode_body(ENDPOINT_BY_NAME["cancel_jobs"], body)
     return await _rehearse(request, asked.filter, CANCELLABLE)
 
 
-async def _rehearse_move(request: PageRequest, body: Body) -> DryRun:
+async def _rehearse_move(request: PageRequest, body: BodyFields) -> DryRun:
     asked = decode_body(ENDPOINT_BY_NAME["reschedule_jobs"], body)
     first = await request.services.job.bulk.check_instant(request.actor.tenant_id, asked.to)
     shown = await _rehearse(request, asked.filter, WAITING)
@@ -136,7 +136,7 @@ async def _move(request: PageRequest, run: BulkRun, piece: Sequence[UUID]) -> Bu
 async def _outcome(
     request: PageRequest,
     piece: Sequence[UUID],
-    done: Changed,
+    done: ChangedCount,
     usual: Collection[JobStatus],
     rest: str,
 ) -> BulkStep:

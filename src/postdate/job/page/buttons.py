@@ -8,7 +8,7 @@ from postdate.console.button import Button
 from postdate.console.form_field import FieldSpec
 from postdate.console.operation import Answer
 from postdate.console.page_request import PageRequest
-from postdate.console.subject import Facts, Subject
+from postdate.console.subject import Subject, SubjectFacts
 from postdate.core.identity import Scope
 from postdate.job.change.change import CancelResult
 from postdate.job.spec.destination_words import target
@@ -26,7 +26,7 @@ _CANCELLED: Final[Mapping[CancelResult, str]] = {
 }
 
 
-async def _read_job(request: PageRequest) -> Facts:
+async def _read_job(request: PageRequest) -> SubjectFacts:
     job_id = request.uuid("job_id")
     job = await request.services.job.read.find(request.actor.tenant_id, job_id)
     if job is None:

@@ -13,7 +13,7 @@ from postdate.console.form_field import FieldSpec
 from postdate.console.operation import (
     ENDPOINT_BY_NAME,
     Answer,
-    Body,
+    BodyFields,
     call_endpoint,
     decode_body,
 )
@@ -29,7 +29,7 @@ MAX_BULK: Final = 10_000
 OLDEST: Final = 5
 
 
-async def _rehearse(request: PageRequest, body: Body) -> DryRun:
+async def _rehearse(request: PageRequest, body: BodyFields) -> DryRun:
     wanted = decode_body(ENDPOINT_BY_NAME["redrive_dead_letters"], body).filter
     tenant_id, letters = request.actor.tenant_id, request.services.dead_letter
     chosen: list[UUID] = []

@@ -1,9 +1,9 @@
 """Where a job goes, in words."""
 
-from postdate.job.spec.job import Destination, Queue, Webhook
+from postdate.job.spec.job import JobDestination, Queue, Webhook
 
 
-def target(destination: Destination) -> str:
+def target(destination: JobDestination) -> str:
     """Return where a job goes."""
     match destination:
         case Webhook(url=url, name=name):
@@ -14,11 +14,11 @@ def target(destination: Destination) -> str:
             return "worker"
 
 
-def kind(destination: Destination) -> str:
+def kind(destination: JobDestination) -> str:
     """Return what sort of destination a job goes to."""
     return target(destination).partition(" ")[0]
 
 
-def target_name(destination: Destination) -> str:
+def target_name(destination: JobDestination) -> str:
     """Return the name or the URL that a job goes to; a worker's lane says it all."""
     return target(destination).partition(" ")[2]

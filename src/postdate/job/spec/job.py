@@ -1,6 +1,5 @@
 """Jobs: what to do, where, when, and how often to try."""
 
-from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
@@ -8,6 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
+from postdate.core.field import Instant
 from postdate.lane.spec import DEFAULT
 
 PAYLOAD_BYTES: Final = 256 * 1024
@@ -19,10 +19,9 @@ LARGE_METADATA: Final = f"Metadata takes at most {METADATA_BYTES} bytes."
 MAX_BATCH: Final = 1000
 MAX_SPREAD_SECONDS: Final = 24 * 3600
 
-Backoff = Literal["exponential", "linear", "fixed"]
+BackoffCurve = Literal["exponential", "linear", "fixed"]
 OnUnknown = Literal["retry", "hold"]
-When = Annotated[datetime, Meta(tz=True)]
-Delay = Annotated[float, Meta(ge=0, le=10_000_000_000)]
+DelaySeconds = Annotated[float, Meta(ge=0, le=10_000_000_000)]
 Spread = Annotated[int, Meta(ge=0, le=MAX_SPREAD_SECONDS)]
 Timeout = Annotated[float, Meta(ge=0.1, le=3600)]
 PayloadRef = Annotated[str, Meta(min_length=1, max_length=2048)]
@@ -71,8 +70,8 @@ class Worker(
     """Work that waits in its lane until a worker asks for it."""
 
 
-Destination = Webhook | Queue | Worker
-_destination: Final[msgspec.json.Decoder[Destination]] = msgspec.json.Decoder(
+JobDestination = Webhook | Queue | Worker
+_destination: Final[msgspec.json.Decoder[JobDestination]] = msgspec.json.Decoder(
     Webhook | Queue | Worker
 )
 
@@ -85,7 +84,7 @@ class Retry(
     max_attempts: (
         Annotated[int, Meta(ge=1, le=100, description="Including the first attempt.")] | None
     ) = None
-    backoff: Backoff | None = None
+    backoff: BackoffCurve | None = None
     initial_seconds: Annotated[float, Meta(ge=0.01, le=86400)] | None = None
     max_seconds: Annotated[float, Meta(ge=0.01, le=7 * 86400)] | None = None
     jitter: (
@@ -111,9 +110,9 @@ NO_POLICY: Final = JobPolicy()
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A job as requested. Without `run_at` and `delay_seconds` it is due now."""
 
-    destination: Destination
-    run_at: When | None = None
-    delay_seconds: Delay | None = None
+    destination: JobDestination
+    run_at: Instant | None = None
+    delay_seconds: DelaySeconds | None = None
     # Raw keeps the client's own bytes: they are stored and delivered without being rewritten.
     payload: Raw | UnsetType = UNSET
     payload_base64: Annotated[str, Meta(description="The payload as opaque bytes.")] | None = None
@@ -121,7 +120,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     payload_ref: PayloadRef | None = None
     retry: Retry | None = None
     timeout_seconds: Timeout | None = None
-    expires_at: When | None = None
+    expires_at: Instant | None = None
     spread_seconds: Spread | None = None
     lane: str = DEFAULT
     metadata: dict[str, Any] | None = None
@@ -129,13 +128,13 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 @lru_cache(maxsize=8192)
-def encode_destination(destination: Destination) -> str:
+def encode_destination(destination: JobDestination) -> str:
     """Write a destination as it is stored."""
     return msgspec.json.encode(destination).decode()
 
 
 @lru_cache(maxsize=8192)
-def decode_destination(text: str) -> Destination:
+def decode_destination(text: str) -> JobDestination:
     """Read a destination back; many jobs share one."""
     return _destination.decode(text)
 

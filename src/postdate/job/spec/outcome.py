@@ -88,5 +88,5 @@ class Throttled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 Outcome = Completed | Failed | Unknown | Running | Throttled
 """A `match` over these ends in `assert_never`."""
 
-Handler = Callable[[Delivery], Awaitable[Outcome]]
+JobHandler = Callable[[Delivery], Awaitable[Outcome]]
 """Runs one delivery. It keeps `timeout_seconds` itself; an exception counts as Unknown."""

@@ -8,7 +8,7 @@ import msgspec
 
 from postdate.core.setting.setting import Settings
 from postdate.job.spec.job import (
-    Backoff,
+    BackoffCurve,
     JobPolicy,
     OnUnknown,
     Retry,
@@ -28,7 +28,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The effective policy of a job: its own values, completed by its tenant's settings."""
 
     max_attempts: int
-    backoff: Backoff
+    backoff: BackoffCurve
     initial_seconds: float
     max_seconds: float
     jitter: float

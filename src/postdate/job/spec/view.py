@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from postdate.core.status import JobStatus
-from postdate.job.spec.job import Destination, Retry
+from postdate.job.spec.job import JobDestination, Retry
 
 JSON: str = "application/json"
 
@@ -39,7 +39,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     job_id: UUID
     status: JobStatus
     lane: str
-    destination: Destination
+    destination: JobDestination
     due_at: datetime
     effective_at: datetime
     created_at: datetime

@@ -4,10 +4,10 @@ from typing import Final
 
 from postdate.key.change.key import Keys
 from postdate.key.view import KeyViews
-from postdate.resource.endpoints import Served, serve
+from postdate.resource.endpoints import ServedClass, serve
 
 ROUTES: Final = serve(
     "keys",
-    Served(KeyViews, lambda services: services.key.read),
-    Served(Keys, lambda services: services.key.change),
+    ServedClass(KeyViews, lambda services: services.key.read),
+    ServedClass(Keys, lambda services: services.key.change),
 )

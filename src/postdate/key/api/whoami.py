@@ -6,7 +6,7 @@ import msgspec
 
 from postdate.http.endpoint import Call
 from postdate.http.routes import Routes
-from postdate.key.spec import Accounts, MaxAmount, Scopes
+from postdate.key.spec import KeyAccounts, KeyMaxAmount, Scopes
 
 ROUTES: Final = Routes("keys")
 
@@ -17,8 +17,8 @@ class WhoAmI(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     key_id: str
     scopes: Scopes
-    accounts: Accounts
-    max_amount: MaxAmount
+    accounts: KeyAccounts
+    max_amount: KeyMaxAmount
 
 
 @ROUTES.add("GET", "/whoami", "any", limited="served")

@@ -13,7 +13,7 @@ from postdate.database.connection.database import Connection, Database
 from postdate.database.connection.error import UnavailableError
 from postdate.database.connection.query import Reader, fetch_all, query
 from postdate.lane import spec as lane_model
-from postdate.lane.spec import Kind
+from postdate.lane.spec import LaneKind
 
 REFRESH_SECONDS: Final = 2.0
 """How long a change made on another node may go unnoticed."""
@@ -28,7 +28,7 @@ tenants at a time: a clock set back would hide changes from the quick way.
 """
 
 T = TypeVar("T")
-LaneKey = tuple[int, str, Kind]
+LaneKey = tuple[int, str, LaneKind]
 """Tenant, name and kind: what finds a lane."""
 
 
@@ -38,7 +38,7 @@ class Lane(msgspec.Struct, frozen=True):
     lane_id: int
     tenant_id: int
     name: str
-    kind: Kind
+    kind: LaneKind
     weight: int
     width: int
     max_running: int | None
@@ -250,7 +250,7 @@ class LaneDirectory:
             lanes = await of_tenants(self._database.tenant_reader(tenant_id), [tenant_id], [])
         return [lane for lane in lanes if name is None or lane.name == name]
 
-    async def find(self, tenant_id: int, name: str, kind: Kind) -> Lane | None:
+    async def find(self, tenant_id: int, name: str, kind: LaneKind) -> Lane | None:
         """Return a lane by its name."""
         key = tenant_id, name, kind
         if key not in self.by_place:

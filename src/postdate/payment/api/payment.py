@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.services import Services
+from postdate.core.field import Instant
 from postdate.core.identity import Scope
 from postdate.core.ids import MAX_ID
 from postdate.core.status import PaymentStatus
@@ -15,7 +16,6 @@ from postdate.http.page import PageQuery, encode_cursor, next_cursor
 from postdate.http.routes import Routes
 from postdate.intake.answer_once import reply
 from postdate.intake.batch import batch_reply, decoded, item_schema, merge_results
-from postdate.job.spec.job import When
 from postdate.payment.accept.intake import MAX_BATCH
 from postdate.payment.accept.request import PaymentRequest, Scheduled
 from postdate.payment.spec.payment import AccountId, KeyedOrder, PaymentOrder
@@ -87,14 +87,14 @@ class PaymentQuery(PageQuery, kw_only=True):
         ),
     ] = None
     from_time: Annotated[
-        When | None,
+        Instant | None,
         Meta(
             description="Only payments that were accepted at this time or later.",
             examples=["2031-01-01T00:00:00Z"],
         ),
     ] = None
     to_time: Annotated[
-        When | None,
+        Instant | None,
         Meta(
             description="Only payments that were accepted before this time.",
             examples=["2031-02-01T00:00:00Z"],

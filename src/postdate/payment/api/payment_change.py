@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.services import Services
+from postdate.core.field import Instant
 from postdate.core.identity import Scope
 from postdate.core.money import MAX_AMOUNT
 from postdate.core.status import PaymentStatus
@@ -15,7 +16,7 @@ from postdate.intake.answer_once import reply
 from postdate.payment.accept.request import Scheduled
 from postdate.payment.change.execution import Executed
 from postdate.payment.change.refund import RefundRequest
-from postdate.payment.spec.payment import DESCRIPTION_CHARS, Delay, Instant, When
+from postdate.payment.spec.payment import DESCRIPTION_CHARS, PaymentDelay, When
 from postdate.words.error import Code
 
 ROUTES: Final = Routes("payments")
@@ -25,7 +26,7 @@ class RescheduleBody(Body, kw_only=True):
     """The new time: one of the two."""
 
     delay_seconds: Annotated[
-        Delay | None, Meta(description="Seconds from now, by the database's clock.")
+        PaymentDelay | None, Meta(description="Seconds from now, by the database's clock.")
     ] = None
     scheduled_time: Annotated[Instant | None, Meta(description="The new due instant.")] = None
 

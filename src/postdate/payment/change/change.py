@@ -25,7 +25,7 @@ from postdate.payment.spec.payment import When, instant
 from postdate.payment.store import approval as approval_store
 from postdate.payment.store import payment_change as store
 from postdate.payment.store import settlement as settlement_store
-from postdate.payment.store.approval import Approval, Decider, Decision
+from postdate.payment.store.approval import Approval, ApprovalDecision, Decider
 from postdate.payment.store.payment_change import OpenPayment
 from postdate.payment.store.settlement import LockedTimer, PaymentTerms
 from postdate.timer import lost_timer
@@ -41,7 +41,7 @@ class Ending(NamedTuple):
     status: PaymentStatus
     code: str | None = None
     error: str | None = None
-    decision: Decision = "withdrawn"
+    decision: ApprovalDecision = "withdrawn"
 
 
 LockedOpen = tuple[OpenPayment, PaymentTerms]

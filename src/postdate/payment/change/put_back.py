@@ -14,11 +14,11 @@ from postdate.words.error import Code, not_found, refuse
 REQUEST_SECONDS: Final = 86400.0
 """How long a request waits for a second person."""
 
-Step = Literal["requested", "put back", "waits for another person"]
+PutBackResult = Literal["requested", "put back", "waits for another person"]
 """The result for one payment."""
 
 
-async def put_back_payment(database: Database, actor: Identity, lost: LostTimer) -> Step:
+async def put_back_payment(database: Database, actor: Identity, lost: LostTimer) -> PutBackResult:
     """Request that a payment is put back, or put it back if another person has requested it."""
     about = lost.tenant_id, lost.subject
     async with database.write("payment.put_back") as connection:

@@ -7,11 +7,11 @@ from postdate.console.button import Button
 from postdate.console.form_field import FieldSpec
 from postdate.console.page_request import PageRequest
 from postdate.console.render import amount
-from postdate.console.subject import Facts, Subject
+from postdate.console.subject import Subject, SubjectFacts
 from postdate.core.identity import Scope
 
 
-async def _read_payment(request: PageRequest) -> Facts:
+async def _read_payment(request: PageRequest) -> SubjectFacts:
     found = await request.services.payment.read.find(request.actor, request.uuid("payment_id"))
     if found is None:
         return []

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from postdate.core.field import Instant
 from postdate.core.instant import instant_text
 from postdate.core.money import ACCOUNT_ID, MAX_AMOUNT
 from postdate.core.setting.setting import Settings
@@ -26,7 +27,6 @@ AccountId = Annotated[
 ]
 Funding = Literal["hold", "at_execution"]
 OnBroken = Literal["hold", "release"]
-Instant = Annotated[datetime, Meta(tz=True, description="RFC 3339 with a zone.")]
 
 
 class RetryUntil(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,7 +35,7 @@ class RetryUntil(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retry_until: Annotated[datetime, Meta(tz=True, description="When to give up.")]
 
 
-Delay = Annotated[int, Meta(ge=MIN_DELAY_SECONDS, le=MAX_AMOUNT)]
+PaymentDelay = Annotated[int, Meta(ge=MIN_DELAY_SECONDS, le=MAX_AMOUNT)]
 
 
 class When(NamedTuple):
@@ -55,7 +55,7 @@ class PaymentOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         Meta(ge=1, le=MAX_AMOUNT, description="The amount, within the limits of tenant and payer."),
     ]
     delay_seconds: Annotated[
-        Delay | None,
+        PaymentDelay | None,
         Meta(description="Delay after the payment is accepted, by the database's clock."),
     ] = None
     scheduled_time: Annotated[Instant | None, Meta(description="Due then.")] = None

@@ -14,7 +14,7 @@ from postdate.event.store import event
 from postdate.event.store.event import NewEvent
 from postdate.timer.timer import LANE_APPROVAL, LANE_PAYMENT
 
-Decision = Literal["approved", "refused", "expired", "withdrawn"]
+ApprovalDecision = Literal["approved", "refused", "expired", "withdrawn"]
 
 
 class ApprovalRequest(NamedTuple):
@@ -43,7 +43,7 @@ class Approval(msgspec.Struct, frozen=True):
     requested_by: str
     requested_at: datetime
     expires_at: datetime
-    decision: Decision | None
+    decision: ApprovalDecision | None
     decided_by: str | None
     decided_at: datetime | None
     note: str | None
@@ -85,7 +85,7 @@ async def decide(
     connection: Connection,
     tenant_id: int,
     payment_id: UUID,
-    decision: Decision,
+    decision: ApprovalDecision,
     decided_by: Decider,
     note: str | None = None,
 ) -> Approval | None:

@@ -22,7 +22,7 @@ DUE_ORIGIN: Final = datetime(2100, 1, 1, tzinfo=UTC)
 A float of 2^32 seconds and more, which those since 1970 are from 2106 on, does not.
 """
 
-Order = tuple[datetime, UUID]
+SettlementOrder = tuple[datetime, UUID]
 """A place in the one order of settling: the instant, then the payment's id."""
 
 
@@ -176,10 +176,10 @@ async def terms(connection: Connection, tenant_id: int, payment_id: UUID) -> Pay
 async def earlier(
     connection: Connection,
     lows: Sequence[tuple[int, datetime]],
-    until: Order,
+    until: SettlementOrder,
     ours: Sequence[UUID],
     accounts: Collection[AccountKey],
-) -> dict[AccountKey, Order]:
+) -> dict[AccountKey, SettlementOrder]:
     """Find the first open payment before a place in the order that touches each account.
 
     Payments in our batch do not count. Almost always there is none, which is quick to check.

@@ -10,7 +10,7 @@ from msgspec import Meta, structs
 from postdate.core.shape import shaped
 from postdate.core.status import PaymentStatus
 from postdate.payment.spec.payment import BROKE, Funding, OnBroken
-from postdate.payment.store.approval import Approval, Decision
+from postdate.payment.store.approval import Approval, ApprovalDecision
 from postdate.payment.store.payment import PaymentRow
 
 WaitingFor = Literal["approval", "retry", "person"]
@@ -23,7 +23,7 @@ class ApprovalView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     requested_by: str
     requested_at: datetime
     expires_at: datetime
-    decision: Decision | None = None
+    decision: ApprovalDecision | None = None
     decided_by: str | None = None
     decided_at: datetime | None = None
     note: str | None = None

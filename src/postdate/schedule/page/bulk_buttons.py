@@ -8,7 +8,7 @@ from postdate.console.bulk import Bulk
 from postdate.console.button import Button, Each
 from postdate.console.dry_run import DryRun, selected_ids
 from postdate.console.form_field import FieldSpec
-from postdate.console.operation import Body
+from postdate.console.operation import BodyFields
 from postdate.console.page_request import PageRequest
 from postdate.schedule.page.pages import status_words, words
 from postdate.schedule.spec.spec import ScheduleView
@@ -21,7 +21,7 @@ PIECE: Final = 50
 HEAD: Final = ("Schedule", "Status", "Rule", "Next")
 
 
-async def _rehearse(request: PageRequest, _: Body, *, wanted: tuple[str, ...]) -> DryRun:
+async def _rehearse(request: PageRequest, _: BodyFields, *, wanted: tuple[str, ...]) -> DryRun:
     """Take the schedules with the wanted status; the others would be left as they are."""
     chosen, views = selected_ids(request, SELECTED), request.services.schedule.read
     if not chosen:

@@ -9,10 +9,10 @@ from starlette.responses import Response
 from postdate.console.button import Button
 from postdate.console.dry_run import DryRun
 from postdate.console.form_field import FieldSpec
-from postdate.console.operation import ENDPOINT_BY_NAME, Answer, Body, call_endpoint
+from postdate.console.operation import ENDPOINT_BY_NAME, Answer, BodyFields, call_endpoint
 from postdate.console.page_request import PageRequest
 from postdate.console.render import NONE, amount, spoken
-from postdate.console.subject import Facts, Subject
+from postdate.console.subject import Subject, SubjectFacts
 from postdate.core.identity import Scope
 from postdate.http.endpoint import existing
 from postdate.job.spec.destination_words import target
@@ -47,12 +47,12 @@ _RULE: Final = (
 )
 
 
-async def _read_schedule(request: PageRequest) -> Facts:
+async def _read_schedule(request: PageRequest) -> SubjectFacts:
     found = await request.services.schedule.read.find(request.actor, request.uuid("schedule_id"))
     if found is None:
         return []
     rule = in_words(found.cron, found.every_seconds, found.rrule, found.start_at, found.timezone)
-    facts: Facts = [("Name", found.name)] if found.name else []
+    facts: SubjectFacts = [("Name", found.name)] if found.name else []
     facts += [("Rule", f"{rule}, {found.timezone}"), ("Creates", _created(found))]
     facts += [("Next", found.next_due_at)] if found.next_due_at else []
     return [*facts, ("Status", found.status)]
@@ -71,7 +71,7 @@ def _triggered(_: PageRequest, done: Answer) -> str:
     return f"It ran once, as {made}."
 
 
-async def _rehearse_backfill(request: PageRequest, body: Body) -> DryRun:
+async def _rehearse_backfill(request: PageRequest, body: BodyFields) -> DryRun:
     """Let the operation itself say what it would do."""
     schedule_id = request.uuid("schedule_id")
     found = await request.services.schedule.read.find(request.actor, schedule_id)

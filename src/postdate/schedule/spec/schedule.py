@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 
 from postdate.core.ids import bucket_of
 from postdate.core.money import MAX_AMOUNT
-from postdate.job.spec.job import ContentType, Destination, JobSpec, PayloadRef, Retry, Timeout
+from postdate.job.spec.job import ContentType, JobDestination, JobSpec, PayloadRef, Retry, Timeout
 from postdate.lane.spec import DEFAULT
 from postdate.payment.spec.payment import DESCRIPTION_CHARS, AccountId, PaymentOrder
 from postdate.recurrence.rule import EPOCH, SECONDS_A_DAY, Dst, Occurrence, Rule
@@ -73,7 +73,7 @@ class JobTemplate(
 ):
     """A job without its instant."""
 
-    destination: Destination
+    destination: JobDestination
     # Raw keeps the client's own bytes: every occurrence delivers them as they came.
     payload: Raw | UnsetType = UNSET
     payload_base64: Annotated[str, Meta(description="The payload as opaque bytes.")] | None = None

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from postdate.core.field import Instant
 from postdate.core.shape import shaped
 from postdate.recurrence import zone
 from postdate.recurrence.calendar import Roll, Weekday
@@ -23,7 +24,6 @@ from postdate.schedule.spec.schedule import (
 from postdate.schedule.spec.warning import ScheduleWarning
 from postdate.words.error import RefusedError
 
-Instant = Annotated[datetime, Meta(tz=True)]
 EverySeconds = Annotated[int, Meta(ge=1, le=3660 * 86_400)]
 MaxRuns = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 ExcludeDates = Annotated[tuple[date, ...], Meta(max_length=MAX_EXCLUDED_DATES)]

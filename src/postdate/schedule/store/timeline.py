@@ -15,11 +15,13 @@ from postdate.schedule.store import schedule as schedule_store
 from postdate.schedule.store.schedule import ScheduleRow, StoredVersion
 from postdate.words.error import RefusedError
 
-Held = dict[UUID, list[Segment] | Exception]
+LoadedSegments = dict[UUID, list[Segment] | Exception]
 """By schedule; an exception where what is stored cannot be read."""
 
 
-async def load(connection: Reader, wanted: Sequence[tuple[ScheduleRow, datetime]]) -> Held:
+async def load(
+    connection: Reader, wanted: Sequence[tuple[ScheduleRow, datetime]]
+) -> LoadedSegments:
     """Load the segments of schedules, each from its instant on.
 
     Usually the newest versions have applied since then, and nothing more is read.
@@ -32,7 +34,7 @@ async def load(connection: Reader, wanted: Sequence[tuple[ScheduleRow, datetime]
     behind = [k for k, begin in begins.items() if k not in newest or begin < newest[k].since]
     older = await calendar_store.versions(connection, behind)
     calendars = {key: [version] for key, version in newest.items()} | older
-    found: Held = {}
+    found: LoadedSegments = {}
     for row, begin in wanted:
         versions = read[row.schedule_id]
         if isinstance(versions, Exception):

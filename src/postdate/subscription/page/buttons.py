@@ -6,10 +6,10 @@ from typing import Final
 from postdate.console.button import Button
 from postdate.console.dry_run import DryRun
 from postdate.console.form_field import FieldSpec
-from postdate.console.operation import Body
+from postdate.console.operation import BodyFields
 from postdate.console.page_request import PageRequest
 from postdate.console.render import amount
-from postdate.console.subject import Facts, Subject
+from postdate.console.subject import Subject, SubjectFacts
 from postdate.core.identity import Scope
 from postdate.http.endpoint import existing
 from postdate.http.page import encode_cursor
@@ -19,7 +19,7 @@ from postdate.words.error import Code, refuse
 POSITION_DIGITS: Final = 18
 
 
-async def _read_subscription(request: PageRequest) -> Facts:
+async def _read_subscription(request: PageRequest) -> SubjectFacts:
     subscription_id = request.uuid("subscription_id")
     found = await request.services.subscription.read.find(request.actor, subscription_id)
     if found is None:
@@ -31,7 +31,7 @@ async def _read_subscription(request: PageRequest) -> Facts:
     ]
 
 
-async def _rehearse_replay(request: PageRequest, body: Body) -> DryRun:
+async def _rehearse_replay(request: PageRequest, body: BodyFields) -> DryRun:
     subscription_id, actor = request.uuid("subscription_id"), request.actor
     found = await request.services.subscription.read.find(actor, subscription_id)
     row = existing(found, "subscription", subscription_id)

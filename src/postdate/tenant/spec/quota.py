@@ -6,8 +6,8 @@ from typing import Final, Literal
 from postdate.core.setting.setting import Settings
 from postdate.words.error import Code, Refusal
 
-Kind = Literal["jobs", "payments"]
-SETTING_OF: Final[Mapping[Kind, str]] = {
+QuotaKind = Literal["jobs", "payments"]
+SETTING_OF: Final[Mapping[QuotaKind, str]] = {
     "jobs": "quota.pending_jobs",
     "payments": "quota.pending_payments",
 }
@@ -22,7 +22,7 @@ class Quotas:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._known: dict[tuple[int, Kind], int] = {}
+        self._known: dict[tuple[int, QuotaKind], int] = {}
 
     def limits_all(self) -> bool:
         """Return whether a tenant has a quota though none was set for it."""
@@ -37,15 +37,15 @@ class Quotas:
             tenant_ids = self._settings.tenants_with(SETTING_OF.values())
         return sorted(t for t in tenant_ids if any(self._max(t, kind) for kind in SETTING_OF))
 
-    def limits(self, tenant_id: int, kind: Kind) -> bool:
+    def limits(self, tenant_id: int, kind: QuotaKind) -> bool:
         """Return whether a tenant has a quota of this kind: without one, nothing is counted."""
         return self._max(tenant_id, kind) > 0
 
-    def learn(self, counted: Mapping[tuple[int, Kind], int]) -> None:
+    def learn(self, counted: Mapping[tuple[int, QuotaKind], int]) -> None:
         """Take over what was counted just now."""
         self._known = dict(counted)
 
-    def check_room(self, tenant_id: int, kind: Kind) -> Refusal | None:
+    def check_room(self, tenant_id: int, kind: QuotaKind) -> Refusal | None:
         """Refuse one more where a tenant has as much as it may."""
         most = self._max(tenant_id, kind)
         if not most or self._known.get((tenant_id, kind), 0) < most:
@@ -53,9 +53,9 @@ class Quotas:
         detail = f"The tenant may have at most {most} pending {kind}."
         return Refusal(Code.QUOTA_EXCEEDED, detail, extra={"quota": most})
 
-    def count(self, tenant_id: int, kind: Kind) -> None:
+    def count(self, tenant_id: int, kind: QuotaKind) -> None:
         """Count one accepted item of a tenant that has a quota."""
         self._known[tenant_id, kind] = self._known.get((tenant_id, kind), 0) + 1
 
-    def _max(self, tenant_id: int, kind: Kind) -> int:
+    def _max(self, tenant_id: int, kind: QuotaKind) -> int:
         return self._settings.integer(SETTING_OF[kind], tenant_id)

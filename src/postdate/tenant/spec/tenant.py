@@ -5,10 +5,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from postdate.core.field import Created
+from postdate.core.field import Created, Instant
 from postdate.core.shape import Spec, View
-from postdate.halt.spec import Note
-from postdate.payment.spec.payment import Instant
+from postdate.halt.spec import HaltNote
 
 TENANT_RULE = "A tenant's name has 1 to 63 of a-z 0-9 _ - and starts with a letter or digit."
 
@@ -47,7 +46,7 @@ class TenantSpec(Spec, kw_only=True):
 class TenantDisableBody(Spec, kw_only=True):
     """Why it is disabled."""
 
-    note: Note
+    note: HaltNote
 
 
 class TenantView(View, frozen=True):

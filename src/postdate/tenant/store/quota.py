@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from postdate.core.ids import BUCKETS
 from postdate.database.connection.database import Connection, Database
 from postdate.database.connection.query import Reader, query
-from postdate.tenant.spec.quota import SETTING_OF, Kind
+from postdate.tenant.spec.quota import SETTING_OF, QuotaKind
 
 
-async def pending(database: Database, tenant_ids: Sequence[int]) -> Counter[tuple[int, Kind]]:
+async def pending(database: Database, tenant_ids: Sequence[int]) -> Counter[tuple[int, QuotaKind]]:
     """Count the pending jobs and payments of these tenants, bucket by bucket."""
-    found: Counter[tuple[int, Kind]] = Counter()
+    found: Counter[tuple[int, QuotaKind]] = Counter()
     for bucket in range(BUCKETS):
         async with database.connection() as connection:
             rows = await connection.fetch(query("quota_pending"), bucket, tenant_ids)
@@ -21,7 +21,7 @@ async def pending(database: Database, tenant_ids: Sequence[int]) -> Counter[tupl
 
 
 async def remember(
-    connection: Connection, tenant_ids: Sequence[int], counted: Mapping[tuple[int, Kind], int]
+    connection: Connection, tenant_ids: Sequence[int], counted: Mapping[tuple[int, QuotaKind], int]
 ) -> None:
     """Store the counts, for transactions of clients."""
     keys = [(tenant_id, kind) for tenant_id in sorted(tenant_ids) for kind in sorted(SETTING_OF)]

@@ -20,7 +20,7 @@ from postdate.client import encoding
 from postdate.client.errors import ProblemError
 from postdate.client.problems import BY_CODE
 
-Id = TypeVar("Id")
+AnyId = TypeVar("AnyId")
 Nothing = TypeVar("Nothing")
 
 _TYPES: Final = {
@@ -110,7 +110,7 @@ def refusals() -> Iterator[None]:
         raise refusal from error
 
 
-class _Calls(ABC, Generic[Id, Nothing]):
+class _Calls(ABC, Generic[AnyId, Nothing]):
     """The calls. What they return is awaited where the driver's calls are."""
 
     def __init__(self, connection: Any) -> None:
@@ -137,7 +137,7 @@ class _Calls(ABC, Generic[Id, Nothing]):
         payload_base64: str | None = None,
         content_type: str | None = None,
         payload_ref: str | None = None,
-    ) -> Id:
+    ) -> AnyId:
         """Schedule a job; it is there when your transaction commits. Return its id."""
         given = {name: value for name, value in locals().items() if name != "self"}
         return self._id("enqueue", _job(given))
@@ -155,7 +155,7 @@ class _Calls(ABC, Generic[Id, Nothing]):
         funding: str | None = None,
         retry_until: datetime | None = None,
         on_broken: str | None = None,
-    ) -> Id:
+    ) -> AnyId:
         """Schedule a payment; its amount is held when your transaction commits. Return its id."""
         given = {name: value for name, value in locals().items() if name != "self"}
         return self._id("schedule_payment", given)
@@ -165,7 +165,7 @@ class _Calls(ABC, Generic[Id, Nothing]):
         return self._nothing("cancel", {"id": subject})
 
     @abstractmethod
-    def _id(self, function: str, given: Mapping[str, Any]) -> Id:
+    def _id(self, function: str, given: Mapping[str, Any]) -> AnyId:
         """Call a function that returns an id."""
 
     @abstractmethod

@@ -23,10 +23,10 @@ BALANCE: Final = 10**9
 LONG_DUE: Final = timedelta(minutes=10)
 DRAIN_SECONDS: Final = 600
 
-Name = TypeVar("Name")
+Party = TypeVar("Party")
 
 
-def pairs(names: Sequence[Name], count: int, *, hot: bool) -> list[tuple[Name, Name]]:
+def pairs(names: Sequence[Party], count: int, *, hot: bool) -> list[tuple[Party, Party]]:
     """Throw who pays whom: any other account, or always the first."""
     payers = random.choices(names[1:], k=count)
     if hot:

@@ -48,11 +48,11 @@ class WholePlan:
         return " ".join(words)
 
 
-Keep = Callable[[Mapping[str, Sequence[Measure]]], object]
+KeepFigures = Callable[[Mapping[str, Sequence[Measure]]], object]
 """Called after each suite with all figures so far: a run takes long, and may end early."""
 
 
-async def run(plan: WholePlan, keep: Keep) -> dict[str, list[Measure]]:
+async def run(plan: WholePlan, keep: KeepFigures) -> dict[str, list[Measure]]:
     """Measure jobs, payments, pending timers, schedules and events; return the figures by suite."""
     if plan.pgledger is not None:
         pgledger_scripts(plan.pgledger)  # refused now, not after ten minutes

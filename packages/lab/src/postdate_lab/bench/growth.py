@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from postdate_lab.bench import population as store
 from postdate_lab.bench.load import LoadRequest, connect
 from postdate_lab.bench.population import Population
-from postdate_lab.bench.server_process import Served, serving
+from postdate_lab.bench.server_process import RunningServer, serving
 from postdate_lab.bench.testbed import Measure, Testbed, at_most, percentile, plain, testbed
 
 ARM: Final = "growth"
@@ -56,7 +56,7 @@ class _IdleServer:
     """A server of a measurement, and the process that runs on it."""
 
     at: Testbed
-    served: Served
+    served: RunningServer
 
 
 async def growth(at: Testbed, part: float) -> list[Measure]:

@@ -17,7 +17,7 @@ JOB_TABLES: Final = ("job", "outcome", "attempt", "seal")
 PAYMENT_TABLES: Final = ("payment", "outcome", "attempt", "entry", "seal")
 UNSAFE: Final = "payment.unsafe_commits"
 
-Work = Callable[[], Awaitable[None]]
+MeasuredWork = Callable[[], Awaitable[None]]
 
 
 class LifeGoal(NamedTuple):
@@ -55,7 +55,7 @@ async def payment(at: Testbed, count: int, accounts: int) -> list[Measure]:
         while (await bank.count_endings()).ended < accepted:
             await transfer.ours(bank)
 
-    steps: list[tuple[str, Work]] = [
+    steps: list[tuple[str, MeasuredWork]] = [
         ("accepted", partial(bank.accept, batches)),
         ("settled", settle),
     ]
@@ -67,7 +67,7 @@ async def _life(
     count: int,
     tables: Sequence[str],
     goal: LifeGoal,
-    steps: Sequence[tuple[str, Work]],
+    steps: Sequence[tuple[str, MeasuredWork]],
 ) -> list[Measure]:
     """Do the steps, sealing after each; what remains is measured after a vacuum."""
     await at.seal()

@@ -16,7 +16,7 @@ BATCH: Final = 1000
 BASE: Final = "/api/v1/payments"
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class LoadOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What to send where. Of the accounts the first is the hot one: every second payment's payee.
 
     `count` is of payments or of questions, `per_second` of requests; idempotency keys begin with
@@ -35,7 +35,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     prefix: str = "k"
 
 
-def requests(order: Order) -> Iterator[LoadRequest]:
+def requests(order: LoadOrder) -> Iterator[LoadRequest]:
     """Make the requests of an order."""
     match order.kind:
         case "schedule":
@@ -54,7 +54,7 @@ def requests(order: Order) -> Iterator[LoadRequest]:
                 yield LoadRequest("GET", f"{BASE}/{random.choice(order.payment_ids)}")
 
 
-def _payments(order: Order) -> Iterator[dict[str, Any]]:
+def _payments(order: LoadOrder) -> Iterator[dict[str, Any]]:
     hot, *others = order.accounts
     for number in range(order.count):
         payer, other = random.sample(others, 2)
@@ -66,7 +66,7 @@ def _payments(order: Order) -> Iterator[dict[str, Any]]:
         }
 
 
-async def load(order: Order) -> LoadReport:
+async def load(order: LoadOrder) -> LoadReport:
     """Send an order from another process and wait for its report."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -81,12 +81,12 @@ async def load(order: Order) -> LoadReport:
     return msgspec.json.decode(answer, type=LoadReport)
 
 
-async def _send(order: Order) -> LoadReport:
+async def _send(order: LoadOrder) -> LoadReport:
     # Made beforehand, so that making them takes no time from the server.
     ready = list(requests(order))
     return await Load(ready, order.per_second).run(order.url, order.key, order.connections)
 
 
 if __name__ == "__main__":
-    wanted = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    wanted = msgspec.json.decode(sys.stdin.buffer.read(), type=LoadOrder)
     sys.stdout.buffer.write(msgspec.json.encode(uvloop.run(_send(wanted))))

@@ -19,7 +19,7 @@ _query = partial(query, package="postdate_lab.bench")
 
 FILL_SECONDS: Final = 3600
 
-Columns = Sequence[Sequence[Any]]
+ColumnValues = Sequence[Sequence[Any]]
 
 
 class PaymentLateness(NamedTuple):
@@ -106,9 +106,9 @@ async def count(connection: asyncpg.Connection, tenant_id: int) -> int:
 
 async def write(
     connection: Connection,
-    accounts: Columns,
-    departures: Columns,
-    transfers: Columns,
+    accounts: ColumnValues,
+    departures: ColumnValues,
+    transfers: ColumnValues,
     execution: SettlementBatch,
 ) -> None:
     """Write what a settlement writes, with nothing to find, lock or decide."""

@@ -10,11 +10,11 @@ from postdate_lab.bench import transfer as transfers
 from postdate_lab.bench.arm import middle
 from postdate_lab.bench.bank import Bank, open_bank
 from postdate_lab.bench.load import LoadReport
-from postdate_lab.bench.loader import Order, load
+from postdate_lab.bench.loader import LoadOrder, load
 from postdate_lab.bench.machine import Stopwatch
 from postdate_lab.bench.payment_database import Due
 from postdate_lab.bench.payment_plan import PaymentPlan
-from postdate_lab.bench.server_process import Served, key_for, serving
+from postdate_lab.bench.server_process import RunningServer, key_for, serving
 from postdate_lab.bench.testbed import (
     Measure,
     Processor,
@@ -65,7 +65,7 @@ async def _accepted(
 ) -> tuple[LoadReport, Processor]:
     bank = await open_bank(at, plan.accounts)
     async with serving(at, *arguments, processes=processes) as served:
-        order = Order(
+        order = LoadOrder(
             url=served.url, key=await key_for(bank), kind="schedule", count=plan.accepted,
             accounts=bank.names, connections=128,
         )  # fmt: skip
@@ -78,7 +78,7 @@ async def bulk(at: Testbed, plan: PaymentPlan) -> list[Measure]:
     """Schedule payments by the thousand: over HTTP, and straight through intake."""
     bank = await open_bank(at, plan.accounts)
     async with serving(at) as served:
-        order = Order(
+        order = LoadOrder(
             url=served.url, key=await key_for(bank), kind="batch", count=plan.bulk,
             accounts=bank.names, connections=4,
         )  # fmt: skip
@@ -102,7 +102,9 @@ async def _direct(at: Testbed, plan: PaymentPlan) -> float:
     return watch.rate(sum(map(len, batches)))
 
 
-async def _sent(at: Testbed, served: Served, order: Order) -> tuple[LoadReport, Processor]:
+async def _sent(
+    at: Testbed, served: RunningServer, order: LoadOrder
+) -> tuple[LoadReport, Processor]:
     """Send a load; give its report, and the microseconds of a processor that each item took."""
     before = at.processor(served.pid)
     report = await load(order)
@@ -126,7 +128,7 @@ async def status(at: Testbed, plan: PaymentPlan) -> list[Measure]:
     async with at.superuser() as connection:
         ids = await bench_payment.sample(connection, bank.tenant_id, plan.asked)
     async with serving(at, "--role", "api") as served:
-        order = Order(
+        order = LoadOrder(
             url=served.url, key=await key_for(bank), kind="status", count=plan.asked,
             payment_ids=[str(one) for one in ids], per_second=plan.rate,
         )  # fmt: skip
@@ -151,7 +153,7 @@ async def steady(at: Testbed, plan: PaymentPlan) -> list[Measure]:
     bank = await open_bank(at, plan.accounts)
     count = plan.rate * plan.seconds
     async with serving(at) as served:
-        order = Order(
+        order = LoadOrder(
             url=served.url, key=await key_for(bank), kind="schedule", count=count,
             accounts=bank.names, delay_seconds=(1, 20), per_second=plan.rate,
         )  # fmt: skip

@@ -56,7 +56,7 @@ QUICK: Final = PendingPlan(
     timers=64_000, count=400, accounts=200, batches=1, rounds=1, schedules=100, payments=400
 )
 
-Read = Callable[[], Awaitable[object]]
+ReadOnce = Callable[[], Awaitable[object]]
 Taken = Mapping[int, list[float]]
 """What each turn took, by the number of timers beside it."""
 
@@ -67,7 +67,7 @@ class _Side:
 
     at: Testbed
     lane: Lane
-    reads: Mapping[str, Read]
+    reads: Mapping[str, ReadOnce]
 
 
 async def pending(at: Testbed, plan: PendingPlan) -> list[Measure]:
@@ -155,7 +155,7 @@ async def _settle(plan: PendingPlan, side: _Side) -> float:
     return 1000 * MAX_BATCH / await transfer.ours(bank)
 
 
-async def _reads(at: Testbed, lane: Lane) -> dict[str, Read]:
+async def _reads(at: Testbed, lane: Lane) -> dict[str, ReadOnce]:
     """Return what a client asks that has to do with how much is pending, the rules being known."""
     adding, node, tenant_id = Accepting(at), at.node, lane.tenant_id
     now = await adding.now()

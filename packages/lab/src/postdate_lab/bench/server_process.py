@@ -25,7 +25,7 @@ _OK: Final = 200
 
 
 @dataclass(slots=True, frozen=True)
-class Served:
+class RunningServer:
     """A running server."""
 
     url: str
@@ -39,7 +39,9 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(testbed: Testbed, *arguments: str, processes: int = 1) -> AsyncIterator[Served]:
+async def serving(
+    testbed: Testbed, *arguments: str, processes: int = 1
+) -> AsyncIterator[RunningServer]:
     """Run a server until the block ends, with so many processes that answer the API."""
     await testbed.seal()
     own = _settings(testbed) | {"POSTDATE_API_PROCESSES": str(processes)}
@@ -48,7 +50,7 @@ async def serving(testbed: Testbed, *arguments: str, processes: int = 1) -> Asyn
 
 
 @asynccontextmanager
-async def working(testbed: Testbed, window: int) -> AsyncIterator[Served]:
+async def working(testbed: Testbed, window: int) -> AsyncIterator[RunningServer]:
     """Run a process of the worker role with a limit on its running jobs."""
     own = _settings(testbed) | {
         "POSTDATE_WORKER_WINDOW": str(window),
@@ -70,14 +72,14 @@ def _settings(testbed: Testbed) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def serving_alone(data_dir: Path) -> AsyncIterator[Served]:
+async def serving_alone(data_dir: Path) -> AsyncIterator[RunningServer]:
     """Run a server of all roles with a PostgreSQL of its own, as `postdate serve` does."""
     async with _process({"POSTDATE_DATA_DIR": str(data_dir)}) as served:
         yield served
 
 
 @asynccontextmanager
-async def _process(own: dict[str, str], *arguments: str) -> AsyncIterator[Served]:
+async def _process(own: dict[str, str], *arguments: str) -> AsyncIterator[RunningServer]:
     port = free_port()
     where = "POSTDATE_METRICS_PORT" if "worker" in arguments else "POSTDATE_PORT"
     own |= {where: str(port), "POSTDATE_LOG_LEVEL": "error"}
@@ -94,7 +96,7 @@ async def _process(own: dict[str, str], *arguments: str) -> AsyncIterator[Served
         url = f"http://127.0.0.1:{port}"
         async with asyncio.timeout(READY_SECONDS):
             await _until_ready(url, process)
-        yield Served(url, process.pid, time.monotonic() - began)
+        yield RunningServer(url, process.pid, time.monotonic() - began)
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)

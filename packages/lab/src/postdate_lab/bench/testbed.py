@@ -22,7 +22,7 @@ from postdate.core.setting.setting import Stored
 from postdate.database.connection import opening
 from postdate.database.connection.database import SCHEMA, Database
 from postdate.database.embedded import Embedded
-from postdate.lane.spec import Kind
+from postdate.lane.spec import LaneKind
 from postdate.lane.store import lane as lane_store
 from postdate.lane.store.lane import Lane
 from postdate.node import garbage
@@ -108,7 +108,7 @@ class Testbed:
     home: Path
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
-    async def lane(self, kind: Kind = "pull", **changes: float) -> Lane:
+    async def lane(self, kind: LaneKind = "pull", **changes: float) -> Lane:
         """Make a lane of a tenant of its own."""
         tenant_id, _ = await self.tenant()
         async with self.node.database.write() as connection:

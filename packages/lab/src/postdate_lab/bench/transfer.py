@@ -25,7 +25,7 @@ CALL: Final = 100
 """Transfers of one call of pgledger, where it takes many."""
 
 Pair = tuple[str, str]
-Move = Callable[[asyncpg.Connection, str, str], Awaitable[None]]
+MoveMoney = Callable[[asyncpg.Connection, str, str], Awaitable[None]]
 
 
 async def ours(bank: Bank, *, in_python: bool = False) -> float:
@@ -51,7 +51,7 @@ async def limit(bank: Bank) -> float:
     return watch.rate(sum(len(moved[0]) for _, _, moved, _ in ready))
 
 
-Bare = tuple[store.Columns, store.Columns, store.Columns, SettlementBatch]
+Bare = tuple[store.ColumnValues, store.ColumnValues, store.ColumnValues, SettlementBatch]
 
 
 async def _rows(bank: Bank) -> list[Bare]:
@@ -91,7 +91,7 @@ def _columns(rows: Any) -> list[list[Any]]:
 class Rival:
     """Another ledger in a database of its own, moving 1 with each call."""
 
-    def __init__(self, dsn: str, names: Sequence[str], move: Move) -> None:
+    def __init__(self, dsn: str, names: Sequence[str], move: MoveMoney) -> None:
         self._dsn = dsn
         self._names = names
         self._move = move

@@ -11,9 +11,9 @@ import msgspec
 
 from postdate.database.connection import clock
 from postdate.job.accept.request import AcceptedJob, JobRequest
-from postdate.job.spec.job import Destination, JobSpec
+from postdate.job.spec.job import JobDestination, JobSpec
 from postdate.job.spec.job import Worker as ToWorker
-from postdate.job.spec.outcome import Completed, Delivery, Handler, Outcome
+from postdate.job.spec.outcome import Completed, Delivery, JobHandler, Outcome
 from postdate.job.spec.tally import Tally
 from postdate.lane.store.lane import Lane
 from postdate.lease import store as lease
@@ -52,7 +52,7 @@ class Accepting:
             return await clock.now(connection)
 
     async def add(
-        self, lane: Lane, dues: Sequence[datetime | None], to: Destination | None = None
+        self, lane: Lane, dues: Sequence[datetime | None], to: JobDestination | None = None
     ) -> None:
         """Accept a job for each instant; None means now."""
         destination = to or ToWorker()
@@ -78,7 +78,7 @@ class Bench:
         self,
         testbed: Testbed,
         kind: str,
-        handler: Handler = noop,
+        handler: JobHandler = noop,
         limits_of: LimitsOf | None = None,
     ) -> None:
         self._handler = handler

@@ -19,7 +19,7 @@ RECENT: Final = 40
 """Operations on something that exists pick one of the newest: older ones have mostly ended."""
 
 
-class Actor:
+class ChaosActor:
     """Everybody who uses the system during a run."""
 
     def __init__(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from postdate_lab.chaos import crowd
-from postdate_lab.chaos.actor import Actor, batch_ids, need, resolve_doubts
+from postdate_lab.chaos.actor import ChaosActor, batch_ids, need, resolve_doubts
 from postdate_lab.chaos.client import RecordingClient
 from postdate_lab.chaos.puller import Puller
 
@@ -28,11 +28,11 @@ LEASES_MAX: Final = 50
 OpenCounts = Callable[[], Awaitable[Mapping[str, int]]]
 
 
-class Bulk:
+class ChaosCrowd:
     """The crowd of a run: one tenant after the other sends its batches."""
 
     def __init__(
-        self, seed: int, rate: float, clients: Sequence[RecordingClient], actor: Actor,
+        self, seed: int, rate: float, clients: Sequence[RecordingClient], actor: ChaosActor,
         open_counts: OpenCounts,
     ) -> None:  # fmt: skip
         self._seed = seed

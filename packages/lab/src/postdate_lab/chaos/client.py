@@ -8,7 +8,7 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
-from postdate_lab.chaos.history import Recorder, Type
+from postdate_lab.chaos.history import LineType, Recorder
 from postdate_lab.chaos.life import foreign_canaries
 
 AGAIN: Final = frozenset({429, 500, 502, 503, 504})
@@ -112,7 +112,7 @@ class RecordingClient:
             if loop.time() > until:
                 return None
             await asyncio.sleep(PAUSE_SECONDS)
-        kind: Type = "ok" if answer.is_ok else "fail"
+        kind: LineType = "ok" if answer.is_ok else "fail"
         kept = keep(answer.body) if answer.is_ok else answer.body
         if answer.foreign:
             about["foreign"] = answer.foreign

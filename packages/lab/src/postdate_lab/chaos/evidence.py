@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from postdate_lab.chaos.database import Snapshot
-from postdate_lab.chaos.history import Line, answered
+from postdate_lab.chaos.history import HistoryLine, answered
 
 GRACE_SECONDS: Final = 15.0
 """For how long after a fault its consequences may show: a lease, a restart, a backoff."""
@@ -62,9 +62,9 @@ class RunFindings(msgspec.Struct, kw_only=True):
 class Evidence(RunFindings, kw_only=True, dict=True):
     """Everything the checkers look at; they ask nobody else."""
 
-    lines: list[Line]
+    lines: list[HistoryLine]
     left: Snapshot
-    run_lines: list[Line] = []
+    run_lines: list[HistoryLine] = []
     """What belongs to no tenant, when this is about one."""
     of_run: bool = True
     """Whether recovery and chain are told here, too."""
@@ -89,9 +89,9 @@ class Evidence(RunFindings, kw_only=True, dict=True):
         return sum(1 for first, last in self.faults if first <= end and last >= begin)
 
     @cached_property
-    def arrivals(self) -> dict[str, list[Line]]:
+    def arrivals(self) -> dict[str, list[HistoryLine]]:
         """Return what arrived at the receivers of jobs, by message id."""
-        found: dict[str, list[Line]] = defaultdict(list)
+        found: dict[str, list[HistoryLine]] = defaultdict(list)
         for line in self.lines:
             if line.op == "arrival" and line.data["behaviour"] != "events":
                 found[line.data["id"]].append(line)
@@ -157,7 +157,7 @@ class Evidence(RunFindings, kw_only=True, dict=True):
         }
 
 
-def _batched(lines: list[Line], op: str) -> Iterator[tuple[str, AcceptedItem]]:
+def _batched(lines: list[HistoryLine], op: str) -> Iterator[tuple[str, AcceptedItem]]:
     """Return what was acknowledged in batches, item by item; null stands for a refused one."""
     for asked, done in answered(lines, op):
         about = asked.data

@@ -8,7 +8,7 @@ from typing import IO, Any, Final, Literal
 
 import msgspec
 
-Type = Literal["invoke", "ok", "fail", "info"]
+LineType = Literal["invoke", "ok", "fail", "info"]
 """`fail` is a refusal that changed nothing; `info` leaves open whether anything changed."""
 
 
@@ -18,12 +18,12 @@ RUN: Final = "run"
 RECENT: Final = 200
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HistoryLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line: seconds since the run began, who, what, and the number of the operation."""
 
     at: float
     by: str
-    type: Type
+    type: LineType
     op: str
     n: int = 0
     tenant: str = ""
@@ -41,7 +41,7 @@ class Recorder:
         self._directory = directory
         self._began = time.monotonic()
         self._files: dict[str, IO[bytes]] = {}
-        self.recent: deque[Line] = deque(maxlen=RECENT)
+        self.recent: deque[HistoryLine] = deque(maxlen=RECENT)
         self(RUN, "info", "clock", wall=time.time())
 
     def now(self) -> float:
@@ -49,10 +49,12 @@ class Recorder:
         return time.monotonic() - self._began
 
     def __call__(
-        self, by: str, kind: Type, op: str, n: int = 0, tenant: str = "", **data: Any
-    ) -> Line:
+        self, by: str, kind: LineType, op: str, n: int = 0, tenant: str = "", **data: Any
+    ) -> HistoryLine:
         """Record one line."""
-        line = Line(at=round(self.now(), 4), by=by, type=kind, op=op, n=n, tenant=tenant, data=data)
+        line = HistoryLine(
+            at=round(self.now(), 4), by=by, type=kind, op=op, n=n, tenant=tenant, data=data
+        )
         self.recent.append(line)
         name = tenant or RUN
         if name not in self._files:
@@ -66,19 +68,19 @@ class Recorder:
             file.close()
 
 
-def read(path: Path) -> Iterator[Line]:
+def read(path: Path) -> Iterator[HistoryLine]:
     """Read the recorded history of a tenant; a torn last line is passed over."""
     if not path.exists():
         return
     with path.open("rb") as file:
         for text in file:
             if text.endswith(b"\n"):
-                yield msgspec.json.decode(text, type=Line)
+                yield msgspec.json.decode(text, type=HistoryLine)
 
 
-def answered(lines: Iterable[Line], op: str) -> Iterator[tuple[Line, Line]]:
+def answered(lines: Iterable[HistoryLine], op: str) -> Iterator[tuple[HistoryLine, HistoryLine]]:
     """Pair each acknowledged operation of a kind with the line of its first invocation."""
-    began: dict[tuple[str, int], Line] = {}
+    began: dict[tuple[str, int], HistoryLine] = {}
     for line in lines:
         if line.op != op:
             continue

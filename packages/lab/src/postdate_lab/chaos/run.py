@@ -15,9 +15,9 @@ from postdate.database.embedded import Embedded
 from postdate.schema import migrate
 from postdate_lab.chaos import crowd, life, report
 from postdate_lab.chaos import database as store
-from postdate_lab.chaos.actor import Actor
+from postdate_lab.chaos.actor import ChaosActor
 from postdate_lab.chaos.broker import Broker, brokering
-from postdate_lab.chaos.bulk import Bulk
+from postdate_lab.chaos.bulk import ChaosCrowd
 from postdate_lab.chaos.client import RecordingClient
 from postdate_lab.chaos.collect import RunFacts, collect, evidence_of
 from postdate_lab.chaos.history import RUN, Recorder
@@ -161,9 +161,9 @@ async def _is_ready(session: aiohttp.ClientSession, url: str) -> bool:
 class _People(msgspec.Struct, frozen=True):
     """Everybody who uses the system during a run."""
 
-    actor: Actor
+    actor: ChaosActor
     pullers: list[Puller]
-    bulk: Bulk | None
+    bulk: ChaosCrowd | None
 
 
 async def _people(setup: RunSetup) -> _People:
@@ -175,7 +175,7 @@ async def _people(setup: RunSetup) -> _People:
     approvers = {name: await _approver(setup, client) for name, client in clients.items()}
     lease = str(plan.lease_seconds)
     await command(setup.env, "setting", "set", "worker.lease_seconds", lease, "--json")
-    actor = Actor(clients, approvers, setup.receivers, has_broker=setup.broker is not None)
+    actor = ChaosActor(clients, approvers, setup.receivers, has_broker=setup.broker is not None)
     await actor.prepare()
     crowding = [
         RecordingClient(setup.session, setup.urls, record, name)
@@ -187,7 +187,7 @@ async def _people(setup: RunSetup) -> _People:
         await actor.add_broker(setup.broker.url, [*clients.values(), *crowding])
     bulk = None
     if crowding:
-        bulk = Bulk(plan.seed, plan.bulk, crowding, actor, partial(_open, setup))
+        bulk = ChaosCrowd(plan.seed, plan.bulk, crowding, actor, partial(_open, setup))
         await bulk.prepare()
     return _People(actor, [Puller(client, plan.seed) for client in clients.values()], bulk)
 
@@ -242,7 +242,7 @@ async def _live(setup: RunSetup, people: _People) -> RunFacts:
     return RunFacts(plan=plan, left=left, drained_seconds=seconds, probe_seconds=late)
 
 
-async def _generate(plan: ChaosPlan, actor: Actor, record: Recorder, until: float) -> None:
+async def _generate(plan: ChaosPlan, actor: ChaosActor, record: Recorder, until: float) -> None:
     """Begin operations at the plan's rate until its time is over."""
     room = asyncio.Semaphore(AT_ONCE)
     began = record.now()
@@ -268,7 +268,7 @@ async def _count_left(setup: RunSetup) -> int:
     return 0
 
 
-async def _drain(setup: RunSetup, actor: Actor, seconds: float) -> float | None:
+async def _drain(setup: RunSetup, actor: ChaosActor, seconds: float) -> float | None:
     """Wait until nothing is open; say when that was, or None when it takes too long."""
     try:
         async with asyncio.timeout(seconds):
@@ -295,7 +295,7 @@ async def _open(setup: RunSetup) -> dict[str, int]:
         await connection.close()
 
 
-async def _probe(setup: RunSetup, actor: Actor) -> list[float]:
+async def _probe(setup: RunSetup, actor: ChaosActor) -> list[float]:
     """Send a few jobs one after the other, and say how late each arrived."""
     late = []
     for number in range(PROBES):

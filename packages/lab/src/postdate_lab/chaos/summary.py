@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from postdate_lab.chaos.evidence import Evidence
-from postdate_lab.chaos.history import RUN, Line
+from postdate_lab.chaos.history import RUN, HistoryLine
 from postdate_lab.chaos.nemesis import MISSED
 
 SERVER_ERROR: Final = 500
@@ -48,7 +48,7 @@ class Summary:
                 "worst probe afterwards (s)": round(max(seen.probe_seconds, default=-1), 2),
             }
 
-    def _lines(self, lines: Iterable[Line]) -> None:
+    def _lines(self, lines: Iterable[HistoryLine]) -> None:
         for line in lines:
             self.last = max(self.last, line.at)
             if line.op == "clock" and line.by == RUN:
@@ -61,7 +61,7 @@ class Summary:
                 self._counts[f"calls {line.type}"] += 1
                 self.seconds[line.type][int(line.at)] += 1
 
-    def _faults(self, lines: Iterable[Line]) -> None:
+    def _faults(self, lines: Iterable[HistoryLine]) -> None:
         began: dict[int, float] = {}
         for line in lines:
             if line.by != "nemesis":

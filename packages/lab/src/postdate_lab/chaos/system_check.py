@@ -11,7 +11,7 @@ import msgspec
 from postdate.recurrence.rule import Status
 from postdate_lab.chaos import item_check
 from postdate_lab.chaos.evidence import Evidence, Violation
-from postdate_lab.chaos.history import Line, answered
+from postdate_lab.chaos.history import HistoryLine, answered
 from postdate_lab.chaos.life import foreign_canaries
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def stale_tokens(seen: Evidence) -> Iterator[Violation]:
             yield Violation("I7", subject, f"completed with each of {sorted(tokens)}")
 
 
-def _reports(seen: Evidence, op: str) -> Iterator[tuple[Line, Line]]:
+def _reports(seen: Evidence, op: str) -> Iterator[tuple[HistoryLine, HistoryLine]]:
     """Pair reports by operation and lease: one claim has many leases."""
-    began: dict[tuple[str, int, str], Line] = {}
+    began: dict[tuple[str, int, str], HistoryLine] = {}
     for line in seen.lines:
         if line.op == op:
             key = line.by, line.n, line.data.get("subject", "")
@@ -78,7 +78,7 @@ def arrivals(seen: Evidence) -> Iterator[Violation]:
             yield Violation("I8", str(key), f"one job arrived as {sorted(several)}")
 
 
-def _extra(seen: Evidence, job_id: str, found: list[Line]) -> Iterator[Violation]:
+def _extra(seen: Evidence, job_id: str, found: list[HistoryLine]) -> Iterator[Violation]:
     behaviour = found[0].data["behaviour"]
     asked = seen.accepted_jobs.get(job_id)
     if len(found) == 1:

@@ -21,8 +21,8 @@ from postdate.client.models.jobs import (
 from postdate.client.models.shared import (
     Attempt,
     BulkFilterParams,
-    InstantParams,
     Job,
+    JobInstantParams,
     JobStatusName,
     QueueDestinationParams,
     RetryParams,
@@ -235,7 +235,7 @@ class Jobs(Group[K]):
         self,
         *,
         filter: BulkFilterParams,
-        to: InstantParams,
+        to: JobInstantParams,
         reason: str | None = None,
         dry_run: bool | UnsetType = UNSET,
     ) -> BulkOutcome:

@@ -9,9 +9,9 @@ from msgspec import Struct
 from postdate.client.models.shared import (
     BulkFilterParams,
     FailingPayment,
-    InstantParams,
     InsufficientFunds,
     InsufficientFundsParams,
+    JobInstantParams,
     JobStatus,
     LoadQueue,
 )
@@ -103,7 +103,7 @@ class RescheduleJobsParams(TypedDict, total=False):
 
     type: Required[Literal["reschedule_jobs"]]
     filter: Required[BulkFilterParams]
-    to: Required[InstantParams]
+    to: Required[JobInstantParams]
 
 
 class CancelJobsParams(TypedDict, total=False):
@@ -267,7 +267,7 @@ class PutSetting(Struct, frozen=True, kw_only=True, tag_field="type", tag="put_s
     value: int | float | bool | str
 
 
-class Instant(Struct, frozen=True, kw_only=True):
+class JobInstant(Struct, frozen=True, kw_only=True):
     """When the jobs are to be due; with a spread each has its own offset."""
 
     run_at: datetime | None = None
@@ -279,7 +279,7 @@ class RescheduleJobs(Struct, frozen=True, kw_only=True, tag_field="type", tag="r
     """Move the jobs that match now to another instant."""
 
     filter: BulkFilter
-    to: Instant
+    to: JobInstant
 
 
 class PaymentInstant(Struct, frozen=True, kw_only=True):

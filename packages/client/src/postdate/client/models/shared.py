@@ -336,7 +336,7 @@ class BulkFilterParams(TypedDict, total=False):
     due_before: datetime | None
 
 
-class InstantParams(TypedDict, total=False):
+class JobInstantParams(TypedDict, total=False):
     """When the jobs are to be due; with a spread each has its own offset.
 
     `run_at`: The instant it is due.
