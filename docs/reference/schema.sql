@@ -1337,6 +1337,23 @@ ALTER TABLE lane ALTER COLUMN lane_id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE VIEW lane_view WITH (security_invoker='true') AS
+ SELECT lane_id,
+    tenant_id,
+    name,
+    kind,
+    weight,
+    width,
+    max_running,
+    rate_per_second,
+    paused_at,
+    paused_note,
+    paused_by,
+    created_at,
+    changed_at,
+    test
+   FROM lane;
+
 CREATE TABLE migration (
     version integer NOT NULL,
     name text NOT NULL,
@@ -2707,6 +2724,8 @@ GRANT SELECT ON TABLE job_revision TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE job_revision TO postdate_writer;
 GRANT SELECT ON TABLE lane TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE lane TO postdate_writer;
+GRANT SELECT ON TABLE lane_view TO postdate_reader;
+GRANT SELECT ON TABLE lane_view TO postdate_writer;
 GRANT SELECT ON TABLE migration TO postdate_writer;
 GRANT SELECT ON TABLE migration TO postdate_reader;
 GRANT SELECT,INSERT,UPDATE ON TABLE named_lock TO postdate_writer;

@@ -210,6 +210,24 @@ async def test_new_lanes_are_made_once(ledger: Ledger, own: asyncpg.Connection) 
     assert {each["payload"] for each in leased} == {"hello"}
 
 
+async def test_the_second_kind_of_a_lane_takes_over_its_pause(
+    ledger: Ledger, own: asyncpg.Connection, database: Database
+) -> None:
+    push = {"destination": {"type": "webhook", "url": "https://example.com/"}, "lane": "mail"}
+    assert (await ledger.api.call("POST", "/jobs", push | {"delay_seconds": 60})).status == 201
+    assert (await ledger.api.call("POST", "/lanes/mail/pause", {"note": "holiday"})).status == 200
+    async with own.transaction():
+        await enqueue(own, lane="mail")
+    found = await database.writer.fetch(
+        "SELECT paused_at, paused_note, paused_by FROM lane l JOIN tenant t USING (tenant_id) "
+        "WHERE t.name = $1 AND l.name = 'mail'",
+        ledger.api.tenant,
+    )
+    assert len(found) == 2
+    assert found[0] == found[1]
+    assert found[0]["paused_by"]
+
+
 async def test_funds_are_decided_when_the_transaction_commits(
     ledger: Ledger, own: asyncpg.Connection
 ) -> None:

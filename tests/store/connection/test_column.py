@@ -1,4 +1,4 @@
-"""Columns are listed once: a composite type of SQL and a struct of Python have the same."""
+"""Columns are listed once: a type or view of SQL and a struct of Python have the same."""
 
 from operator import attrgetter
 
@@ -9,6 +9,7 @@ from postdate.database.connection.column import Columns, call
 from postdate.database.connection.database import Database
 from postdate.intake import store as idempotency
 from postdate.job.store.job import JOB_COLUMNS
+from postdate.lane.store.lane import Lane
 from postdate.lease.store import ATTEMPTS, ENDINGS
 from postdate.payment.store.payment import HOLD_COLUMNS, PAYMENT_COLUMNS
 
@@ -38,7 +39,15 @@ def test_a_column_is_sent_as_short_as_its_type_allows() -> None:
 
 @pytest.mark.parametrize(
     "columns",
-    [JOB_COLUMNS, PAYMENT_COLUMNS, HOLD_COLUMNS, idempotency.COLUMNS, ENDINGS, ATTEMPTS],
+    [
+        JOB_COLUMNS,
+        PAYMENT_COLUMNS,
+        HOLD_COLUMNS,
+        idempotency.COLUMNS,
+        ENDINGS,
+        ATTEMPTS,
+        Columns("lane_view", Lane.__struct_fields__),
+    ],
     ids=lambda each: each.name,
 )
 async def test_a_struct_has_the_columns_of_its_type_in_their_order(

@@ -291,11 +291,11 @@ BEGIN
     END IF;
     PERFORM client_count(of_tenant, 'jobs', many);
     INSERT INTO lane (lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second,
-                      paused_at, paused_note)
+                      paused_at, paused_note, paused_by)
     OVERRIDING SYSTEM VALUE
     SELECT DISTINCT (r.body ->> 'lane_id')::integer, of_tenant, r.body ->> 'lane',
            r.body ->> 'lane_kind', coalesce(twin.weight, 1), coalesce(twin.width, 8),
-           twin.max_running, twin.rate_per_second, twin.paused_at, twin.paused_note
+           twin.max_running, twin.rate_per_second, twin.paused_at, twin.paused_note, twin.paused_by
       FROM client_request r
       LEFT JOIN lane twin ON twin.tenant_id = of_tenant AND twin.name = r.body ->> 'lane'
        AND twin.kind <> r.body ->> 'lane_kind'

@@ -23,7 +23,7 @@ MAX_FIRST: Final = 1000
 
 RELOAD_SECONDS: Final = 60.0
 MAX_RELOADED: Final = 50
-"""In this time the lanes of each known tenant are read again, if that takes no more than so many
+"""In this time the lanes of each known tenant are read again, if there are at most this many
 tenants at a time: a clock set back would hide changes from the quick way.
 """
 
@@ -33,7 +33,7 @@ LaneKey = tuple[int, str, LaneKind]
 
 
 class Lane(msgspec.Struct, frozen=True):
-    """A lane as stored."""
+    """A lane as stored: the columns of `lane_view`, in its order."""
 
     lane_id: int
     tenant_id: int
@@ -131,17 +131,9 @@ async def count(connection: Connection, tenant_id: int) -> int:
 
 async def change(connection: Connection, lane: Lane) -> list[Lane]:
     """Write weight, width and limits, for both kinds; a smaller width is not taken."""
-    return await fetch_all(
-        connection,
-        Lane,
-        "lane_change",
-        lane.tenant_id,
-        lane.name,
-        lane.weight,
-        lane.width,
-        lane.max_running,
-        lane.rate_per_second,
-    )
+    key, limits = (lane.tenant_id, lane.name), (lane.max_running, lane.rate_per_second)
+    await connection.execute(query("lane_change"), *key, lane.weight, lane.width, *limits)
+    return await find(connection, [key])
 
 
 async def pause(
@@ -154,7 +146,8 @@ async def pause(
     actor: str | None = None,
 ) -> list[Lane]:
     """Pause or resume both kinds of a lane."""
-    return await fetch_all(connection, Lane, "lane_pause", tenant_id, name, paused, note, actor)
+    await connection.execute(query("lane_pause"), tenant_id, name, paused, note, actor)
+    return await find(connection, [(tenant_id, name)])
 
 
 class LaneDirectory:

@@ -29,6 +29,14 @@ CREATE INDEX lane_changed ON lane (changed_at);
 -- Few of many lanes are paused; they are counted now and then.
 CREATE INDEX lane_paused ON lane (lane_id) WHERE paused_at IS NOT NULL;
 
+-- What is read of a lane: the fields of `Lane` (lane/store/lane.py) in their order. The columns are
+-- listed here and nowhere else.
+CREATE VIEW lane_view WITH (security_invoker = true) AS
+SELECT lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
+       paused_note, paused_by, created_at, changed_at, test
+  FROM lane;
+GRANT SELECT ON lane_view TO postdate_reader, postdate_writer;
+
 -- Everything that must happen at an instant is one narrow row. A claimed timer is a lease: due_at
 -- is when the lease ends, token fences it (of a payment: how often it was tried), ready_at is when
 -- this execution was due, attempt how many attempts at the job are written down. 'infinity' waits
