@@ -80,7 +80,8 @@ docs: setup
 	PYTHONPATH=tools:tests $(BIN)/python -m sdk.source
 	PYTHONPATH=tools:tests $(BIN)/python -m tidy.generated
 	PYTHONPATH=tools:tests $(BIN)/python -m tidy.schema
-	@$(UV) run --quiet --locked --isolated --only-group docs zensical build >$(VENV)/site.log 2>&1 || { cat $(VENV)/site.log; exit 1; }
+	@mkdir -p build && PYTHONPATH=tools:tests $(BIN)/python -m tidy.site
+	@$(UV) run --quiet --locked --isolated --only-group docs zensical build -f build/zensical.toml >$(VENV)/site.log 2>&1 || { cat $(VENV)/site.log; exit 1; }
 	@echo "build/site/index.html"
 
 bench: setup

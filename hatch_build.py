@@ -1,10 +1,11 @@
-"""Bring the pages' JavaScript into wheel and sdist, as the lock file names it, without Node."""
+"""Bring the documentation and the pages' JavaScript into wheel and sdist, without Node."""
 
 import base64
 import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import ssl
 import tarfile
@@ -28,6 +29,9 @@ FILES: Final = {
     "swagger-ui-dist": ("swagger-ui-bundle.js", "swagger-ui.css", "LICENSE"),
     "uplot": ("dist/uPlot.iife.min.js", "dist/uPlot.min.css", "LICENSE"),
 }
+GUIDE: Final = "guide"
+LINK: Final = re.compile(r"\]\(([^)\s:#]+)")
+
 SECONDS: Final = 30
 
 # In parts, since the names of registries stay out of the project: the machine chooses. This is the
@@ -41,11 +45,13 @@ class AssetHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Put the files where the wheel, or the editable install, takes them from."""
         self._place = Path(tempfile.mkdtemp(prefix="postdate-assets"))
-        root = Path(self.root)
+        root = Path(self.root).resolve()
         if (root / CARRIED).is_dir():
             shutil.copytree(root / CARRIED, self._place, dirs_exist_ok=True)
         else:
             self._fetch(root)
+            if version != "editable":  # an editable install shows the pages of its source tree
+                carry_guide(root, self._place / GUIDE)
         if self.target_name == "sdist":
             build_data["force_include"][str(self._place)] = CARRIED
             return
@@ -66,6 +72,18 @@ class AssetHook(BuildHookInterface[Any]):
         """Leave nothing behind."""
         del version, build_data, artifact_path
         shutil.rmtree(self._place)
+
+
+def carry_guide(root: Path, place: Path) -> None:
+    """Copy the pages of the documentation, and the files that they link to: nothing else."""
+    pages = [*root.glob("*.md"), *root.glob("docs/**/*.md")]
+    linked = {
+        (page.parent / link).resolve() for page in pages for link in LINK.findall(page.read_text())
+    }
+    for file in {*pages, *(each for each in linked if each.is_file() and root in each.parents)}:
+        target = place / file.relative_to(root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
 
 
 def registry(root: Path) -> str:

@@ -190,7 +190,7 @@ def table(rows: Iterable[Row]) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Give one line for an operation, as docs/operate/cuts.md shows it."""
+    """Give one line for an operation, as docs/evidence/cuts.md shows it."""
     positions = {row.position for row in rows if not row.position.startswith("every")}
     violations = sum(len(row.violations) for row in rows)
     faults = len({row.fault for row in rows})

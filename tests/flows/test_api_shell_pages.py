@@ -2,17 +2,21 @@
 
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from postdate.api.guide import ADDRESS, site_path
 from postdate.api.health import NotReady
 from postdate.node.log import add_origin
 from postdate.words.error import Code
 from support.log import capture_logs
 from support.raw_http import Running, make_app, serving
 from support.sample_app import KEY, NOT_READY, endpoint, get_name, make_thing, post, sample_app
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +140,32 @@ async def test_the_pages_show_every_route_and_code(running: Running) -> None:
     assert (
         (await running.ask("GET", "/docs/style.css")).headers["content-type"].startswith("text/css")
     )
+
+
+async def test_the_guide_shows_every_page_and_no_link_is_dead(running: Running) -> None:
+    left, seen = [ADDRESS], set[str]()
+    while left:
+        address = left.pop()
+        answer = await running.ask("GET", address)
+        assert answer.status == 200, address
+        seen.add(address)
+        if answer.headers["content-type"].startswith("text/html"):
+            found = re.findall(rf'(?:href|src)="({ADDRESS}[^"#]*)', answer.body.decode())
+            left += [each for each in dict.fromkeys(found) if each not in {*seen, *left}]
+    pages = (path for path in (ROOT / "docs").rglob("*.md") if path.name != "index.md")
+    assert {f"{ADDRESS}/{site_path(str(path.relative_to(ROOT)))}" for path in pages} < seen
+
+
+async def test_the_guide_shows_no_file_that_no_page_links_to(running: Running) -> None:
+    for place in ("nope", "root/pyproject.toml", "root/deploy/compose/.env", "%2e%2e/%2e%2e/x.md"):
+        assert (await running.ask("GET", f"{ADDRESS}/{place}")).status == 404, place
+
+
+async def test_the_guide_is_searched(running: Running) -> None:
+    found = (await running.ask("GET", f"{ADDRESS}/search?q=daylight+saving")).body.decode()
+    assert f'{ADDRESS}/concepts/dst"' in found
+    hostile = (await running.ask("GET", f"{ADDRESS}/search?q=%3Cscript%3E")).body.decode()
+    assert "<script" not in hostile
 
 
 def test_a_shape_that_lets_unknown_fields_pass_is_not_served() -> None:

@@ -15,7 +15,10 @@ OURS = ("postdate", "postdate_client")
 TREES = {"postdate": "", "postdate_client": "packages/client/"}
 CLIENT = ROOT / "packages/client/src"
 BROUGHT = {"htmx", "swagger-ui-dist", "uplot"}
-ASSETS = ("/assets/htmx.js", "/assets/console.css", "/docs", "/docs/reference.js")
+ASSETS = (
+    "/assets/htmx.js", "/assets/console.css", "/docs", "/docs/reference.js",
+    "/docs/guide", "/docs/guide/operate/runbooks/lateness",
+)  # fmt: skip
 CLIENT_DEPENDENCIES = {
     "aiohappyeyeballs", "aiohttp", "aiosignal", "attrs", "frozenlist", "idna", "msgspec",
     "multidict", "postdate-client", "propcache", "typing_extensions", "yarl",
@@ -58,7 +61,7 @@ def test_the_two_wheels_share_out_the_sources(built: Built) -> None:
 def test_beside_the_sources_a_wheel_has_only_what_the_console_loads(built: Built) -> None:
     others = {path for path in built.wheel("postdate") if not path.startswith("postdate/")}
     info = {path for path in others if path.startswith("postdate-0")}
-    assert {path.split("/")[1] for path in others - info} == {"__init__.py"} | BROUGHT
+    assert {path.split("/")[1] for path in others - info} == {"__init__.py", "guide"} | BROUGHT
     assert {path.partition("/")[2] for path in info} == {
         "METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE",
     }  # fmt: skip
@@ -70,7 +73,10 @@ def test_an_sdist_has_the_sources_and_what_builds_them(built: Built) -> None:
         assert {f"{tree}{path}" for path in found} == sources(tree)
     others = {path for path in built.sdist("postdate") if not path.startswith("src/")}
     carried = {path for path in others if path.startswith("assets/")}
-    assert {path.split("/")[1] for path in carried} == {"__init__.py"} | BROUGHT
+    assert {path.split("/")[1] for path in carried} == {"__init__.py", "guide"} | BROUGHT
+    guide = {path.removeprefix("assets/guide/") for path in carried if "/guide/" in path}
+    assert {path for path in tracked() if path.endswith(".md") and path.startswith("docs/")} < guide
+    assert guide < {*tracked()}
     assert others - carried == {
         ".gitignore", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "hatch_build.py",
         "package-lock.json", "package.json", "pyproject.toml",

@@ -91,7 +91,7 @@ def test_the_container_is_built_from_the_lock_file_and_from_little_else() -> Non
     sent = {line[1:] for line in lines if line.startswith("!")}
     assert {"src", "packages", "uv.lock", "hatch_build.py", "package-lock.json"} <= sent
     assert all((ROOT / name).exists() for name in sent)
-    assert not sent & {".", "data", ".git", "tests", "docs"}
+    assert not sent & {".", "data", ".git", "tests"}
 
 
 def test_the_compose_file_starts_the_server_after_its_database() -> None:

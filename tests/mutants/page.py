@@ -6,7 +6,7 @@ from mutants.catalog import MUTANTS
 from mutants.mutant import ROOT
 from mutants.run import KEPT
 
-PAGE = ROOT / "docs" / "operate" / "mutants.md"
+PAGE = ROOT / "docs" / "evidence" / "mutants.md"
 HEAD = """# Seeded bugs, and what catches them
 
 Each line is one bug that `make mutants` seeds into a copy of the project (`tests/mutants`), with

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Final
 
+from postdate.api.guide import ROOT_FILES, SHIPPED, resolve
 from tidy.rule import Finding, Rule, Tree, python, select
 
 ARCHITECTURE: Final = "ARCHITECTURE.md"
@@ -37,6 +38,9 @@ OLD_PATHS: Final = {
 }
 """Decisions that name paths of their day, and why. The list only shrinks."""
 
+HOME: Final = "docs/index.md"
+_DESCRIBED: Final = re.compile(r"^- \[[^\]]+\]\(([^)#\s]+)\): \S", re.MULTILINE)
+_LISTED: Final = re.compile(r"^(?:-|\|.*\|) \[[^\]]+\]\(([^)#\s]+)\)", re.MULTILINE)
 _LINK: Final = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -55,6 +59,8 @@ def unfinished_decisions(tree: Tree) -> Iterator[Finding]:
     seen: dict[str, str] = {}
     for path, text in select(tree, (DECISIONS,), ".md"):
         name = PurePosixPath(path).name
+        if name == "index.md":
+            continue
         number, _, _ = name.partition("-")
         if not re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", name):
             yield Finding(path, 1, "call it NNNN-title.md")
@@ -138,6 +144,33 @@ def dead_links(tree: Tree) -> Iterator[Finding]:
                     yield Finding(path, number, f"{target} does not exist")
 
 
+def unlisted_pages(tree: Tree) -> Iterator[Finding]:
+    """Find pages that neither `docs/index.md` describes nor the index of their folder lists."""
+    described = [resolve(HOME, each)[0] for each in _DESCRIBED.findall(tree.get(HOME, ""))]
+    for path, _ in select(tree, ("docs/",), ".md"):
+        above = f"{PurePosixPath(path).parent}/index.md"
+        listed = [
+            resolve(above, each)[0]
+            for each in _LISTED.findall(tree.get(above, ""))
+            if above != HOME
+        ]
+        if described.count(path) > 1:
+            yield Finding(path, 1, f"{HOME} lists it {described.count(path)} times, not once")
+        if path not in {HOME, *described, *listed}:
+            yield Finding(path, 1, f"{HOME} does not say what a reader finds there")
+
+
+def unshipped_links(tree: Tree) -> Iterator[Finding]:
+    """Find links from the documentation to files that the server and the site do not have."""
+    for path, text in select(tree, ("docs/",), ".md"):
+        for number, line in enumerate(text.splitlines(), 1):
+            for target in _LINK.findall(line):
+                real, _ = resolve(path, target)
+                shipped = real.startswith(tuple(f"{each}/" for each in SHIPPED))
+                if ":" not in target and not shipped and real not in ROOT_FILES:
+                    yield Finding(path, number, f"{target} is not shipped with the documentation")
+
+
 def _decision(title: str, headings: tuple[str, ...] = HEADINGS) -> str:
     return f"# {title}\n\n" + "".join(f"## {heading}\n\nText.\n\n" for heading in headings)
 
@@ -175,6 +208,31 @@ RULES: Final = (
         good=(
             {"docs/a.md": "[b](../b.md#c) [d](e/) [w](https://w)", "b.md": "", "docs/e/f.md": ""},
         ),
+    ),
+    Rule(
+        "unlisted_pages",
+        unlisted_pages,
+        bad=(
+            {HOME: "", "docs/a.md": ""},
+            {HOME: "- [A](a.md)", "docs/a.md": ""},
+            {HOME: "- [A](a.md): one\n- [A](a.md): two", "docs/a.md": ""},
+            {HOME: "- [B](b/index.md): b", "docs/b/index.md": "", "docs/b/a.md": ""},
+        ),
+        good=(
+            {HOME: "- [A](a.md): a\n- [B](b/index.md): b", "docs/a.md": "", "docs/b/index.md": ""},
+            {
+                HOME: "- [B](b/index.md): b",
+                "docs/b/index.md": "| symptom | [A](a.md) |\n- [C](c.md): c",
+                "docs/b/a.md": "",
+                "docs/b/c.md": "",
+            },
+        ),
+    ),
+    Rule(
+        "unshipped_links",
+        unshipped_links,
+        bad=({"docs/a.md": "[t](../tests/t.py)"}, {"docs/a/b.md": "[s](../../src/s.py)"}),
+        good=({"docs/a.md": "[e](../examples/e.py) [r](../README.md) [w](https://w) [c](c.md)"},),
     ),
     Rule(
         "silent_modules",

@@ -1,9 +1,10 @@
-"""The documents for people and machines: `/docs`, `/docs/errors`, `/schema`, `/openapi.json`."""
+"""The documents for people and machines: `/docs`, `/docs/guide`, `/docs/errors`, `/schema`."""
 
 import asyncio
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePosixPath
 from typing import Final
 
 import msgspec
@@ -12,12 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from postdate.api.guide import ADDRESS, MEDIA, Guide, source
 from postdate.http.field_description import Json
 from postdate.words.error import EXPLANATIONS
 
 _CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 _OWN: Final = "postdate.api"
 _BROUGHT: Final = "postdate_assets"
@@ -27,6 +29,9 @@ _FILES: Final = {
     "reference.css": (_BROUGHT, "swagger-ui-dist/swagger-ui.css", "text/css"),
     "reference.js": (_BROUGHT, "swagger-ui-dist/swagger-ui-bundle.js", "text/javascript"),
 }
+MAX_WORDS: Final = 100
+"""Maximum characters of a search in the documentation."""
+
 _HEADERS: Final = {"content-security-policy": _CSP, "cache-control": "public, max-age=300"}
 
 
@@ -56,7 +61,35 @@ def document_routes(describe: Callable[[], Json]) -> list[Route]:
         _page("/openapi.json", schema, "application/json"),
         _page("/docs", docs, "text/html"),
         _page("/docs/errors", errors, "text/html"),
+        *_guide_routes(Guide(environment, source())),
         *(_asset(name, *where) for name, where in _FILES.items()),
+    ]
+
+
+def _guide_routes(guide: Guide) -> list[Route]:
+    """Make the routes of the documentation: a page, a file beside it, and the search."""
+
+    async def page(request: Request) -> Response:
+        name = request.path_params.get("name", "")
+        body = await asyncio.to_thread(guide.page, name)
+        if body is not None:
+            return Response(body, media_type="text/html", headers=_HEADERS)
+        body = await asyncio.to_thread(guide.file, name)
+        if body is not None:
+            media_type = MEDIA.get(PurePosixPath(name).suffix, "text/plain")
+            return Response(body, media_type=media_type, headers=_HEADERS)
+        body = await asyncio.to_thread(guide.search, name[:MAX_WORDS])
+        return Response(body, 404, media_type="text/html", headers=_HEADERS)
+
+    async def search(request: Request) -> Response:
+        words = request.query_params.get("q", "")[:MAX_WORDS]
+        body = await asyncio.to_thread(guide.search, words)
+        return Response(body, media_type="text/html", headers=_HEADERS)
+
+    return [
+        Route(ADDRESS, page),
+        Route(f"{ADDRESS}/search", search),
+        Route(f"{ADDRESS}/{{name:path}}", page),
     ]
 
 
