@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 from postdate.core import any_json
 from postdate.core.identity import Scope
+from postdate.core.limit import limit_texts
 
 NONE: Final = "\N{EN DASH}"
 
@@ -136,6 +137,7 @@ def environment(
         "rate": rate,
         "seconds": seconds,
         "lateness": lateness,
+        "limits": limit_texts,
         "plain": plain,
         "pretty": pretty,
         "short": short,

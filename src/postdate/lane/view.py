@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from postdate.core.identity import Scope
+from postdate.core.limit import LIMITS
 from postdate.core.shape import shaped
 from postdate.database.connection.database import Database
 from postdate.database.connection.query import Reader
@@ -28,8 +29,8 @@ LANE: Final = Resource(
     key="lane",
     read=Scope.JOBS_READ,
     write=Scope.JOBS_WRITE,
-    patchable=("weight", "width", "max_running", "rate_per_second"),
-    columns=("lane", "paused", "ready", "pending", "running", "max_running", "rate_per_second"),
+    patchable=("weight", "width", *LIMITS),
+    columns=("lane", "paused", "ready", "pending", "running", *LIMITS),
 )
 
 

@@ -75,7 +75,7 @@ class LimitShare:
         if self.limit.max_running is not None:
             slots = min(self.slots, self.limit.max_running) if now < self.safe_until else 0
             free = slots - self.used
-        if self.limit.rate_per_second is not None:
+        if self.limit.paced:
             free = min(free, self._due(now))
         return max(0, free)
 
@@ -91,32 +91,31 @@ class LimitShare:
         """Return how many to ask the database for; 0 while it cannot help."""
         if now < max(self.ask_at, self.shut_until):
             return 0
-        paced = self.limit.rate_per_second is not None
-        if paced and self.starts and self.starts[-1] > now + AHEAD_SECONDS / 2:
+        if self.limit.paced and self.starts and self.starts[-1] > now + AHEAD_SECONDS / 2:
             return 0
         ahead = len(self.starts)
         lacking = wanted - ahead
         if self.limit.max_running is not None:
             lacking = min(lacking, self.limit.max_running - self.used - ahead)
-            if not paced and now < self.safe_until and self.used + lacking <= self.slots:
+            if not self.limit.paced and now < self.safe_until and self.used + lacking <= self.slots:
                 return 0
         return max(0, lacking)
 
     def take(self, count: int) -> None:
         """Take starts of the rate, those whose time came first."""
-        if self.limit.rate_per_second is not None:
+        if self.limit.paced:
             for _ in range(count):
                 self.starts.popleft()
 
     def put_back(self, count: int) -> None:
         """Return starts that did not happen; the next job of this node may have them."""
-        if self.limit.rate_per_second is not None:
+        if self.limit.paced:
             self.starts.extendleft([time.monotonic()] * count)
 
     def wait_seconds(self, now: float) -> float:
         """Return in how many seconds one more may start, or the database should be asked."""
         locked = max(0.0, self.shut_until - now)
-        if self.limit.rate_per_second is None or self._due(now):
+        if not self.limit.paced or self._due(now):
             return max(locked, ASK_SECONDS)
         at = self.starts[0] if self.starts else self.ask_at
         return max(locked, at - now, PACED_SECONDS)
@@ -270,7 +269,7 @@ class Permits:
         share.unsure = False
         share.slots = held + grant.starts
         share.safe_until = asked + self._seconds * SAFE_PART
-        if share.limit.rate_per_second is not None:
+        if share.limit.paced:
             share.starts.extend(now + each for each in grant.delays)
         if grant.starts < wanted:
             without = STARVED_SECONDS if share.limit.max_running and not share.slots else 0.0

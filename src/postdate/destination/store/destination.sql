@@ -28,11 +28,9 @@ SELECT count(*)::integer FROM destination WHERE tenant_id = $1
 -- name: destination_change
 -- Only what is given changes: null is a value too.
 UPDATE destination SET
-       url = CASE WHEN $3::jsonb ? 'url' THEN $3 ->> 'url' ELSE url END,
-       max_running = CASE WHEN $3 ? 'max_running' THEN ($3 ->> 'max_running')::integer
-                          ELSE max_running END,
-       rate_per_second = CASE WHEN $3 ? 'rate_per_second' THEN ($3 ->> 'rate_per_second')::float8
-                              ELSE rate_per_second END,
+       (url, max_running, rate_per_second) =
+       (SELECT made.url, made.max_running, made.rate_per_second
+          FROM jsonb_populate_record(destination, $3::jsonb) AS made),
        changed_at = clock()
  WHERE tenant_id = $1 AND name = $2
 

@@ -128,7 +128,7 @@ class DestinationDirectory:
             tenant_id=row.tenant_id,
             name=row.name,
             type=DestinationType(row.type),
-            limit=Limit(f"destination:{row.destination_id}", row.max_running, row.rate_per_second),
+            limit=Limit.of(f"destination:{row.destination_id}", row),
             url=row.url,
             kind=row.kind,
             config=config,

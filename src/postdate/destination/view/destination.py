@@ -6,6 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from postdate.core.identity import Scope
+from postdate.core.limit import LIMITS
 from postdate.core.shape import shaped
 from postdate.database.connection.database import Database
 from postdate.destination.spec.destination import (
@@ -32,9 +33,9 @@ DESTINATION: Final = Resource(
     shows=DestinationView,
     read=Scope.JOBS_READ,
     write=Scope.ADMIN,
-    patchable=("url", "max_running", "rate_per_second"),
+    patchable=("url", *LIMITS),
     limit=CountLimit("destination.max_count", destination_store.count),
-    columns=("name", "type", "status", "url", "max_running", "rate_per_second"),
+    columns=("name", "type", "status", "url", *LIMITS),
     more_event_fields=("disabled_reason",),
 )
 

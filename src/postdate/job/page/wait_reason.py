@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from postdate.console.render import duration
+from postdate.core.limit import limit_texts
 from postdate.destination.spec.destination import DestinationView
 from postdate.halt.spec import HaltView
 from postdate.job.spec.job import Queue, Webhook
@@ -108,11 +109,7 @@ def _why_not_delivered(facts: WaitFacts) -> str:
 def _limits(destination: DestinationView | None) -> str:
     if destination is None:
         return ""
-    limits = []
-    if destination.max_running is not None:
-        limits.append(f"{destination.max_running} at once")
-    if destination.rate_per_second is not None:
-        limits.append(f"{destination.rate_per_second:g} a second")
+    limits = limit_texts(destination)
     return f" Destination {destination.name} takes {' and '.join(limits)}." if limits else ""
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from postdate.core.limit import Limit
 from postdate.database.connection.database import Connection, Database
 from postdate.database.connection.error import UnavailableError
 from postdate.database.connection.query import Reader, fetch_all, query
@@ -54,6 +55,11 @@ class Lane(msgspec.Struct, frozen=True):
     def paused(self) -> bool:
         """Return whether nothing of it may start."""
         return self.paused_at is not None
+
+    @property
+    def limit(self) -> Limit:
+        """Return what limits the starts of its jobs, of both kinds together."""
+        return Limit.of(f"lane:{self.tenant_id}/{self.name}", self)
 
     @property
     def buckets(self) -> tuple[int, ...]:

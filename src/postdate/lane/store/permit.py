@@ -79,7 +79,7 @@ async def lock(connection: Connection, limit: Limit) -> float:
 
 async def spend(connection: Connection, limit: Limit, starts: int) -> None:
     """Take the tokens of so many starts."""
-    if limit.rate_per_second is not None and starts:
+    if limit.paced and starts:
         key = (_bucket(limit.scope), limit.scope)
         await connection.execute(query("permit_spend"), *key, starts)
 
@@ -133,9 +133,9 @@ def lane_limits(lane: Lane, settings: Settings) -> list[Limit]:
     rate_per_second = settings.number("worker.rate_per_second", lane.tenant_id) or None
     if max_running is not None or rate_per_second is not None:
         limits.append(Limit(f"tenant:{lane.tenant_id}", max_running, rate_per_second))
+    # Most lanes have no limit: no object is made to find that out.
     if lane.max_running is not None or lane.rate_per_second is not None:
-        scope = f"lane:{lane.tenant_id}/{lane.name}"
-        limits.append(Limit(scope, lane.max_running, lane.rate_per_second))
+        limits.append(lane.limit)
     return limits
 
 

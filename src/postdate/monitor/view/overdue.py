@@ -240,7 +240,7 @@ class OverdueWatch:
     async def _siblings(self, lane_id: int) -> list[int]:
         """Return the lanes that share a limit: the lane itself, or all of its tenant."""
         lane = self._lanes.by_id[lane_id]
-        if lane.max_running is not None or lane.rate_per_second is not None:
+        if lane.limit.limited:
             return [lane_id]
         return [each.lane_id for each in await self._lanes.of_tenant(lane.tenant_id)]
 
