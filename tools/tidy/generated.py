@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from postdate.core.status import JOB_MOVES, PAYMENT_MOVES
 from sdk.table import table as client_table
-from tidy import reference
+from tidy import api_reference, reference
 from tidy.rule import Finding, Rule, Tree, line_of, read_tree, select
 from tidy.status_diagram import diagram
 
@@ -73,6 +74,10 @@ def _title(text: str) -> str:
     return text.partition("\n")[0].removeprefix("# ")
 
 
+def _api_page(group: str, _: Tree) -> str:
+    return api_reference.page(group)
+
+
 BLOCKS: Final[dict[str, Callable[[Tree], str]]] = {
     "job-states": job_states,
     "payment-states": payment_states,
@@ -83,6 +88,15 @@ BLOCKS: Final[dict[str, Callable[[Tree], str]]] = {
     "event-types": event_types,
     "client-operations": client_operations,
     "decisions": decisions,
+    "api-index": lambda _: api_reference.index(),
+    "scopes": lambda _: api_reference.scopes(),
+    "commands": lambda _: reference.commands(),
+    **{
+        name: partial(_api_page, group)
+        for group, name in zip(
+            api_reference.operations(), api_reference.blocks().values(), strict=True
+        )
+    },
 }
 PLACES: Final = {
     "ARCHITECTURE.md": ("job-states", "payment-states"),
@@ -91,6 +105,10 @@ PLACES: Final = {
     "docs/reference/metrics.md": ("metrics",),
     "docs/reference/events.md": ("event-types",),
     "docs/reference/client.md": ("client-operations",),
+    "docs/reference/cli.md": ("commands",),
+    "docs/reference/scopes.md": ("scopes",),
+    f"{api_reference.FOLDER}index.md": ("api-index",),
+    **{path: (name,) for path, name in api_reference.blocks().items()},
 }
 """Which page must hold which blocks: a page that loses one is a finding too."""
 
@@ -122,6 +140,10 @@ def stale_blocks(tree: Tree) -> Iterator[Finding]:
 def main() -> None:
     """Rewrite every page that holds a generated part."""
     root = Path(__file__).parents[2]
+    pages = zip(api_reference.operations(), api_reference.blocks().items(), strict=True)
+    for group, (path, name) in pages:
+        if not (root / path).exists():
+            (root / path).write_text(api_reference.new_page(group, name))
     tree = read_tree(root)
     for path, text in select(tree, ("",), ".md"):
         page = rewrite(text, tree)
@@ -146,6 +168,16 @@ _INDEX: Final = {
     **_marked("docs/reference/metrics.md"),
     **_marked("docs/reference/events.md"),
     **_marked("docs/reference/client.md"),
+    **{
+        key: text
+        for path in (
+            "docs/reference/cli.md",
+            "docs/reference/scopes.md",
+            f"{api_reference.FOLDER}index.md",
+        )
+        for key, text in _marked(path).items()
+    },
+    **{key: text for path in api_reference.blocks() for key, text in _marked(path).items()},
 }
 _DECISION: Final = {f"{DECISIONS}0001-a.md": "# 0001 A\n"}
 

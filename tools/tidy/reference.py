@@ -1,11 +1,14 @@
 """The tables of the reference pages, written from what declares each thing."""
 
+import sys
 from types import SimpleNamespace
 from typing import Any, Final
+from unittest import mock
 
 from prometheus_client import CollectorRegistry
 
 from postdate.api.health import ReadinessMeter
+from postdate.cli.main import app
 from postdate.core.setting.setting import Settings
 from postdate.core.setting.table import SETTINGS, TEXT_CHARACTERS
 from postdate.event.spec.event import VISIBLE
@@ -37,6 +40,13 @@ _METERS: Final = (
     will_fail_gauge,
 )
 _SUFFIX: Final = {"counter": "_total", "info": "_info"}
+
+
+def commands() -> str:
+    """Explain every command, as its help does."""
+    with mock.patch.object(sys, "argv", ["postdate"]):  # a usage line names the program that runs
+        text = app.generate_docs(output_format="markdown", recursive=True, heading_level=2)
+    return text.partition("## Table of Contents")[2].replace("\n## ", "\n# ").strip()
 
 
 def errors() -> str:

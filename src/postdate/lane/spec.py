@@ -76,7 +76,7 @@ class LaneView(View, frozen=True, kw_only=True):
     pending: Annotated[Count, Meta(description="How many wait for their instant.")]
     running: Annotated[Count, Meta(description="How many run now.")]
     unknown: Annotated[
-        Count, Meta(description="How many wait for a person to say what became of them.")
+        Count, Meta(description="Number of jobs that wait for a person to resolve them.")
     ]
     counts_capped: Annotated[
         bool,

@@ -64,7 +64,7 @@ class Schedules(Group[K]):
         `timezone`: IANA name of the zone whose wall clock counts.
         `start_at`: No occurrence is before this instant.
         `end_at`: No occurrence is at or after this instant.
-        `max_runs`: It ends after so many occurrences.
+        `max_runs`: The schedule ends after this number of occurrences.
         `exclude_dates`: Local dates without an occurrence.
         `roll`: Where an occurrence on a closed day goes.
         `dst`: What to do with local times that a clock change leaves out or repeats.
@@ -72,7 +72,7 @@ class Schedules(Group[K]):
         `overlap`: What to do when the occurrence before is still running.
         `jitter_seconds`: Every occurrence is later by one fixed delay of at most this many
         seconds.
-        `insufficient_funds`: What becomes of a payment whose payer has too little.
+        `insufficient_funds`: What to do with a payment whose payer has too little.
         `template`: What each occurrence makes: a job or a payment.
         `name`: The name by which it is known.
         `calendar`: Name of the business calendar whose closed days count.
@@ -155,7 +155,7 @@ class Schedules(Group[K]):
         `timezone`: IANA name of the zone whose wall clock counts.
         `start_at`: No occurrence is before this instant.
         `end_at`: No occurrence is at or after this instant.
-        `max_runs`: It ends after so many occurrences.
+        `max_runs`: The schedule ends after this number of occurrences.
         `exclude_dates`: Local dates without an occurrence.
         `roll`: Where an occurrence on a closed day goes.
         `dst`: What to do with local times that a clock change leaves out or repeats.
@@ -163,7 +163,7 @@ class Schedules(Group[K]):
         `overlap`: What to do when the occurrence before is still running.
         `jitter_seconds`: Every occurrence is later by one fixed delay of at most this many
         seconds.
-        `insufficient_funds`: What becomes of a payment whose payer has too little.
+        `insufficient_funds`: What to do with a payment whose payer has too little.
         `template`: What each occurrence makes: a job or a payment.
         `name`: The name by which it is known.
         `calendar`: Name of the business calendar whose closed days count.
@@ -205,7 +205,7 @@ class Schedules(Group[K]):
         `timezone`: IANA name of the zone whose wall clock counts.
         `start_at`: No occurrence is before this instant.
         `end_at`: No occurrence is at or after this instant.
-        `max_runs`: It ends after so many occurrences.
+        `max_runs`: The schedule ends after this number of occurrences.
         `exclude_dates`: Local dates without an occurrence.
         `calendar`: Name of the business calendar whose closed days count.
         `roll`: Where an occurrence on a closed day goes.
@@ -214,7 +214,7 @@ class Schedules(Group[K]):
         `overlap`: What to do when the occurrence before is still running.
         `jitter_seconds`: Every occurrence is later by one fixed delay of at most this many
         seconds.
-        `insufficient_funds`: What becomes of a payment whose payer has too little.
+        `insufficient_funds`: What to do with a payment whose payer has too little.
         """
 
     @call("delete_schedule", "DELETE", "/schedules/{schedule_id}")

@@ -55,7 +55,7 @@ class ChangePolicyParams(TypedDict, total=False):
 
     `schedule_id`: The schedule's id.
     `jitter_seconds`: Every occurrence is later by one fixed delay of at most this many seconds.
-    `insufficient_funds`: What becomes of a payment whose payer has too little.
+    `insufficient_funds`: What to do with a payment whose payer has too little.
     """
 
     type: Required[Literal["change_policy"]]

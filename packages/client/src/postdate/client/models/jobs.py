@@ -32,7 +32,8 @@ class BatchJobParams(TypedDict, total=False):
     `retry`: When to try again; what is absent follows the tenant's settings.
     `timeout_seconds`: How long one try may take.
     `expires_at`: It ends, or is given up, at this instant.
-    `spread_seconds`: Spread over so many seconds after the due instant, to flatten a spike.
+    `spread_seconds`: Start at a random instant within this many seconds after the due time, to
+    flatten a spike.
     `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
     `metadata`: Your own data, kept and given back; `kind` chooses a worker's handler.
     `description`: Your own words, shown beside it.

@@ -35,7 +35,7 @@ class Lane(Struct, frozen=True, kw_only=True):
     running: int
     """How many run now."""
     unknown: int
-    """How many wait for a person to say what became of them."""
+    """Number of jobs that wait for a person to resolve them."""
     counts_capped: bool
     """Whether counting stopped early because there are very many."""
 

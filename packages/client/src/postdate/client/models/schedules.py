@@ -57,8 +57,8 @@ RepeatedName: TypeAlias = Repeated | Literal["first", "second", "both"]
 class DstParams(TypedDict, total=False):
     """What happens where local time is missing or repeated.
 
-    `gap`: What becomes of a local time that a clock change leaves out.
-    `repeated`: What becomes of a local time that a clock change repeats.
+    `gap`: What to do at a local time that a clock change skips.
+    `repeated`: What to do at a local time that a clock change repeats.
     """
 
     gap: GapName | None

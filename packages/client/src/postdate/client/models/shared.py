@@ -341,7 +341,8 @@ class JobInstantParams(TypedDict, total=False):
 
     `run_at`: The instant it is due.
     `delay_seconds`: Delay in seconds, from the time the server accepts the request.
-    `spread_seconds`: Spread over so many seconds after the due instant, to flatten a spike.
+    `spread_seconds`: Start at a random instant within this many seconds after the due time, to
+    flatten a spike.
     """
 
     run_at: datetime | None
@@ -362,7 +363,7 @@ FundsPolicyName: TypeAlias = FundsPolicy | Literal["fail", "retry"]
 class InsufficientFundsParams(TypedDict, total=False):
     """Whether a payment without funds fails at once or keeps trying for a while.
 
-    `policy`: What becomes of a payment whose payer has too little.
+    `policy`: What to do with a payment whose payer has too little.
     `retry_seconds`: How long to keep trying while the money is not there.
     """
 
