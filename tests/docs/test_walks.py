@@ -25,7 +25,7 @@ WALKED = 3
 MAX_FUNCTIONS = {
     "payment": 337,
     "job": 335,
-    "cron tick": 170,
+    "cron tick": 171,  # one bucket is due; 169 if other tests of this worker left schedules
     "read": 79,
     "console action": 185,
     "accepted payment": 140,
