@@ -14,7 +14,13 @@ from postdate.api.services import Services
 from postdate.core.identity import Scope
 from postdate.core.ids import new_id
 from postdate.database.connection.database import Database
-from postdate.destination.spec.destination import Destination, DestinationSpec, RotateBody
+from postdate.destination.spec.destination import (
+    Destination,
+    DestinationPauseBody,
+    DestinationResumeBody,
+    DestinationSpec,
+    RotateBody,
+)
 from postdate.destination.store.directory import DestinationDirectory
 from postdate.foresight.spec.money import FailingPayment
 from postdate.intake.create_once import CreateRequest, Remember, Shown
@@ -213,12 +219,16 @@ class DestinationLife(Office):
         if not await self.told("destination.enabled"):
             await change.disable(self.tenant_id, name, "a reason")
             await change.enable(who, name)
+        if not await self.told("destination.resumed"):
+            await change.pause(who, name, DestinationPauseBody(reason="a release"))
+            await change.resume(who, name, DestinationResumeBody())
         await change.delete(who, name)
 
     async def violations(self) -> list[str]:
         await self.expect_told(
             destination_created=1, destination_changed=1, destination_rotated=2,
-            destination_disabled=1, destination_enabled=1, destination_deleted=1,
+            destination_disabled=1, destination_enabled=1, destination_paused=1,
+            destination_resumed=1, destination_deleted=1,
         )  # fmt: skip
         self.expect("destinations", await self.count("destination"), 0)
         await forget_signing(self)

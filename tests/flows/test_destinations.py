@@ -121,6 +121,7 @@ async def test_pages_go_by_name(api: Api) -> None:
         ("POST", "/destinations/orders/rotate-secret"),
         ("POST", "/destinations/orders/disable"),
         ("POST", "/destinations/orders/enable"),
+        ("POST", "/destinations/orders/resume"),
         ("POST", "/destinations/orders/test"),
     ],
 )
@@ -207,6 +208,31 @@ async def test_disabling_and_enabling_are_told_and_idempotent(api: Api) -> None:
         answer = await api.call("POST", "/destinations/orders/enable")
         assert answer.body["disabled_at"] is None
     assert await told(api) == ["created", "disabled", "enabled"]
+
+
+async def test_pausing_and_resuming_are_told_and_idempotent(api: Api) -> None:
+    await create(api)
+    for body in ({}, {"reason": ""}, {"reason": "x" * 501}, {"reason": None}):
+        answer = await api.call("POST", "/destinations/orders/pause", body)
+        assert (answer.status, answer.body["field"]) == (422, "reason")
+    first = (await api.call("POST", "/destinations/orders/pause", {"reason": "release"})).body
+    assert (first["status"], first["paused_reason"]) == ("PAUSED", "release")
+    assert (await api.call("POST", "/destinations/orders/pause", {"reason": "release"})).body == (
+        first
+    )
+    again = (await api.call("POST", "/destinations/orders/pause", {"reason": "longer"})).body
+    assert (again["paused_at"], again["paused_reason"]) == (first["paused_at"], "longer")
+    for _ in range(2):
+        answer = await api.call("POST", "/destinations/orders/resume", {"reason": "done"})
+        assert (answer.body["paused_at"], answer.body["status"]) == (None, "ACTIVE")
+    assert await told(api) == ["created", "paused", "paused", "resumed"]
+
+
+async def test_a_paused_one_can_be_tested(api: Api, receiver: Receiver) -> None:
+    await create(api, url=receiver.url("/hook"))
+    await api.call("POST", "/destinations/orders/pause", {"reason": "release"})
+    tried = await api.call("POST", "/destinations/orders/test")
+    assert tried.body["outcome"] == "completed"
 
 
 async def told(api: Api) -> list[str]:

@@ -25,6 +25,8 @@ NOTHING_CREATED = {
     "POST /internal/tenants/{name}/enable": "sets a state",
     "POST /destinations/{name}/disable": "sets a state",
     "POST /destinations/{name}/enable": "sets a state",
+    "POST /destinations/{name}/pause": "sets a state",
+    "POST /destinations/{name}/resume": "sets a state",
     "POST /destinations/{name}/test": "sends a trial that nothing remembers",
     "POST /accounts/{account_id}/freeze": "sets a state",
     "POST /accounts/{account_id}/unfreeze": "sets a state",

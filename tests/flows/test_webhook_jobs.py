@@ -10,6 +10,7 @@ from standardwebhooks import Webhook as Verifier
 
 from conftest import Api, eventually
 from postdate.delivery.breaker import FAILURES
+from postdate.job.view import JobViews
 from postdate.node import worker
 from postdate.node.node import Node
 from support.receiver import Arrival, Receiver
@@ -87,6 +88,52 @@ async def test_the_named_secret_signs_and_the_limit_holds_over_all_nodes(
     for arrival in receiver.arrivals:
         Verifier(secret).verify(arrival.body, lower(arrival))
     assert sorted(lower(each)["webhook-id"] for each in receiver.arrivals) == sorted(ids)
+
+
+async def test_jobs_of_a_paused_destination_wait_and_spend_no_attempt(
+    api: Api, receiver: Receiver, workers: list[Node]
+) -> None:
+    """One that runs ends normally; the others run after the resume, each once."""
+    arrived, let_go = asyncio.Event(), asyncio.Event()
+
+    async def slowly(_: web.Request) -> web.StreamResponse:
+        arrived.set()
+        await let_go.wait()
+        return web.Response()
+
+    receiver.script("/hook", slowly)
+    await named(api, receiver.url("/hook"))
+    [running] = await add(api, 1)
+    await asyncio.wait_for(arrived.wait(), 20)
+    paused = await api.call("POST", "/destinations/orders/pause", {"reason": "their release"})
+    assert paused.status == 200
+    tenant_id = await api.node.database.writer.fetchval(
+        "SELECT tenant_id FROM tenant WHERE name = $1", api.tenant
+    )
+    for node in workers:
+        node.outgoing.directory.forget(tenant_id, "orders")
+    waiting = await add(api, 5, retry={"max_attempts": 1})
+    let_go.set()
+    await all_in(api, [running], "COMPLETED")
+
+    async def put_off() -> bool:
+        found = [(await api.call("GET", f"/jobs/{each}")).body for each in waiting]
+        return all(
+            one["status"] == "PENDING" and one["next_attempt_at"] > one["effective_at"]
+            for one in found
+        )
+
+    await eventually(put_off, 20, 0.1)
+    assert len(receiver.arrivals) == 1
+    views = JobViews(api.node.database, api.node.lanes)
+    found = await views.waiting_at(tenant_id, "orders")
+    assert (found.waiting, found.capped) == (5, False)
+    await api.call("POST", "/destinations/orders/resume")
+    for node in workers:
+        node.outgoing.directory.forget(tenant_id, "orders")
+    await all_in(api, waiting, "COMPLETED", 30)
+    attempts = [(await api.call("GET", f"/jobs/{each}")).body["attempt"] for each in waiting]
+    assert (attempts, len(receiver.arrivals)) == ([1] * 5, 6)
 
 
 async def wait_a_moment() -> None:

@@ -12,7 +12,12 @@ from postdate.destination.spec.trouble import Trouble
 from postdate.destination.view.destination_call import FailingTarget
 from postdate.foresight.view.due_chart import DueChart, Forecast
 from postdate.halt.spec import HaltView
-from postdate.monitor.store.overview import DisabledDestination, LaggingSubscription
+from postdate.job.store.job_list import WaitingCount
+from postdate.monitor.store.overview import (
+    DisabledDestination,
+    LaggingSubscription,
+    PausedDestination,
+)
 from postdate.monitor.store.vital import AuditRun
 from postdate.monitor.view.activity import activity_view
 from postdate.monitor.view.cluster_problem import ClusterFacts, find_cluster_problems
@@ -58,6 +63,8 @@ def overview(**values: object) -> Overview:
         approvals_oldest=None,
         broken_off=[],
         disabled=[],
+        paused=[],
+        waiting={},
         subscriptions=[],
         schedules_set_aside=0,
         activity=activity_view([], 0),
@@ -124,6 +131,15 @@ def test_money_comes_first_then_what_stands_still_and_notes_last() -> None:
         "Lane quiet is paused."
     ]
     assert all(each.help for each in found)
+
+
+def test_a_paused_destination_is_a_note_with_who_why_and_what_waits() -> None:
+    waits = {"shop": WaitingCount("shop", 2, 39, capped=True)}
+    paused = [PausedDestination("shop", ago(600), "their release", "ann")]
+    found = only(overview(paused=paused, waiting=waits))
+    assert (found.severity, found.text) == (Severity.NOTE, "Destination shop is paused.")
+    assert (found.actor, found.cause) == ("ann", "Reason: their release.")
+    assert (found.holds_up, found.link) == ("≥ 41 jobs wait.", "/destinations/shop/resume")
 
 
 def node(name: str, *roles: str, silent: bool = False, lacks: Sequence[str] = ()) -> NodeView:

@@ -141,6 +141,12 @@ MUTANTS = (
         "stations/test_guard.py",
     ),
     mutant(
+        "paused_destination_called", "delivery/handler.py",
+        "seconds) if not paused_too:", "seconds) if paused_too:",
+        "stations/test_webhook.py::"
+        "test_a_paused_destination_is_not_called_and_a_person_may_test_it",
+    ),
+    mutant(
         "private_address_called", "destination/spec/target.py",
         "    if any(address in network for network in SPECIAL):\n        return False\n", "",
         "model/test_target.py",

@@ -140,6 +140,20 @@ async def test_a_destination_that_cannot_be_called_ends_the_job(
     assert (outcome.code, outcome.retryable) == (code, False)
 
 
+async def test_a_paused_destination_is_not_called_and_a_person_may_test_it(
+    calls: HandlerSetup, receiver: Receiver
+) -> None:
+    for paused_seconds, most in ((0.0, 2.0), (60.0, 8.0), (86400.0, 30.0)):
+        calls.name("x", receiver.url("/hook"), paused="release", paused_seconds=paused_seconds)
+        outcome = await calls.deliver(delivery(destination={"type": "webhook", "name": "x"}))
+        assert isinstance(outcome, Throttled)
+        assert outcome.reason == "destination_paused"
+        assert 0.75 * most <= outcome.seconds <= most
+    assert receiver.arrivals == []
+    to = delivery(destination={"type": "webhook", "name": "x"})
+    assert isinstance(await calls.webhook.attempt(to), Completed)
+
+
 async def test_a_destination_that_cannot_be_read_now_is_not_an_attempt(calls: HandlerSetup) -> None:
     calls.destinations["x"] = Unavailable("the database is away")
     outcome = await calls.deliver(delivery(destination={"type": "webhook", "name": "x"}))

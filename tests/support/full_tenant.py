@@ -208,6 +208,8 @@ ROWS: dict[str, Row] = {
     "POST /destinations/{name}/rotate-secret": Row(_empty, "destination"),
     "POST /destinations/{name}/disable": Row(_empty, "destination"),
     "POST /destinations/{name}/enable": Row(thing="destination"),
+    "POST /destinations/{name}/pause": Row(lambda _: {"reason": "release"}, "destination"),
+    "POST /destinations/{name}/resume": Row(thing="destination"),
     "POST /destinations/{name}/test": Row(thing="destination"),
     "GET /signing-secret": Row(),
     "POST /signing-secret/rotate": Row(_empty),

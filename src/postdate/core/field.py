@@ -65,6 +65,10 @@ PausedAt = Annotated[
         description="When it was paused; null while it is not.", examples=["2031-01-02T09:00:00Z"]
     ),
 ]
+PausedBy = Annotated[
+    str | None,
+    Meta(description="Who paused it.", examples=["0198c0de-5a4e-7abc-8def-0123456789ab"]),
+]
 PausedNote = Annotated[str | None, Meta(description="Why it was paused.", examples=["maintenance"])]
 NextCursor = Annotated[
     str | None,

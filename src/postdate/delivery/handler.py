@@ -15,6 +15,9 @@ from postdate.destination.spec.trouble import DestinationKey
 from postdate.job.spec.outcome import Delivery, Failed, Outcome, Throttled, Unknown
 
 LOOK_AGAIN_SECONDS: Final = 2.0
+MAX_PAUSE_SECONDS: Final = 30.0
+"""How long after a pause ends its jobs may still wait."""
+
 ANSWERED: Final = "ok"
 ANSWER_CHARACTERS: Final = 200
 
@@ -53,8 +56,8 @@ class DestinationHandler(ABC, Generic[C]):
         return verdict.outcome
 
     async def attempt(self, delivery: Delivery) -> Outcome:
-        """Run one attempt whatever the breaker says: somebody wants to know. Success closes it."""
-        call = await self._find(delivery)
+        """Run one attempt whatever breaker and pause say: a person asked. Success closes it."""
+        call = await self._find(delivery, paused_too=True)
         if not isinstance(call, OutgoingCall):
             return call
         verdict = await self._send(delivery, call)
@@ -63,7 +66,7 @@ class DestinationHandler(ABC, Generic[C]):
         await self._finish(delivery, verdict)
         return verdict.outcome
 
-    async def _find(self, delivery: Delivery) -> C | Outcome:
+    async def _find(self, delivery: Delivery, *, paused_too: bool = False) -> C | Outcome:
         name = delivery.destination.get("name")
         match found := await self._resolve(delivery.tenant_id, name):
             case Missing():
@@ -72,6 +75,8 @@ class DestinationHandler(ABC, Generic[C]):
                 return Throttled(seconds=LOOK_AGAIN_SECONDS, reason=reason, elsewhere=elsewhere)
             case Destination(disabled=str(why)):
                 return refused("destination_disabled", f"{found.name} is disabled: {why}")
+            case Destination(paused=str(), paused_seconds=seconds) if not paused_too:
+                return Throttled(seconds=pause_seconds(seconds), reason="destination_paused")
             case Destination():
                 return self._call_of(delivery, found)
 
@@ -109,6 +114,13 @@ def _answer_of(outcome: Outcome) -> str:
             return f"{code}: {error}"[:ANSWER_CHARACTERS]
         case _:
             return ANSWERED
+
+
+def pause_seconds(paused_seconds: float) -> float:
+    """Return when to ask a paused destination again: a long pause costs few questions."""
+    wait = LOOK_AGAIN_SECONDS + paused_seconds / 10
+    # Those who wait together should not come back together.
+    return min(MAX_PAUSE_SECONDS, wait) * random.uniform(0.75, 1.0)
 
 
 def refused(code: str, error: str) -> Failed:

@@ -3,7 +3,7 @@
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -25,13 +25,16 @@ from postdate.job.spec.job import (
 )
 from postdate.job.spec.view import JSON, HeldBack, JobView, PayloadError
 from postdate.job.store import job_list, job_view
-from postdate.job.store.job_list import Filter, Position
+from postdate.job.store.job_list import Filter, Position, WaitingCount
 from postdate.job.store.job_view import AttemptRow, JobRow
 from postdate.lane.store.lane import LaneDirectory
 from postdate.secret.payload_encryption import PayloadCipher
 from postdate.secret.secret import SecretError, SecretKeyMissingError
 
 log = Log()
+
+MAX_WAITING_COUNT: Final = 200
+"""How far one bucket of a lane is counted for what waits at a destination."""
 
 
 class AttemptView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -145,6 +148,14 @@ class JobViews:
         shown = [self._show(tenant_id, row, redriven) for row in found.rows]
         last = found.following
         return shown, None if last is None else JobCursor(last.job_id, last.due_at)
+
+    async def waiting_at(self, tenant_id: int, target: str) -> WaitingCount:
+        """Count the jobs that wait for a destination; lower bounds where there are very many."""
+        own = await self._lanes.of_tenant(tenant_id)
+        reader = self._database.tenant_reader(tenant_id)
+        found = await job_list.count_waiting(reader, tenant_id, own, MAX_WAITING_COUNT)
+        capped = any(each.capped for each in found.values())
+        return found.get(target) or WaitingCount(target, 0, 0, capped)
 
     def _show(
         self, tenant_id: int, row: JobRow, redriven: Mapping[UUID, UUID | None] | None = None

@@ -5,7 +5,15 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from postdate.core.field import Created, MaxRunning, Name, PausedAt, PausedNote, RatePerSecond
+from postdate.core.field import (
+    Created,
+    MaxRunning,
+    Name,
+    PausedAt,
+    PausedBy,
+    PausedNote,
+    RatePerSecond,
+)
 from postdate.core.ids import BUCKETS
 from postdate.core.shape import Spec, View
 
@@ -67,10 +75,7 @@ class LaneView(View, frozen=True, kw_only=True):
     ]
     paused_at: PausedAt
     paused_note: PausedNote
-    paused_by: Annotated[
-        str | None,
-        Meta(description="Who paused it.", examples=["0198c0de-5a4e-7abc-8def-0123456789ab"]),
-    ]
+    paused_by: PausedBy
     created_at: Created
     ready: Annotated[Count, Meta(description="How many are due and wait for a worker.")]
     pending: Annotated[Count, Meta(description="How many wait for their instant.")]

@@ -159,7 +159,7 @@ def services(node: Node, identities: Identities) -> Services:
         once=CreateOnce(database, outgoing.cipher),
         operator_tenant=TENANT,
         overdue=node.overdue,
-        overview=OverviewViews(database, node.lanes, load),
+        overview=OverviewViews(database, node.lanes, load, node.troubles),
         payment=payments,
         receipt=ReceiptViews(database, ReceiptKeys(database, outgoing.keyring)),
         schedule=schedules,

@@ -98,7 +98,8 @@ BEGIN
           INTO found FROM lane l WHERE l.tenant_id = of_tenant AND l.name = $4;
     WHEN 'destination' THEN
         SELECT ROW(type, url, kind, max_running, rate_per_second, instant_text(disabled_at),
-                   disabled_reason, instant_text(created_at))::text INTO found
+                   disabled_reason, instant_text(paused_at), paused_reason, paused_by,
+                   instant_text(created_at))::text INTO found
           FROM destination d WHERE d.tenant_id = of_tenant AND d.name = $4;
     WHEN 'calendar' THEN
         SELECT string_agg(ROW(weekend, holidays, instant_text(since))::text, ' ' ORDER BY since)

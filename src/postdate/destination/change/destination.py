@@ -13,6 +13,8 @@ from postdate.database.connection.database import Database
 from postdate.destination.spec.destination import (
     CreatedDestination,
     DestinationDisableBody,
+    DestinationPauseBody,
+    DestinationResumeBody,
     DestinationSpec,
     DestinationType,
     DestinationView,
@@ -171,6 +173,32 @@ class Destinations(Changes):
         else:
             await _found(change, name)
 
+    @DESTINATION.act("pause", "paused")
+    async def pause(self, change: Change[Identity], name: str, body: DestinationPauseBody) -> None:
+        """Pause a destination: its jobs and events wait, and no attempt is spent.
+
+        Calls that run end normally. A job whose `expires_at` or `max_age_seconds` passes meanwhile
+        fails, as in a paused lane.
+        """
+        key, reason, actor = (change.tenant_id, name), body.reason, change.actor.key_id
+        if await store.pause(change.connection, *key, reason, actor):
+            await self._changed_one(change, name)
+        else:
+            await _found(change, name)
+
+    @DESTINATION.act("resume", "resumed")
+    async def resume(
+        self, change: Change[Identity], name: str, body: DestinationResumeBody
+    ) -> None:
+        """Resume a paused destination.
+
+        What waited is sent within half a minute, within the destination's limits.
+        """
+        if await store.resume(change.connection, change.tenant_id, name):
+            await self._changed_one(change, name, reason=body.reason)
+        else:
+            await _found(change, name)
+
     async def signing_secret(self, actor: Identity) -> SigningSecret:
         """Return the secret that signs jobs with a bare URL; the first call creates it."""
         async with self.database.write() as connection:
@@ -244,10 +272,13 @@ class Destinations(Changes):
             envelope = self._keyring.encrypt(tenant_id, secret_label(spec.name), secret.encode())
         return config, envelope
 
-    async def _changed_one(self, change: Change[A], name: str) -> DestinationView:
+    async def _changed_one(
+        self, change: Change[A], name: str, **more: str | None
+    ) -> DestinationView:
         """Record what a destination is now; the node forgets what it knew after the commit."""
         found = await _found(change, name)
-        await change.record(name, found)
+        shown = {each: getattr(found, each) for each in change.event_fields}
+        await change.record(name, msgspec.to_builtins(shown | more))
         change.afterwards(lambda: self._changed(change.tenant_id, name))
         return found
 

@@ -1,8 +1,9 @@
-"""The buttons of a destination: create, edit, test, rotate its secret, disable, enable, delete."""
+"""The buttons of a destination: create, edit, test, rotate, pause, disable, delete."""
 
 from typing import Final
 
 from postdate.console.button import REASON, Button
+from postdate.console.form_field import FieldSpec
 from postdate.console.operation import Answer
 from postdate.console.page_request import PageRequest
 from postdate.console.render import duration
@@ -55,6 +56,19 @@ BUTTONS: Final = (
         means="Until the overlap ends, calls carry two signatures: by the old and the new secret.",
         confirm="Rotate",
         done=_rotated,
+    ),
+    Button(
+        "pause_destination",
+        means="Its jobs and events wait until it is resumed; none fails and no attempt is spent. "
+        "Calls that run end normally.",
+        fields=(REASON,),
+        done="{name} is paused: its jobs wait until it is resumed.",
+    ),
+    Button(
+        "resume_destination",
+        means="What waited is sent within half a minute, within the destination's limits.",
+        fields=(FieldSpec("reason"),),
+        done="{name} is resumed: what waited is sent.",
     ),
     Button(
         "disable_destination",

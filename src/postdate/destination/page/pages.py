@@ -44,6 +44,7 @@ async def destination_page(request: PageRequest) -> Response:
         "destination.html",
         destination=existing(await views.find(tenant_id, name), "destination", name),
         calls=await views.calls(tenant_id, name),
+        waiting=await request.services.job.read.waiting_at(tenant_id, name),
     )
 
 

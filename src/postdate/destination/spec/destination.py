@@ -15,6 +15,8 @@ from postdate.core.field import (
     MaxRunning,
     Name,
     OverlapSeconds,
+    PausedAt,
+    PausedBy,
     RatePerSecond,
 )
 from postdate.core.limit import Limit
@@ -30,10 +32,11 @@ class DestinationType(StrEnum):
 
 
 class DestinationStatus(StrEnum):
-    """Whether a destination is delivered to."""
+    """Whether a destination is delivered to: DISABLED jobs fail, PAUSED jobs wait."""
 
     ACTIVE = "ACTIVE"
     FAILING = "FAILING"
+    PAUSED = "PAUSED"
     DISABLED = "DISABLED"
 
 
@@ -97,6 +100,29 @@ class RotateBody(Spec, kw_only=True):
     """How long both secrets are used."""
 
     overlap_seconds: OverlapSeconds = DAY_SECONDS
+
+
+class DestinationPauseBody(Spec, kw_only=True):
+    """Why."""
+
+    reason: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=500,
+            description="Why; whoever looks at a job that waits reads it.",
+            examples=["their release, until 14:00"],
+        ),
+    ]
+
+
+class DestinationResumeBody(Spec, kw_only=True):
+    """Why."""
+
+    reason: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=500)] | None,
+        Meta(description="Why; it stands in the event.", examples=["their release is done"]),
+    ] = None
 
 
 class DestinationDisableBody(Spec, kw_only=True):
@@ -170,6 +196,11 @@ class DestinationView(View, frozen=True):
     disabled_reason: Annotated[
         str | None, Meta(description="Why it was disabled.", examples=["answered 410 Gone"])
     ]
+    paused_at: PausedAt
+    paused_reason: Annotated[
+        str | None, Meta(description="Why it was paused.", examples=["their release"])
+    ]
+    paused_by: PausedBy
     previous_secret_until: Until
     created_at: Created
     changed_at: Changed
@@ -208,6 +239,9 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     config: dict[str, Any] | None = None
     secrets: tuple[bytes, ...] = ()
     disabled: str | None = None
+    paused: str | None = None
+    paused_seconds: float = 0.0
+    """How long it had been paused when it was read."""
 
     def __repr__(self) -> str:
         """Return which one it is, and no secret of it."""

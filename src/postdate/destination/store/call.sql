@@ -32,7 +32,8 @@ SELECT report.target, max(d.changed_at)
   FROM destination_call report
   LEFT JOIN destination d ON d.tenant_id = report.tenant_id AND d.name = report.target
  WHERE report.tenant_id = $1 AND NOT (report.answers -> -1 -> 2)::boolean
-   AND d.disabled_at IS NULL AND (d.name IS NOT NULL OR report.target LIKE '%://%')
+   AND d.disabled_at IS NULL AND d.paused_at IS NULL
+   AND (d.name IS NOT NULL OR report.target LIKE '%://%')
  GROUP BY report.target
  ORDER BY min(report.successes::float / report.calls), report.target LIMIT $2
 

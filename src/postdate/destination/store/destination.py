@@ -39,6 +39,8 @@ class StoredDestination(msgspec.Struct, frozen=True):
     max_running: int | None
     rate_per_second: float | None
     disabled_reason: str | None
+    paused_reason: str | None
+    paused_seconds: float | None
 
 
 class Signing(msgspec.Struct, frozen=True):
@@ -124,6 +126,18 @@ async def disable(connection: Connection, tenant_id: int, name: str, reason: str
 async def enable(connection: Connection, tenant_id: int, name: str) -> bool:
     """Enable deliveries; return False when they are enabled already, or there is no destination."""
     done = await connection.execute(query("destination_enable"), tenant_id, name)
+    return bool(done == "UPDATE 1")
+
+
+async def pause(connection: Connection, tenant_id: int, name: str, reason: str, actor: str) -> bool:
+    """Pause deliveries; return False if this changes nothing, or there is no destination."""
+    done = await connection.execute(query("destination_pause"), tenant_id, name, reason, actor)
+    return bool(done == "UPDATE 1")
+
+
+async def resume(connection: Connection, tenant_id: int, name: str) -> bool:
+    """Resume deliveries; return False when they are not paused, or there is no destination."""
+    done = await connection.execute(query("destination_resume"), tenant_id, name)
     return bool(done == "UPDATE 1")
 
 

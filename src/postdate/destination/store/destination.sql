@@ -9,14 +9,16 @@ ON CONFLICT (tenant_id, name) DO NOTHING
 -- name: destination_open
 SELECT destination_id, tenant_id, name, type, url, kind, config, secret,
        CASE WHEN previous_until > clock() THEN previous_secret END,
-       max_running, rate_per_second, disabled_reason
+       max_running, rate_per_second, disabled_reason, paused_reason,
+       extract(epoch FROM clock() - paused_at)::float8
   FROM destination WHERE tenant_id = $1 AND name = $2
 
 -- name: destination_page
 -- Its latest calls, which are another table, say later whether it fails.
-SELECT name, type, CASE WHEN disabled_at IS NULL THEN 'ACTIVE' ELSE 'DISABLED' END AS status,
+SELECT name, type, CASE WHEN disabled_at IS NOT NULL THEN 'DISABLED'
+                        WHEN paused_at IS NOT NULL THEN 'PAUSED' ELSE 'ACTIVE' END AS status,
        NULL AS failing_since, NULL AS trouble, url, kind, max_running, rate_per_second,
-       disabled_at, disabled_reason,
+       disabled_at, disabled_reason, paused_at, paused_reason, paused_by,
        CASE WHEN previous_until > clock() THEN previous_until END AS previous_secret_until,
        created_at, changed_at
   FROM destination
@@ -47,6 +49,18 @@ UPDATE destination SET disabled_at = clock(), disabled_reason = $3, changed_at =
 -- name: destination_enable
 UPDATE destination SET disabled_at = NULL, disabled_reason = NULL, changed_at = clock()
  WHERE tenant_id = $1 AND name = $2 AND disabled_at IS NOT NULL
+
+-- name: destination_pause
+-- The first pause counts; pausing again only changes the reason, and who wrote it.
+UPDATE destination SET paused_at = coalesce(paused_at, clock()), paused_reason = $3,
+       paused_by = $4, changed_at = clock()
+ WHERE tenant_id = $1 AND name = $2
+   AND (paused_reason, paused_by) IS DISTINCT FROM ($3, $4)
+
+-- name: destination_resume
+UPDATE destination SET paused_at = NULL, paused_reason = NULL, paused_by = NULL,
+       changed_at = clock()
+ WHERE tenant_id = $1 AND name = $2 AND paused_at IS NOT NULL
 
 -- name: destination_delete
 DELETE FROM destination WHERE tenant_id = $1 AND name = $2

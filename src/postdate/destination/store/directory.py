@@ -136,6 +136,8 @@ class DestinationDirectory:
                 row.tenant_id, secret_label(row.name), row.secret, row.previous_secret
             ),
             disabled=row.disabled_reason,
+            paused=row.paused_reason,
+            paused_seconds=row.paused_seconds or 0.0,
         )
 
     def _secrets(self, tenant_id: int, label: str, *envelopes: bytes | None) -> tuple[bytes, ...]:

@@ -36,7 +36,7 @@ DESTINATION: Final = Resource(
     patchable=("url", *LIMITS),
     limit=CountLimit("destination.max_count", destination_store.count),
     columns=("name", "type", "status", "url", *LIMITS),
-    more_event_fields=("disabled_reason",),
+    more_event_fields=("disabled_reason", "paused_reason"),
 )
 
 
@@ -47,7 +47,7 @@ def _show(
     since = None if calls is None else calls.failing_since(found.changed_at)
     if trouble is not None:
         since = min(trouble.since, since or trouble.since)
-    failing = since is not None and found.disabled_at is None
+    failing = since is not None and found.status is DestinationStatus.ACTIVE
     return replace(
         found,
         status=DestinationStatus.FAILING if failing else found.status,

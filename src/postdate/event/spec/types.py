@@ -62,6 +62,8 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
     "destination.rotated": "A signing secret was rotated.",
     "destination.disabled": "A destination was disabled: by a person, or because it answered 410.",
     "destination.enabled": "A destination was enabled again.",
+    "destination.paused": "A destination was paused: its jobs wait.",
+    "destination.resumed": "A destination was resumed.",
     "destination.deleted": "A destination was deleted.",
     "subscription.created": "A subscription was created.",
     "subscription.paused": "A subscription was paused: by a person, or after failing too long.",

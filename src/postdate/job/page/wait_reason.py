@@ -33,7 +33,7 @@ class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def why_waiting(job: JobView, facts: WaitFacts) -> str:
     """Return the first reason that holds, the one that must go away before the others count."""
-    held = _halted(facts) or _paused(facts) or _at_limit(facts.lane)
+    held = _halted(facts) or _paused(facts) or _destination_paused(facts) or _at_limit(facts.lane)
     if not held and not facts.pulled and not facts.worker_nodes:
         held = "No node with the role worker is alive."
     busy = _why_not_claimed(job, facts) if facts.pulled else _why_not_delivered(facts)
@@ -57,6 +57,15 @@ def _paused(facts: WaitFacts) -> str | None:
     return f"Lane {lane.lane} was paused {_ago(lane.paused_at, facts.now)} ago{by}{note}."
 
 
+def _destination_paused(facts: WaitFacts) -> str | None:
+    found = facts.destination
+    if found is None or found.paused_at is None:
+        return None
+    by = f" by {facts.who(found.paused_by)}" if found.paused_by else ""
+    ago = _ago(found.paused_at, facts.now)
+    return f"Destination {found.name} was paused {ago} ago{by}: {found.paused_reason}."
+
+
 def _at_limit(lane: LaneView) -> str | None:
     if lane.max_running is not None and lane.running >= lane.max_running:
         return (
@@ -72,6 +81,11 @@ def _at_limit(lane: LaneView) -> str | None:
 
 
 def why_put_off(job: JobView, facts: WaitFacts) -> str | None:
+    """Return why a job whose instant has come is tried again later: a pause, or a missing key."""
+    return _destination_paused(facts) or _missing_key(job, facts)
+
+
+def _missing_key(job: JobView, facts: WaitFacts) -> str | None:
     """Say which secret key is missing for this job, where no node that could run it has it."""
     name = destination_name(job)
     needed = set() if facts.pulled else {("destination", name) if name else ("url", "")}

@@ -224,6 +224,34 @@ async def count(connection: Reader, lanes: Sequence[Lane], max_count: int) -> di
     return {row["lane_id"]: LaneCount(*row) for row in rows}
 
 
+class WaitingCount(msgspec.Struct, frozen=True):
+    """Ready and pending jobs of a target; lower bounds if `capped`."""
+
+    target: str
+    ready: int
+    pending: int
+    capped: bool
+
+    @property
+    def waiting(self) -> int:
+        """Count both."""
+        return self.ready + self.pending
+
+
+async def count_waiting(
+    connection: Reader, tenant_id: int, lanes: Sequence[Lane], max_count: int
+) -> dict[str, WaitingCount]:
+    """Count the jobs that wait by target, up to a limit in each bucket of these lanes."""
+    lane_buckets = [
+        (bucket, lane.lane_id) for lane in lanes if lane.kind == "push" for bucket in lane.buckets
+    ]
+    if not lane_buckets:
+        return {}
+    columns = map(list, zip(*lane_buckets, strict=True))
+    rows = await connection.fetch(query("job_list_waiting"), tenant_id, *columns, max_count)
+    return {row["target"]: WaitingCount(*row) for row in rows}
+
+
 def _text(at: datetime) -> str:
     """Format an instant for PostgreSQL, which rejects some zone offsets that clients may send."""
     try:

@@ -152,3 +152,25 @@ SELECT lane_id, sum(walked[2])::integer AS ready, sum(walked[3])::integer AS pen
           JOIN unnest($1::smallint[], $2::integer[]) AS wanted (bucket, lane_id)
             ON wanted.bucket = place.bucket) AS counted
  GROUP BY lane_id
+
+-- name: job_list_waiting
+-- How many jobs of each target wait: ready or pending, counted only so far as job_list_count. The
+-- target is a destination's name, or a URL without its query. `capped` is that of all together.
+WITH walked AS (
+    SELECT found.*, row_number() OVER (PARTITION BY found.bucket, found.lane_id) >= $4 AS capped
+      FROM outbox_lock AS place
+      JOIN unnest($2::smallint[], $3::integer[]) AS wanted (bucket, lane_id)
+        ON wanted.bucket = place.bucket
+     CROSS JOIN LATERAL (
+           SELECT t.bucket, t.lane_id, t.subject, t.due_at, t.claimed_at FROM timer t
+            WHERE t.bucket = place.bucket AND t.lane_id = wanted.lane_id AND t.tenant_id = $1
+              AND t.due_at < 'infinity'
+            ORDER BY t.due_at LIMIT $4) AS found)
+SELECT coalesce(j.destination ->> 'name', split_part(j.destination ->> 'url', '?', 1)) AS target,
+       count(*) FILTER (WHERE w.due_at <= clock())::integer AS ready,
+       count(*) FILTER (WHERE w.due_at > clock() AND w.claimed_at IS NULL)::integer AS pending,
+       (SELECT bool_or(all_walked.capped) FROM walked all_walked) AS capped
+  FROM walked w
+  JOIN job j ON j.bucket = w.bucket AND j.tenant_id = $1 AND j.job_id = w.subject
+ WHERE j.destination ->> 'type' <> 'worker'
+ GROUP BY 1

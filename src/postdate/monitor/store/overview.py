@@ -30,6 +30,15 @@ class DisabledDestination(msgspec.Struct, frozen=True):
     reason: str | None
 
 
+class PausedDestination(msgspec.Struct, frozen=True):
+    """A destination whose jobs wait."""
+
+    name: str
+    paused_at: datetime
+    reason: str
+    paused_by: str | None
+
+
 class BrokenOffSet(msgspec.Struct, frozen=True):
     """An interrupted change set on which no process is working."""
 
@@ -80,6 +89,11 @@ async def failed(
 async def disabled(connection: Connection, tenant_id: int, limit: int) -> list[DisabledDestination]:
     """List disabled destinations, those disabled for longest first."""
     return await fetch_all(connection, DisabledDestination, "overview_disabled", tenant_id, limit)
+
+
+async def paused(connection: Connection, tenant_id: int, limit: int) -> list[PausedDestination]:
+    """List paused destinations, those paused for longest first."""
+    return await fetch_all(connection, PausedDestination, "overview_paused", tenant_id, limit)
 
 
 async def broken_off(connection: Connection, tenant_id: int, limit: int) -> list[BrokenOffSet]:

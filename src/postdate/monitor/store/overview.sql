@@ -49,6 +49,11 @@ SELECT change_set_id, status, changed_at, jsonb_array_length(changes),
 SELECT name, disabled_at, disabled_reason FROM destination
  WHERE tenant_id = $1 AND disabled_at IS NOT NULL ORDER BY disabled_at LIMIT $2
 
+-- name: overview_paused
+SELECT name, paused_at, paused_reason, paused_by FROM destination
+ WHERE tenant_id = $1 AND paused_at IS NOT NULL AND disabled_at IS NULL
+ ORDER BY paused_at LIMIT $2
+
 -- name: overview_lagging
 -- Subscriptions that are paused, fail, or have events to send and are too far behind.
 SELECT s.subscription_id, s.destination, s.failures, s.failing_since, s.error, s.paused_at,

@@ -1,12 +1,13 @@
 """The problems of destinations: held back, failing, or disabled."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from urllib.parse import quote
 
 from postdate.destination.spec.trouble import Trouble
 from postdate.destination.view.destination_call import FailingTarget
-from postdate.monitor.store.overview import DisabledDestination
+from postdate.job.store.job_list import WaitingCount
+from postdate.monitor.store.overview import DisabledDestination, PausedDestination
 from postdate.monitor.view.overview_problem import (
     MAX_NAMED,
     OverviewProblem,
@@ -73,6 +74,31 @@ def disabled_problems(disabled: Sequence[DisabledDestination]) -> Iterator[Overv
             help="See why and enable",
             runbook="destinations",
         )
+
+
+def paused_problems(
+    paused: Sequence[PausedDestination], waiting: Mapping[str, WaitingCount]
+) -> Iterator[OverviewProblem]:
+    """Name the destinations that a person paused, with what waits for each."""
+    for one in paused:
+        yield OverviewProblem(
+            severity=Severity.NOTE,
+            text=f"Destination {one.name} is paused.",
+            cause=reason_sentence(one.reason),
+            actor=one.paused_by,
+            since=one.paused_at,
+            holds_up=waiting_sentence(waiting.get(one.name)),
+            link=f"/destinations/{quote(one.name, safe='')}/resume",
+            help="Resume",
+        )
+
+
+def waiting_sentence(found: WaitingCount | None) -> str:
+    """Say how many jobs wait for a target; "≥" where counting stopped."""
+    if found is None or not found.waiting:
+        return ""
+    verb = "waits" if found.waiting == 1 else "wait"
+    return f"{'≥ ' if found.capped else ''}{count(found.waiting, 'job')} {verb}."
 
 
 def _destination_page(label: str) -> str:

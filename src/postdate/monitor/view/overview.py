@@ -11,12 +11,14 @@ from postdate.core.ids import floor_id
 from postdate.core.shape import shaped
 from postdate.core.test_clock import own_lane
 from postdate.database.connection.database import Connection, Database
+from postdate.destination.spec.trouble import Troubles
 from postdate.destination.store import call as call_store
 from postdate.destination.view.destination_call import MAX_NODES, FailingTarget, find_failing
 from postdate.foresight.view.due import lane_buckets as places_of
 from postdate.foresight.view.due_chart import Forecast, forecast
 from postdate.foresight.view.load import LoadViews
 from postdate.job.store import job_list
+from postdate.job.store.job_list import WaitingCount
 from postdate.lane.store.lane import Lane, LaneDirectory
 from postdate.monitor.store import activity as activity_store
 from postdate.monitor.store import overview as store
@@ -26,6 +28,7 @@ from postdate.monitor.store.overview import (
     CountedBacklog,
     DisabledDestination,
     LaggingSubscription,
+    PausedDestination,
 )
 from postdate.monitor.store.vital import AuditRun
 from postdate.monitor.view.activity import HOUR_SECONDS, MINUTE_SECONDS, ActivityView, activity_view
@@ -110,6 +113,9 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     approvals_oldest: datetime | None
     broken_off: list[BrokenOffSet]
     disabled: list[DisabledDestination]
+    paused: list[PausedDestination]
+    waiting: dict[str, WaitingCount]
+    """What waits for each target, while one is paused or fails."""
     subscriptions: list[LaggingSubscription]
     schedules_set_aside: int
     activity: ActivityView
@@ -129,10 +135,17 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 class OverviewViews:
     """Read the overview of one tenant, remembering it for a moment."""
 
-    def __init__(self, database: Database, lanes: LaneDirectory, load: LoadViews) -> None:
+    def __init__(
+        self,
+        database: Database,
+        lanes: LaneDirectory,
+        load: LoadViews,
+        troubles: Troubles | None = None,
+    ) -> None:
         self._database = database
         self._lanes = lanes
         self._load = load
+        self._troubles = troubles or Troubles()
         self._known: dict[int, tuple[float, Overview]] = {}
         self._slow: dict[int, tuple[float, SlowOverview]] = {}
 
@@ -164,6 +177,10 @@ class OverviewViews:
             broken_off = await store.broken_off(connection, tenant_id, MAX_LISTED)
             disabled = await store.disabled(connection, tenant_id, MAX_LISTED)
             lagging = await store.lagging(connection, tenant_id, MIN_LAG_EVENTS, MAX_LISTED)
+            paused = await store.paused(connection, tenant_id, MAX_LISTED)
+            waiting = {}
+            if paused or slow.failing or self._troubles.of_tenant(tenant_id):
+                waiting = await job_list.count_waiting(connection, tenant_id, lanes, MAX_COUNT)
             backlog = {row.lane_id: row for row in rows}
             late = [lane for lane in lanes if backlog[lane.lane_id].overdue]
             counts = await job_list.count(connection, late, MAX_RUNNING_COUNT)
@@ -181,6 +198,8 @@ class OverviewViews:
             approvals_oldest=approvals.oldest,
             broken_off=broken_off,
             disabled=disabled,
+            paused=paused,
+            waiting=waiting,
             subscriptions=lagging,
             schedules_set_aside=set_aside,
             activity=activity_view(slots, self._database.unix_ms() / 1000),

@@ -15,7 +15,11 @@ from postdate.destination.spec.trouble import Trouble
 from postdate.foresight.view.money import MoneyView
 from postdate.halt.spec import HaltView
 from postdate.monitor.store.overview import BrokenOffSet, LaggingSubscription
-from postdate.monitor.view.destination_problem import disabled_problems, failing_problems
+from postdate.monitor.view.destination_problem import (
+    disabled_problems,
+    failing_problems,
+    paused_problems,
+)
 from postdate.monitor.view.overview import LaneBacklog, Overview
 from postdate.monitor.view.overview_problem import (
     MAX_NAMED,
@@ -57,6 +61,7 @@ def find_problems(facts: ProblemFacts) -> list[OverviewProblem]:
         *(each for lane in facts.overview.lanes for each in _lane(lane, facts)),
         *failing_problems(facts.troubles, facts.overview.slow.failing),
         *disabled_problems(facts.overview.disabled),
+        *paused_problems(facts.overview.paused, facts.overview.waiting),
         *_subscriptions(facts.overview.subscriptions),
         *_failed(facts),
         *_halts(facts),

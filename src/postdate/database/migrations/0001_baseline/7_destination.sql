@@ -26,13 +26,18 @@ CREATE TABLE destination (
     rate_per_second real CHECK (rate_per_second > 0),
     disabled_at     timestamptz,
     disabled_reason text,
+    paused_at       timestamptz,
+    paused_reason   text,
+    paused_by       text,
     created_at      timestamptz NOT NULL DEFAULT clock(),
     changed_at      timestamptz NOT NULL DEFAULT clock(),
     UNIQUE (tenant_id, name),
     CHECK (type <> 'webhook' OR (url IS NOT NULL AND secret IS NOT NULL)),
     CHECK (type <> 'queue' OR (kind IS NOT NULL AND config IS NOT NULL)),
     CHECK ((previous_secret IS NULL) = (previous_until IS NULL)),
-    CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL))
+    CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL)),
+    CHECK ((paused_at IS NULL) = (paused_reason IS NULL)),
+    CHECK (paused_by IS NULL OR paused_at IS NOT NULL)
 );
 
 -- Signs the jobs of a tenant that give a bare URL.

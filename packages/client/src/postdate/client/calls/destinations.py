@@ -140,6 +140,25 @@ class Destinations(Group[K]):
         `name`: The name by which it is known.
         """
 
+    @call("pause_destination", "POST", "/destinations/{name}/pause")
+    def pause(self, name: str, *, reason: str) -> Destination:
+        """Pause a destination: its jobs and events wait, and no attempt is spent.
+
+        Calls that run end normally. A job whose `expires_at` or `max_age_seconds` passes
+        meanwhile fails, as in a paused lane.
+        `name`: The name by which it is known.
+        `reason`: Why; whoever looks at a job that waits reads it.
+        """
+
+    @call("resume_destination", "POST", "/destinations/{name}/resume")
+    def resume(self, name: str, *, reason: str | None = None) -> Destination:
+        """Resume a paused destination.
+
+        What waited is sent within half a minute, within the destination's limits.
+        `name`: The name by which it is known.
+        `reason`: Why; it stands in the event.
+        """
+
     @call("test_destination", "POST", "/destinations/{name}/test", repeatable=False)
     def test(self, name: str) -> DestinationTrial:
         """Send a test event to a destination and return the result.

@@ -9,10 +9,11 @@ from postdate.words.open_enum import OpenEnum
 
 
 class DestinationStatus(OpenEnum):
-    """Whether a destination is delivered to."""
+    """Whether a destination is delivered to: DISABLED jobs fail, PAUSED jobs wait."""
 
     ACTIVE = "ACTIVE"
     FAILING = "FAILING"
+    PAUSED = "PAUSED"
     DISABLED = "DISABLED"
 
 
@@ -71,6 +72,12 @@ class Destination(Struct, frozen=True, kw_only=True):
     """When it was disabled."""
     disabled_reason: str | None
     """Why it was disabled."""
+    paused_at: datetime | None
+    """When it was paused; null while it is not."""
+    paused_reason: str | None
+    """Why it was paused."""
+    paused_by: str | None
+    """Who paused it."""
     previous_secret_until: datetime | None
     """Until when the secret before signs too."""
     created_at: datetime
