@@ -3,24 +3,20 @@
 import os
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from postdate.client.models import RetryParams
-from postdate.client.pytest_plugin import PostdateServer
+from postdate.client.pytest_plugin import PostdateServer, TestTenant
+from support.program import PATIENCE_SECONDS, ask, free_port, until
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "examples/tutorials"
@@ -31,23 +27,6 @@ PAGES = {
 }
 SECRET = "whsec_" + b64encode(b"s" * 32).decode()
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-PATIENCE_SECONDS = 30.0
-
-
-def until(done: Callable[[], Any]) -> Any:
-    """Ask until something is there, at most for a while; return it."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (found := done()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager
@@ -70,19 +49,6 @@ def running(
                 process.kill()
 
 
-def ask(method: str, url: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-    data = None if body is None else msgspec.json.encode(body)
-    request = urllib.request.Request(url, data, {"content-type": "application/json", **headers})
-    request.method = method
-    try:
-        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
-            return answer.status, msgspec.json.decode(answer.read())
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-    except OSError:
-        return 0, None
-
-
 def test_every_program_has_its_page() -> None:
     assert {file.name for file in PROGRAMS.glob("*.py")} == set(PAGES.values())
 
@@ -96,13 +62,13 @@ def test_every_block_of_a_page_is_part_of_its_program(page: str) -> None:
         assert block.strip() in program
 
 
-def test_the_worker_of_the_migration_guide_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POSTDATE_API_KEY", "pdk_of_nobody")
+def test_the_task_of_the_migration_guide_runs(postdate: TestTenant) -> None:
     [block] = BLOCK.findall((ROOT / "docs/guides/migrate.md").read_text())
     known: dict[str, Any] = {}
     exec(block, known)
-    assert known["send_reminder"]
-    assert known["worker"]
+    with known["app"].testing(postdate) as clock:
+        handle = known["send_reminder"].later("5m", 7)
+        assert (clock.run_due(), clock.advance("5m"), handle.wait()) == (0, 1, "reminded 7")
 
 
 def test_the_rent_is_paid_once_and_reminded_of(postdate_server: PostdateServer) -> None:

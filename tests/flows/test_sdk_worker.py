@@ -61,11 +61,12 @@ async def test_plain_and_asynchronous_functions_run_and_their_result_is_kept(api
         (InDoubtError("who knows"), "UNKNOWN", "in_doubt"),
         (RetryLaterError("later", seconds=600), "PENDING", None),
         (ValueError("oops"), "PENDING", None),
+        (SystemExit("it ends a program, but no worker"), "PENDING", None),
     ],
-    ids=["give-up", "in-doubt", "later", "any-other"],
+    ids=["give-up", "in-doubt", "later", "any-other", "exit"],
 )
 async def test_an_exception_says_what_follows(
-    api: Api, raised: Exception, wanted: str, code: str | None
+    api: Api, raised: BaseException, wanted: str, code: str | None
 ) -> None:
     worker = Worker(api.url, api.key)
     ended = asyncio.Event()

@@ -4,6 +4,7 @@ from mutants.mutant import mutant
 
 CLIENT = "database/functions/client.sql"
 CLIENT_PAYMENT = "database/functions/client_payment.sql"
+DJANGO = "docs/test_django.py"
 OWN = "flows/test_own_transaction.py"
 ROLES = "hostile/test_own_transaction_roles.py"
 FORMS = "hostile/test_forms.py"
@@ -158,5 +159,26 @@ MUTANTS = (
         "declared_scope_of_reading_writes", "resource/resource.py",
         "scope=self.write,", "scope=self.read,",
         "flows/test_declared_once.py::test_rights_limits_and_refusals_follow_from_the_declaration",
+    ),
+    mutant(
+        "django_task_enqueued_before_its_commit", "django/backend.py",
+        "                transaction.on_commit(create, using=self.settings.database)\n",
+        "                create()\n",
+        f"{DJANGO}::test_a_task_is_enqueued_when_the_transaction_commits",
+    ),
+    mutant(
+        "django_runs_any_function", "django/result.py",
+        "    if not isinstance(found, Task):\n", "    if not callable(found):\n",
+        f"{DJANGO}::test_only_what_is_a_task_is_run_or_found",
+    ),
+    mutant(
+        "django_task_finished_before_its_last_attempt", "django/worker.py",
+        "if lease.attempt >= lease.max_attempts or isinstance(error, GiveUpError):", "if True:",
+        f"{DJANGO}::test_a_task_that_raised_is_tried_again",
+    ),
+    mutant(
+        "task_that_exits_ends_the_worker", "client/worker.py",
+        "        raise ExitedError from error\n", "        raise\n",
+        "flows/test_sdk_worker.py::test_an_exception_says_what_follows",
     ),
 )  # fmt: skip

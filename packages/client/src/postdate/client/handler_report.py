@@ -12,6 +12,10 @@ ERROR_CHARACTERS: Final = 2000
 RESULT_BYTES: Final = 64 * 1024
 """The most that a job keeps of what a function returned."""
 
+HANDLER_ERROR: Final = "handler_error"
+BAD_RESULT: Final = "bad_result"
+"""Codes of attempts whose error begins with the class of an exception."""
+
 _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 """U+0000 in JSON: the server refuses it, and the report of work that was done would be lost."""
 
@@ -30,6 +34,10 @@ class GiveUpError(Exception):
     def __init__(self, error: str, code: str = "gave_up") -> None:
         super().__init__(error)
         self.code = code
+
+
+class ExitedError(Exception):
+    """A function asked for the end of the program: its attempt has failed, the worker goes on."""
 
 
 class InDoubtError(Exception):
@@ -86,8 +94,10 @@ def raised(error: BaseException) -> HandlerReport:
             return HandlerReport(done=False, error=_text(error), code=error.code, retryable=False)
         case InDoubtError():
             return HandlerReport(done=False, error=_text(error), code="in_doubt", unknown=True)
+        case ExitedError(__cause__=SystemExit() as cause):
+            return raised(cause)
         case _:
-            return HandlerReport(done=False, error=_traced(error), code="handler_error")
+            return HandlerReport(done=False, error=_traced(error), code=HANDLER_ERROR)
 
 
 def late(seconds: float) -> HandlerReport:
@@ -115,7 +125,15 @@ def _storable(text: str) -> str:
 
 def _traced(error: BaseException) -> str:
     """Return what was raised, then as much of the traceback's end as is kept."""
-    said = _storable(f"{type(error).__name__}: {error}")[: ERROR_CHARACTERS // 2]
+    said = _storable(f"{_class(error)}: {error}")[: ERROR_CHARACTERS // 2]
     trace = _storable("".join(traceback.format_exception(error)))
     room = ERROR_CHARACTERS - len(said) - 2
     return f"{said}\n\n{trace[-room:].strip()}"
+
+
+def _class(error: BaseException) -> str:
+    """Name a class as tracebacks do: with its module, unless every program has it."""
+    kind = type(error)
+    return (
+        kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    )

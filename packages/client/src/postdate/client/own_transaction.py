@@ -1,8 +1,8 @@
 """Ask for jobs and payments inside your own transaction, in the PostgreSQL that Postdate uses.
 
 Committed means scheduled; rolled back means never there. The SQL functions do the work: these are
-thin wrappers that write the call for asyncpg, psycopg and SQLAlchemy, and turn a refusal into the
-same classes that the HTTP client raises. None of the drivers is imported here.
+thin wrappers that write the call for asyncpg, psycopg, SQLAlchemy and Django, and turn a refusal
+into the same classes that the HTTP client raises. None of the drivers is imported here.
 """
 
 import base64
@@ -75,8 +75,8 @@ def refusal_of(error: BaseException) -> ProblemError | None:
 
 
 def _refusal(error: Any) -> ProblemError | None:
-    state = getattr(error, "sqlstate", None) or ""
     diagnosis = getattr(error, "diag", None)
+    state = getattr(error, "sqlstate", None) or getattr(diagnosis, "sqlstate", None) or ""
     detail = getattr(error, "detail", None) or getattr(diagnosis, "message_detail", None)
     if not isinstance(detail, str) or not (state.startswith(_OWN_STATE) or state == _REPEAT):
         return None
@@ -116,9 +116,9 @@ class _Calls(ABC, Generic[AnyId, Nothing]):
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._driver = type(connection).__module__.partition(".")[0]
-        if self._driver not in {"asyncpg", "psycopg", "sqlalchemy"}:
+        if self._driver not in {"asyncpg", "psycopg", "sqlalchemy", "django"}:
             kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
-            raise TypeError(f"{kind} is no connection of asyncpg, psycopg or SQLAlchemy")
+            raise TypeError(f"{kind} is no connection of asyncpg, psycopg, SQLAlchemy or Django")
 
     def enqueue(  # noqa: PLR0913 - what a job has, by name
         self,
@@ -184,7 +184,7 @@ class _Calls(ABC, Generic[AnyId, Nothing]):
         return f"SELECT postdate.{function}({', '.join(parts)})", texts
 
     def _mark(self, number: int) -> str:
-        return {"asyncpg": f"${number}", "psycopg": "%s"}.get(self._driver, f":p{number}")
+        return {"asyncpg": f"${number}", "sqlalchemy": f":p{number}"}.get(self._driver, "%s")
 
 
 def _says(name: str, value: Any) -> bool:
@@ -209,7 +209,7 @@ def _job(given: dict[str, Any]) -> dict[str, Any]:
 
 
 class OwnTransaction(_Calls[UUID, None]):
-    """Calls over a psycopg `Connection`, or a `Connection` or `Session` of SQLAlchemy."""
+    """Calls over a `Connection` of psycopg or Django, a `Connection` or `Session` of SQLAlchemy."""
 
     def _id(self, function: str, given: Mapping[str, Any]) -> UUID:
         return UUID(str(self._run(function, given)))
@@ -222,6 +222,10 @@ class OwnTransaction(_Calls[UUID, None]):
         with refusals():
             if self._driver == "psycopg":
                 return self._connection.execute(statement, texts).fetchone()[0]
+            if self._driver == "django":
+                with self._connection.cursor() as cursor:
+                    cursor.execute(statement, texts)
+                    return cursor.fetchone()[0]
             return self._connection.execute(*_bound(statement, texts)).scalar_one()
 
 

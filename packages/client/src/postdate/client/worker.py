@@ -20,7 +20,13 @@ from typing import Any, Final
 from postdate.client import handler_report
 from postdate.client.client import AsyncClient
 from postdate.client.errors import PostdateError, ProblemError, UnreachableError
-from postdate.client.handler_report import GiveUpError, HandlerReport, InDoubtError, RetryLaterError
+from postdate.client.handler_report import (
+    ExitedError,
+    GiveUpError,
+    HandlerReport,
+    InDoubtError,
+    RetryLaterError,
+)
 from postdate.client.handlers import F, Function, Handlers, kind_of
 from postdate.client.models.leases import Lease
 from postdate.client.once import CURRENT
@@ -245,8 +251,8 @@ class Worker:
 
     def _call(self, function: Function, lease: Lease) -> Coroutine[Any, Any, Any]:
         if inspect.iscoroutinefunction(function):
-            return _awaited(function, lease)
-        return self._in_thread(function, lease)
+            return _kept_alive(function(lease))
+        return _kept_alive(self._in_thread(function, lease))
 
     async def _in_thread(self, function: Function, lease: Lease) -> Any:
         loop = asyncio.get_running_loop()
@@ -310,8 +316,12 @@ class Worker:
         )
 
 
-async def _awaited(function: Function, lease: Lease) -> Any:
-    return await function(lease)
+async def _kept_alive(work: Coroutine[Any, Any, Any]) -> Any:
+    """Await a function; if it calls `sys.exit`, the attempt fails and the worker goes on."""
+    try:
+        return await work
+    except SystemExit as error:
+        raise ExitedError from error
 
 
 def _ended(working: "asyncio.Future[Any]") -> HandlerReport | None:
