@@ -58,7 +58,8 @@ CREATE TYPE job_columns AS (
 	origin_id uuid[],
 	traceparent text[],
 	actor text[],
-	idempotency_key uuid[]
+	idempotency_key uuid[],
+	unique_by text[]
 );
 
 CREATE TYPE lease_endings AS (
@@ -193,6 +194,10 @@ CREATE FUNCTION client_accept_payments(mine xid8, of_tenant integer) RETURNS voi
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
+CREATE FUNCTION client_accept_unique(mine xid8, of_tenant integer, at timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
 CREATE FUNCTION client_account(of_tenant integer, of_account text) RETURNS account
     LANGUAGE plpgsql STABLE
     SET search_path TO 'postdate', 'pg_temp';
@@ -226,6 +231,10 @@ CREATE FUNCTION client_check_object(schema jsonb, given jsonb, field text) RETUR
 
 CREATE FUNCTION client_check_text(schema jsonb, given text) RETURNS text
     LANGUAGE plpgsql IMMUTABLE;
+
+CREATE FUNCTION client_check_unique(given jsonb, run_at timestamp with time zone, delay_seconds double precision) RETURNS jsonb
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION client_clock() RETURNS void
     LANGUAGE sql
@@ -271,8 +280,12 @@ CREATE FUNCTION client_identity(scope text) RETURNS client_role
 CREATE FUNCTION client_instant(given timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION client_job_asked(destination jsonb, lane text, policy jsonb, expires_at timestamp with time zone, payload bytea, content_type text, payload_ref text, metadata jsonb, description text, spread integer, due_at timestamp with time zone) RETURNS jsonb
+CREATE FUNCTION client_job_asked(destination jsonb, lane text, policy jsonb, expires_at timestamp with time zone, payload bytea, content_type text, payload_ref text, metadata jsonb, description text, spread integer, due_at timestamp with time zone, unique_by jsonb) RETURNS jsonb
     LANGUAGE plpgsql STABLE;
+
+CREATE FUNCTION client_job_columns(mine xid8, of_tenant integer, at timestamp with time zone, numbers bigint[]) RETURNS job_columns
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION client_job_due(body jsonb, at timestamp with time zone, past double precision, ahead double precision) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE;
@@ -353,8 +366,44 @@ CREATE FUNCTION client_setting_rank(rule setting_default, value jsonb) RETURNS n
 CREATE FUNCTION client_type_words(schema jsonb) RETURNS text
     LANGUAGE sql IMMUTABLE;
 
+CREATE FUNCTION client_unique_kept(asked client_request) RETURNS bytea
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE TABLE timer (
+    bucket smallint NOT NULL,
+    attempt smallint DEFAULT 0 NOT NULL,
+    tenant_id integer NOT NULL,
+    lane_id integer NOT NULL,
+    subject uuid NOT NULL,
+    revision integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    claimed_at timestamp with time zone,
+    token bigint DEFAULT 0 NOT NULL,
+    claimed_by uuid,
+    ready_at timestamp with time zone,
+    CONSTRAINT timer_attempt_check CHECK ((attempt >= 0)),
+    CONSTRAINT timer_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
+    CONSTRAINT timer_check CHECK (((claimed_at IS NULL) OR (token > 0))),
+    CONSTRAINT timer_revision_check CHECK ((revision >= 0)),
+    CONSTRAINT timer_token_check CHECK ((token >= 0))
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0.2', autovacuum_vacuum_cost_delay='0');
+ALTER TABLE ONLY timer FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION client_unique_merge(asked client_request, at timestamp with time zone, due timestamp with time zone, waiting timer) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_unique_refuse(field text, job_id uuid) RETURNS void
+    LANGUAGE sql;
+
 CREATE FUNCTION client_usable(of_tenant integer, of_account text, field text) RETURNS account
     LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_waiting(of_tenant integer, of_key text, but uuid) RETURNS uuid
+    LANGUAGE sql STABLE
     SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION client_wrong(field text, message text) RETURNS void
@@ -367,7 +416,7 @@ CREATE FUNCTION clock_watch_record(believed timestamp with time zone, since time
 CREATE FUNCTION current_tenant() RETURNS integer
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION enqueue(destination jsonb, payload jsonb DEFAULT NULL::jsonb, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay_seconds double precision DEFAULT NULL::double precision, lane text DEFAULT 'default'::text, idempotency_key text DEFAULT NULL::text, retry jsonb DEFAULT NULL::jsonb, timeout_seconds double precision DEFAULT NULL::double precision, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, metadata jsonb DEFAULT NULL::jsonb, description text DEFAULT NULL::text, payload_ref text DEFAULT NULL::text, payload_bytes bytea DEFAULT NULL::bytea, content_type text DEFAULT NULL::text, traceparent text DEFAULT NULL::text) RETURNS uuid
+CREATE FUNCTION enqueue(destination jsonb, payload jsonb DEFAULT NULL::jsonb, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay_seconds double precision DEFAULT NULL::double precision, lane text DEFAULT 'default'::text, idempotency_key text DEFAULT NULL::text, retry jsonb DEFAULT NULL::jsonb, timeout_seconds double precision DEFAULT NULL::double precision, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, metadata jsonb DEFAULT NULL::jsonb, description text DEFAULT NULL::text, payload_ref text DEFAULT NULL::text, payload_bytes bytea DEFAULT NULL::bytea, content_type text DEFAULT NULL::text, traceparent text DEFAULT NULL::text, unique_by jsonb DEFAULT NULL::jsonb) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET client_encoding TO 'UTF8'
@@ -510,34 +559,15 @@ CREATE TABLE job (
     traceparent text,
     actor text,
     idempotency_key uuid,
-    CONSTRAINT job_check CHECK (((payload IS NULL) OR (payload_ref IS NULL)))
+    unique_by jsonb,
+    CONSTRAINT job_check CHECK (((payload IS NULL) OR (payload_ref IS NULL))),
+    CONSTRAINT job_unique_by_check CHECK ((unique_by ? 'key'::text))
 )
 PARTITION BY RANGE (job_id);
 ALTER TABLE ONLY job FORCE ROW LEVEL SECURITY;
 
 CREATE FUNCTION job_accepted_data(j job) RETURNS jsonb
     LANGUAGE sql STABLE;
-
-CREATE TABLE timer (
-    bucket smallint NOT NULL,
-    attempt smallint DEFAULT 0 NOT NULL,
-    tenant_id integer NOT NULL,
-    lane_id integer NOT NULL,
-    subject uuid NOT NULL,
-    revision integer DEFAULT 0 NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    claimed_at timestamp with time zone,
-    token bigint DEFAULT 0 NOT NULL,
-    claimed_by uuid,
-    ready_at timestamp with time zone,
-    CONSTRAINT timer_attempt_check CHECK ((attempt >= 0)),
-    CONSTRAINT timer_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
-    CONSTRAINT timer_check CHECK (((claimed_at IS NULL) OR (token > 0))),
-    CONSTRAINT timer_revision_check CHECK ((revision >= 0)),
-    CONSTRAINT timer_token_check CHECK ((token >= 0))
-)
-WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0.2', autovacuum_vacuum_cost_delay='0');
-ALTER TABLE ONLY timer FORCE ROW LEVEL SECURITY;
 
 CREATE FUNCTION job_cancel_result(t timer) RETURNS text
     LANGUAGE sql STABLE;
@@ -580,8 +610,11 @@ ALTER TABLE ONLY outcome FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION job_ended_data(o outcome) RETURNS jsonb
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text) RETURNS TABLE(found boolean)
+CREATE FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text, named text) RETURNS TABLE(found boolean)
     LANGUAGE sql STABLE;
+
+CREATE FUNCTION job_finds(wanted text, named text, id uuid, description text, metadata jsonb, destination jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION job_insert(new job_columns, at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
@@ -600,7 +633,7 @@ CREATE FUNCTION job_purge_tell(buckets smallint[], tenants integer[], subjects u
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) RETURNS TABLE(job_id uuid, lane_id integer, lane text, status text, due_at timestamp with time zone, effective_at timestamp with time zone, expires_at timestamp with time zone, created_at timestamp with time zone, destination text, policy text, payload bytea, content_type text, payload_ref text, spread_seconds integer, metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer, attempt integer, timer_due_at timestamp with time zone, claimed_at timestamp with time zone, outcome_due_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, code text, error text, http_status smallint, worker_id uuid, in_doubt boolean, result bytea)
+CREATE FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) RETURNS TABLE(job_id uuid, lane_id integer, lane text, status text, due_at timestamp with time zone, effective_at timestamp with time zone, expires_at timestamp with time zone, created_at timestamp with time zone, destination text, policy text, payload bytea, content_type text, payload_ref text, spread_seconds integer, metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer, attempt integer, timer_due_at timestamp with time zone, claimed_at timestamp with time zone, outcome_due_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, code text, error text, http_status smallint, worker_id uuid, in_doubt boolean, result bytea, unique_by text)
     LANGUAGE plpgsql STABLE;
 
 CREATE FUNCTION job_record(j job) RETURNS bytea
@@ -618,6 +651,16 @@ CREATE FUNCTION job_status(timer_due_at timestamp with time zone, claimed_at tim
 
 CREATE FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean) RETURNS TABLE(status text, code text)
     LANGUAGE sql STABLE;
+
+CREATE FUNCTION job_unique_bucket(hash uuid) RETURNS smallint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION job_unique_forget(in_bucket smallint, in_tenant integer, ids uuid[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION job_unique_hash(of_tenant integer, key text) RETURNS uuid
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION lane_purpose(lane_id integer) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
@@ -1310,6 +1353,15 @@ CREATE TABLE job_revision (
 PARTITION BY RANGE (job_id);
 ALTER TABLE ONLY job_revision FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE job_unique (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    key uuid NOT NULL,
+    job_id uuid
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.05');
+ALTER TABLE ONLY job_unique FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE lane (
     lane_id integer NOT NULL,
     tenant_id integer NOT NULL,
@@ -1402,7 +1454,7 @@ CREATE TABLE occurrence (
     CONSTRAINT occurrence_check1 CHECK (((subject IS NULL) = (kind IS NULL))),
     CONSTRAINT occurrence_check2 CHECK (((status <> 'REFUSED'::text) OR (code IS NOT NULL))),
     CONSTRAINT occurrence_kind_check CHECK ((kind = ANY (ARRAY['job'::text, 'payment'::text]))),
-    CONSTRAINT occurrence_status_check CHECK ((status = ANY (ARRAY['FIRED'::text, 'LATE'::text, 'BUFFERED'::text, 'MISSED'::text, 'REFUSED'::text, 'SKIPPED_BY_OVERLAP'::text, 'SKIPPED_BY_PAUSE'::text, 'SKIPPED_BY_CALENDAR'::text, 'SKIPPED_BY_DST'::text])))
+    CONSTRAINT occurrence_status_check CHECK ((status = ANY (ARRAY['FIRED'::text, 'LATE'::text, 'BUFFERED'::text, 'MISSED'::text, 'REFUSED'::text, 'SKIPPED_BY_OVERLAP'::text, 'SKIPPED_BY_PAUSE'::text, 'SKIPPED_BY_CALENDAR'::text, 'SKIPPED_BY_DST'::text, 'SKIPPED_BY_UNIQUE'::text])))
 )
 PARTITION BY RANGE (occurrence_id);
 ALTER TABLE ONLY occurrence FORCE ROW LEVEL SECURITY;
@@ -1786,6 +1838,8 @@ ALTER TABLE ONLY job_pruned
     ADD CONSTRAINT job_pruned_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE ONLY job_revision
     ADD CONSTRAINT job_revision_pkey PRIMARY KEY (bucket, job_id, revision);
+ALTER TABLE ONLY job_unique
+    ADD CONSTRAINT job_unique_pkey PRIMARY KEY (bucket, tenant_id, key);
 ALTER TABLE ONLY lane
     ADD CONSTRAINT lane_pkey PRIMARY KEY (lane_id);
 ALTER TABLE ONLY lane
@@ -1868,6 +1922,8 @@ CREATE INDEX destination_call_node ON destination_call USING btree (node_id, rep
 CREATE INDEX event_state ON ONLY event USING btree (bucket, tenant_id, subject, "time") WHERE (state IS NOT NULL);
 
 CREATE INDEX job_schedule ON ONLY job USING btree (bucket, schedule_id, job_id) WHERE (schedule_id IS NOT NULL);
+
+CREATE INDEX job_unique_by ON ONLY job USING btree (bucket, tenant_id, ((unique_by ->> 'key'::text)), job_id) WHERE (unique_by IS NOT NULL);
 
 CREATE INDEX lane_changed ON lane USING btree (changed_at);
 
@@ -2012,6 +2068,7 @@ ALTER TABLE idempotency ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_pruned ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_revision ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_unique ENABLE ROW LEVEL SECURITY;
 ALTER TABLE lane ENABLE ROW LEVEL SECURITY;
 ALTER TABLE occurrence ENABLE ROW LEVEL SECURITY;
 ALTER TABLE outbox ENABLE ROW LEVEL SECURITY;
@@ -2064,6 +2121,8 @@ CREATE POLICY owner_all ON job TO postdate_owner USING (true) WITH CHECK (true);
 CREATE POLICY owner_all ON job_pruned TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON job_revision TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON job_unique TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON lane TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -2153,6 +2212,8 @@ CREATE POLICY reader_own ON job FOR SELECT TO postdate_reader USING ((tenant_id 
 CREATE POLICY reader_own ON job_pruned FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON job_revision FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON job_unique FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON lane FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -2252,6 +2313,8 @@ CREATE POLICY writer_all ON job_pruned TO postdate_writer USING (true) WITH CHEC
 
 CREATE POLICY writer_all ON job_revision TO postdate_writer USING (true) WITH CHECK (true);
 
+CREATE POLICY writer_all ON job_unique TO postdate_writer USING (true) WITH CHECK (true);
+
 CREATE POLICY writer_all ON lane TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON occurrence TO postdate_writer USING (true) WITH CHECK (true);
@@ -2343,6 +2406,7 @@ REVOKE ALL ON FUNCTION client_accept() FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_accept_cancels(mine xid8, of_tenant integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_accept_jobs(mine xid8, of_tenant integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_accept_payments(mine xid8, of_tenant integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_accept_unique(mine xid8, of_tenant integer, at timestamp with time zone) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_account(of_tenant integer, of_account text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_admit(of_tenant integer, body jsonb, at timestamp with time zone, taken bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_bind(of_role text, of_tenant integer, of_scopes text[], of_accounts text[], of_max bigint, by_actor text) FROM PUBLIC;
@@ -2354,6 +2418,7 @@ REVOKE ALL ON FUNCTION client_check_key(key text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_check_number(schema jsonb, given numeric) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_check_object(schema jsonb, given jsonb, field text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_check_text(schema jsonb, given text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_check_unique(given jsonb, run_at timestamp with time zone, delay_seconds double precision) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_clock() FROM PUBLIC;
 GRANT ALL ON FUNCTION client_clock() TO postdate_writer;
 GRANT ALL ON FUNCTION client_clock() TO postdate_reader;
@@ -2365,7 +2430,8 @@ GRANT SELECT ON TABLE client_role TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE client_role TO postdate_writer;
 REVOKE ALL ON FUNCTION client_identity(scope text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_instant(given timestamp with time zone) FROM PUBLIC;
-REVOKE ALL ON FUNCTION client_job_asked(destination jsonb, lane text, policy jsonb, expires_at timestamp with time zone, payload bytea, content_type text, payload_ref text, metadata jsonb, description text, spread integer, due_at timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_job_asked(destination jsonb, lane text, policy jsonb, expires_at timestamp with time zone, payload bytea, content_type text, payload_ref text, metadata jsonb, description text, spread integer, due_at timestamp with time zone, unique_by jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_job_columns(mine xid8, of_tenant integer, at timestamp with time zone, numbers bigint[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_job_due(body jsonb, at timestamp with time zone, past double precision, ahead double precision) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_job_known(asked client_request) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_key(scope integer, of_tenant integer, key text) FROM PUBLIC;
@@ -2384,15 +2450,21 @@ REVOKE ALL ON FUNCTION client_refuse_unsafe() FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_setting(of_tenant integer, of_name text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_setting_rank(rule setting_default, value jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_type_words(schema jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_unique_kept(asked client_request) FROM PUBLIC;
+GRANT SELECT ON TABLE timer TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE timer TO postdate_writer;
+REVOKE ALL ON FUNCTION client_unique_merge(asked client_request, at timestamp with time zone, due timestamp with time zone, waiting timer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_unique_refuse(field text, job_id uuid) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_usable(of_tenant integer, of_account text, field text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_waiting(of_tenant integer, of_key text, but uuid) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_wrong(field text, message text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION clock_watch_record(believed timestamp with time zone, since timestamp with time zone, seen bigint, why text) FROM PUBLIC;
 GRANT ALL ON FUNCTION clock_watch_record(believed timestamp with time zone, since timestamp with time zone, seen bigint, why text) TO postdate_writer;
 REVOKE ALL ON FUNCTION current_tenant() FROM PUBLIC;
 GRANT ALL ON FUNCTION current_tenant() TO postdate_writer;
 GRANT ALL ON FUNCTION current_tenant() TO postdate_reader;
-REVOKE ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text) FROM PUBLIC;
-GRANT ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text) TO postdate_client;
+REVOKE ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text, unique_by jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text, unique_by jsonb) TO postdate_client;
 REVOKE ALL ON FUNCTION entry_balanced() FROM PUBLIC;
 GRANT ALL ON FUNCTION entry_balanced() TO postdate_writer;
 GRANT ALL ON FUNCTION entry_balanced() TO postdate_reader;
@@ -2456,8 +2528,6 @@ GRANT SELECT,INSERT ON TABLE job TO postdate_writer;
 REVOKE ALL ON FUNCTION job_accepted_data(j job) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_accepted_data(j job) TO postdate_writer;
 GRANT ALL ON FUNCTION job_accepted_data(j job) TO postdate_reader;
-GRANT SELECT ON TABLE timer TO postdate_reader;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE timer TO postdate_writer;
 REVOKE ALL ON FUNCTION job_cancel_result(t timer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION job_digest(j job) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_digest(j job) TO postdate_writer;
@@ -2469,9 +2539,12 @@ GRANT SELECT,INSERT ON TABLE outcome TO postdate_writer;
 REVOKE ALL ON FUNCTION job_ended_data(o outcome) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_ended_data(o outcome) TO postdate_writer;
 GRANT ALL ON FUNCTION job_ended_data(o outcome) TO postdate_reader;
-REVOKE ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text) FROM PUBLIC;
-GRANT ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text) TO postdate_writer;
-GRANT ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text) TO postdate_reader;
+REVOKE ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text, named text) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text, named text) TO postdate_writer;
+GRANT ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text, named text) TO postdate_reader;
+REVOKE ALL ON FUNCTION job_finds(wanted text, named text, id uuid, description text, metadata jsonb, destination jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_finds(wanted text, named text, id uuid, description text, metadata jsonb, destination jsonb) TO postdate_writer;
+GRANT ALL ON FUNCTION job_finds(wanted text, named text, id uuid, description text, metadata jsonb, destination jsonb) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_insert(new job_columns, at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_insert(new job_columns, at timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
@@ -2496,6 +2569,11 @@ GRANT ALL ON FUNCTION job_status(timer_due_at timestamp with time zone, claimed_
 REVOKE ALL ON FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean) TO postdate_writer;
 GRANT ALL ON FUNCTION job_status_find(in_bucket smallint, id uuid, asked boolean) TO postdate_reader;
+REVOKE ALL ON FUNCTION job_unique_bucket(hash uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_unique_bucket(hash uuid) TO postdate_writer;
+REVOKE ALL ON FUNCTION job_unique_forget(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION job_unique_hash(of_tenant integer, key text) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_unique_hash(of_tenant integer, key text) TO postdate_writer;
 REVOKE ALL ON FUNCTION lane_purpose(lane_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION lane_purpose(lane_id integer) TO postdate_writer;
 GRANT ALL ON FUNCTION lane_purpose(lane_id integer) TO postdate_reader;
@@ -2727,6 +2805,8 @@ GRANT SELECT ON TABLE job_pruned TO postdate_reader;
 GRANT SELECT ON TABLE job_pruned TO postdate_writer;
 GRANT SELECT ON TABLE job_revision TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE job_revision TO postdate_writer;
+GRANT SELECT ON TABLE job_unique TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE job_unique TO postdate_writer;
 GRANT SELECT ON TABLE lane TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE lane TO postdate_writer;
 GRANT SELECT ON TABLE lane_view TO postdate_reader;

@@ -74,7 +74,30 @@ BAD_RETRIES: list[Any] = [
     {"max_age_seconds": 31622401},
     {"on_unknown": "ignore"},
 ]
+BAD_UNIQUES: list[Any] = [
+    "x",
+    {},
+    {"key": ""},
+    {"key": "x" * 256},
+    {"key": "a\n"},
+    {"key": "a\x1fb"},
+    {"key": "\x85"},
+    {"key": 5},
+    {"key": "a", "on_conflict": "drop"},
+    {"key": "a", "on_conflict": "debounce"},
+    {"key": "a", "max_delay_seconds": 5},
+    {"key": "a", "on_conflict": "replace", "max_delay_seconds": 5},
+    {"key": "a", "on_conflict": "debounce", "max_delay_seconds": 0},
+    {"key": "a", "on_conflict": "debounce", "max_delay_seconds": 31622401},
+    {"key": "a", "on_conflict": "debounce", "max_delay_seconds": "5"},
+    {"key": "a", "seconds": 5},
+]
 BAD_JOBS: list[dict[str, Any]] = [
+    *({"unique": each} for each in BAD_UNIQUES),
+    {
+        "unique": {"key": "a", "on_conflict": "debounce", "max_delay_seconds": 5},
+        "delay_seconds": 6,
+    },
     *({"destination": each} for each in BAD_DESTINATIONS),
     *({"retry": each} for each in BAD_RETRIES),
     {"delay_seconds": -1},
@@ -139,6 +162,7 @@ TYPES = {
     "destination": "text::jsonb",
     "payload": "text::jsonb",
     "retry": "text::jsonb",
+    "unique": "text::jsonb",
     "metadata": "text::jsonb",
     "run_at": "text::timestamptz",
     "expires_at": "text::timestamptz",
@@ -175,7 +199,8 @@ def call(function: str, body: dict[str, Any]) -> tuple[str, list[str | None]]:
         cast = TYPES.get(name, "text")
         if function == "schedule_payment" and name == "delay_seconds":
             cast = "text::bigint"
-        names.append(f"{name} => ${len(names) + 1}::{cast}")
+        argument = "unique_by" if name == "unique" else name
+        names.append(f"{argument} => ${len(names) + 1}::{cast}")
         plain = value is None or (isinstance(value, str) and not cast.endswith("jsonb"))
         values.append(value if plain else json.dumps(value))
     return f"SELECT postdate.{function}({', '.join(names)})", values

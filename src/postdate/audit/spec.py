@@ -89,6 +89,8 @@ _WITNESSED: Final = frozenset(
         "payment.dead_lettered",
         "job.rescheduled",
         "job.changed",
+        "job.replaced",
+        "job.debounced",
         "job.retried",
         "job.unknown",
     }

@@ -8,7 +8,7 @@ import msgspec
 from postdate.http import problem
 from postdate.http.endpoint import Call, Reply
 from postdate.intake.create_once import CreateOnce, CreateRequest, Remember, Shown, forget
-from postdate.intake.idempotency import CREATED, Granted, Refused
+from postdate.intake.idempotency import Granted, Refused
 from postdate.intake.pipeline import Accepted
 from postdate.words.error import RefusedError
 
@@ -33,9 +33,8 @@ S = TypeVar("S", bound=AnswersOnce)
 def reply(outcome: Accepted | Granted | Refused, request_id: str) -> Reply:
     """Return the reply to a request under a key; it says whether the key was answered before."""
     if not isinstance(outcome, Refused):
-        status = outcome.status if isinstance(outcome, Granted) else CREATED
         body = msgspec.json.encode(outcome.body)
-        return Reply(body, status, REPLAYED if outcome.replayed else {})
+        return Reply(body, outcome.status, REPLAYED if outcome.replayed else {})
     if not outcome.replayed:
         raise RefusedError(outcome.refusal)
     headers = REPLAYED | {"Content-Type": problem.MEDIA_TYPE.decode()}

@@ -9,7 +9,7 @@ from postdate.core import any_json
 from postdate.http import problem
 from postdate.http.body_problem import ExplanationBudget, find_problems
 from postdate.http.endpoint import Reply
-from postdate.intake.idempotency import CREATED, Refused
+from postdate.intake.idempotency import Refused
 from postdate.intake.pipeline import Accepted
 from postdate.words.error import Refusal
 
@@ -55,7 +55,7 @@ def _outcome(noun: str, result: Accepted | Refused | Refusal, request_id: str) -
         body = msgspec.Raw(problem.encode(refusal, request_id))
         outcome = {"status": refusal.status, "problem": body}
     else:
-        outcome = {"status": CREATED, noun: refusal.body}
+        outcome = {"status": refusal.status, noun: refusal.body}
     replayed = not isinstance(result, Refusal) and result.replayed
     return outcome | {"replayed": True} if replayed else outcome
 

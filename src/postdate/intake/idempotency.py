@@ -20,6 +20,7 @@ from postdate.intake.store import HASH_BYTES, IdempotencyKey, IdempotencyRow
 from postdate.words.error import Code, Refusal, RefusedError, refuse
 
 CREATED: Final = 201
+OK: Final = 200
 
 canonical: Final = msgspec.json.Encoder(order="sorted").encode
 """Encodes a request in the one form in which requests are compared."""

@@ -56,6 +56,10 @@ class Accepted(Protocol):
         """Return the id of what was made."""
 
     @property
+    def status(self) -> int:
+        """Return the HTTP status of the answer."""
+
+    @property
     def body(self) -> msgspec.Struct:
         """Return the body that the client receives."""
 
@@ -267,7 +271,8 @@ class Pipeline(Generic[Item, Valid, Made]):
 
     async def _differing(self, connection: Connection, known: Known[Valid]) -> list[str] | None:
         if known.row.kept is not None:
-            return kept_differences(known.row, known.request) or None
+            differs = kept_differences(known.row, known.request)
+            return differs if differs or known.request.accounts is None else None
         return await self._strategy.differing_fields(connection, known)
 
 

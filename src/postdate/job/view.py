@@ -22,6 +22,7 @@ from postdate.job.spec.job import (
     Worker,
     decode_destination,
     decode_policy,
+    decode_unique,
 )
 from postdate.job.spec.view import JSON, HeldBack, JobView, PayloadError
 from postdate.job.store import job_list, job_view
@@ -75,6 +76,8 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     schedule_id: UUID | None = None
     due_after: datetime | None = None
     due_before: datetime | None = None
+    unique: str | None = None
+    destination: str | None = None
     code: str | None = None
     """Why it failed: for failed and cancelled jobs."""
     text: str | None = None
@@ -246,6 +249,8 @@ def show(row: JobRow) -> JobView:
         payload_base64=None if as_json else _base64(row.payload),
         payload_error=None,
         redriven_as=None,
+        unique=decode_unique(row.unique_by),
+        deduplicated=False,
     )
 
 

@@ -61,7 +61,8 @@ class Expansion:
             match result:
                 case Fired(subject=subject):
                     span.set_attribute(f"postdate.{firing.template.kind}_id", str(subject))
-                    span.set_attribute("postdate.outcome", "fired")
+                    outcome = "merged" if result.merged else "fired"
+                    span.set_attribute("postdate.outcome", outcome)
                 case Refusal(code=code, detail=detail):
                     span.set_attribute("postdate.outcome", "refused")
                     span.set_attribute("error.type", str(code))

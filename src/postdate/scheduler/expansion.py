@@ -39,6 +39,7 @@ class ScheduleExpansion:
     entries: list[Entry] = field(default_factory=list)
     made: list[UUID] = field(default_factory=list)
     refused: int = 0
+    merged: int = 0
     known_runs: int = 0
 
 
@@ -126,7 +127,7 @@ class ExpansionBatch:
         return [
             Advance(
                 *each.row.key,
-                runs=each.step.runs - each.refused - each.known_runs,
+                runs=each.step.runs - each.refused - each.merged - each.known_runs,
                 handled=each.step.handled,
                 buffered_for=each.step.buffered_for,
                 last_id=each.made[-1] if each.made else None,
@@ -223,6 +224,9 @@ def _label_of(
     match result:
         case None:
             return one.status.value, None, None, None
+        case Fired(merged=True):
+            each.merged += 1
+            return Status.SKIPPED_BY_UNIQUE.value, None, None, None
         case Fired(subject=subject):
             each.made.append(subject)
             return one.status.value, one.segment.definition.template.kind, subject, None

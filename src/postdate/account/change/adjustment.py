@@ -23,6 +23,7 @@ from postdate.halt import store as halt_store
 from postdate.intake import store as idempotency_store
 from postdate.intake.busy_account import AroundBusyAccounts
 from postdate.intake.idempotency import (
+    CREATED,
     KeyedRequest,
     OpenKeys,
     Refused,
@@ -56,6 +57,7 @@ class AcceptedAdjustment(msgspec.Struct, frozen=True):
 
     body: Adjusted
     replayed: bool = False
+    status: int = CREATED
 
     @property
     def subject(self) -> UUID:

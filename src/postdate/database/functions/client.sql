@@ -217,8 +217,9 @@ BEGIN
     SELECT array_agg((get_byte(uuid_send(key), 0) & 63)::smallint ORDER BY key),
            array_agg(CASE kind WHEN 'job' THEN 1 ELSE 3 END::smallint ORDER BY key),
            array_agg(key ORDER BY key), array_agg(fingerprint ORDER BY key),
-           array_agg(subject ORDER BY key)
-      INTO keys.bucket, keys.scope, keys.hash, keys.fingerprint, keys.subject
+           array_agg(CASE WHEN NOT body ? 'merged' THEN subject END ORDER BY key),
+           array_agg(CASE WHEN body ? 'merged' THEN client_unique_kept(r) END ORDER BY key)
+      INTO keys.bucket, keys.scope, keys.hash, keys.fingerprint, keys.subject, keys.kept
       FROM client_request r WHERE r.transaction = mine AND r.key IS NOT NULL;
     keys.tenant_id := ARRAY[of_tenant];
     keys.created_at := ARRAY[clock()];

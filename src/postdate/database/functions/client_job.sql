@@ -112,7 +112,7 @@ END $$;
 CREATE OR REPLACE FUNCTION client_job_asked(
     destination jsonb, lane text, policy jsonb, expires_at timestamptz, payload bytea,
     content_type text, payload_ref text, metadata jsonb, description text, spread integer,
-    due_at timestamptz) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+    due_at timestamptz, unique_by jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
 DECLARE
     says jsonb := to_jsonb(encode(payload, 'base64'));
 BEGIN
@@ -127,7 +127,7 @@ BEGIN
         'timeout_seconds', policy -> 'timeout_seconds', 'expires_at', instant_text(expires_at),
         'payload', says, 'content_type', content_type, 'payload_ref', payload_ref,
         'metadata', metadata, 'description', description, 'spread_seconds', spread,
-        'run_at', instant_text(due_at));
+        'run_at', instant_text(due_at), 'unique_by', unique_by);
 END $$;
 
 -- The job that a key led to before, if this asks for the same; NULL where the key is new.
@@ -150,13 +150,16 @@ BEGIN
             END IF;
             PERFORM client_refuse_reused(differs);
         END IF;
-        RETURN staged.subject;
+        RETURN coalesce(client_waiting(asked.tenant_id, staged.body #>> '{unique_by,key}',
+                                       staged.subject), staged.subject);
     END IF;
     SELECT i.* INTO known FROM idempotency i
      WHERE i.bucket = (get_byte(uuid_send(asked.key), 0) & 63)::smallint AND i.scope = 1
        AND i.tenant_id = asked.tenant_id AND i.key = asked.key;
+    -- Without a subject the request was merged into the job that its answer names.
     IF known.key IS NULL OR known.fingerprint = asked.fingerprint THEN
-        RETURN known.subject;
+        RETURN coalesce(known.subject,
+                        (convert_from(known.kept, 'UTF8')::jsonb #>> '{answer,job_id}')::uuid);
     END IF;
     SELECT f.* INTO j FROM job f WHERE f.bucket = bucket_of(known.subject)
        AND f.tenant_id = asked.tenant_id AND f.job_id = known.subject;
@@ -164,12 +167,12 @@ BEGIN
         differs := client_differs(
             client_job_asked(j.destination, (SELECT l.name FROM lane l WHERE l.lane_id = j.lane_id),
                 j.policy, j.expires_at, j.payload, j.content_type, j.payload_ref, j.metadata,
-                j.description, j.spread_seconds, j.due_at),
+                j.description, j.spread_seconds, j.due_at, j.unique_by),
             client_job_asked(b -> 'destination', b ->> 'lane', b -> 'policy',
                 (b ->> 'expires_at')::timestamptz, asked.payload, b ->> 'content_type',
                 b ->> 'payload_ref', b -> 'metadata', b ->> 'description', NULL,
                 coalesce((b ->> 'run_at')::timestamptz, known.created_at + make_interval(
-                    secs => coalesce((b ->> 'delay_seconds')::float8, 0)))));
+                    secs => coalesce((b ->> 'delay_seconds')::float8, 0))), b -> 'unique_by'));
         IF differs = '{}' THEN
             RETURN known.subject;
         END IF;
@@ -178,7 +181,9 @@ BEGIN
 END $$;
 
 -- Schedule a job: it is there when this transaction commits, and was never there if it does not.
--- Takes what POST /jobs takes, but for spread_seconds; bytes instead of payload_base64.
+-- Takes what POST /jobs takes, but for spread_seconds; bytes instead of payload_base64, and
+-- unique_by for `unique`, which is a word of SQL. Under a unique key it returns the job that waits
+-- now, if there is one: whether it still does is decided at the commit (client_accept_unique).
 CREATE OR REPLACE FUNCTION enqueue(
     destination jsonb, payload jsonb DEFAULT NULL, run_at timestamptz DEFAULT NULL,
     delay_seconds float8 DEFAULT NULL, lane text DEFAULT 'default',
@@ -186,7 +191,8 @@ CREATE OR REPLACE FUNCTION enqueue(
     timeout_seconds float8 DEFAULT NULL, expires_at timestamptz DEFAULT NULL,
     metadata jsonb DEFAULT NULL, description text DEFAULT NULL, payload_ref text DEFAULT NULL,
     payload_bytes bytea DEFAULT NULL, content_type text DEFAULT NULL,
-    traceparent text DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql VOLATILE
+    traceparent text DEFAULT NULL, unique_by jsonb DEFAULT NULL)
+    RETURNS uuid LANGUAGE plpgsql VOLATILE
     SECURITY DEFINER SET search_path FROM CURRENT SET client_encoding = 'UTF8'
     SET standard_conforming_strings = on SET extra_float_digits = 1 SET enable_seqscan = off AS $$
 #variable_conflict use_variable
@@ -204,7 +210,7 @@ BEGIN
         'run_at', client_instant(run_at), 'delay_seconds', delay_seconds, 'retry', retry,
         'timeout_seconds', timeout_seconds, 'expires_at', client_instant(expires_at),
         'metadata', metadata, 'description', description, 'payload_ref', payload_ref,
-        'content_type', content_type))
+        'content_type', content_type, 'unique', unique_by))
         || jsonb_build_object('destination', destination, 'lane', lane));
     destination := client_check_destination(me.tenant_id, destination);
     IF run_at IS NOT NULL AND delay_seconds IS NOT NULL THEN
@@ -218,6 +224,7 @@ BEGIN
         PERFORM client_wrong('traceparent', 'traceparent is as the W3C writes it.');
     END IF;
     PERFORM client_check_depth('metadata', metadata);
+    unique_by := client_check_unique(unique_by, run_at, delay_seconds);
     asked.payload := coalesce(convert_to(payload::text, 'UTF8'), payload_bytes);
     IF octet_length(asked.payload) > (schema #> '{properties,payload,maxBytes}')::integer THEN
         PERFORM client_refuse(413, 'payload_too_large',
@@ -248,7 +255,7 @@ BEGIN
             jsonb_build_object('retry', retry, 'timeout_seconds', timeout_seconds) END,
         'run_at', instant_text(run_at), 'delay_seconds', delay_seconds,
         'expires_at', instant_text(expires_at), 'content_type', content_type,
-        'payload_ref', payload_ref, 'description', description))
+        'payload_ref', payload_ref, 'description', description, 'unique_by', unique_by))
         || CASE WHEN metadata IS NULL THEN '{}' ELSE jsonb_build_object('metadata', metadata) END;
     asked.tenant_id := me.tenant_id;
     IF idempotency_key IS NOT NULL THEN
@@ -272,7 +279,35 @@ BEGIN
     INSERT INTO client_request (tenant_id, kind, subject, actor, key, fingerprint, body, payload)
     VALUES (me.tenant_id, 'job', asked.subject, 'role:' || me.role_name, asked.key,
             asked.fingerprint, asked.body, asked.payload);
-    RETURN asked.subject;
+    RETURN coalesce(client_waiting(me.tenant_id, unique_by ->> 'key', asked.subject),
+                    asked.subject);
+END $$;
+
+-- The columns of the jobs that a transaction asked for, those with a unique key or those without.
+CREATE OR REPLACE FUNCTION client_job_columns(
+    mine xid8, of_tenant integer, at timestamptz, numbers bigint[]) RETURNS job_columns
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+DECLARE
+    past float8 := client_setting(of_tenant, 'job.past_tolerance_seconds')::float8;
+    ahead float8 := client_setting(of_tenant, 'job.horizon_seconds')::float8;
+    jobs job_columns;
+BEGIN
+    SELECT array_agg(subject), array_agg(of_tenant), array_agg((body ->> 'lane_id')::integer),
+           array_agg(due), array_agg(greatest(due, at)),
+           array_agg((body ->> 'expires_at')::timestamptz), array_agg(body ->> 'destination'),
+           array_agg(body ->> 'policy'), array_agg(payload), array_agg(body ->> 'content_type'),
+           array_agg(body ->> 'payload_ref'), array_agg(body ->> 'metadata'),
+           array_agg(body ->> 'description'), array_agg(body ->> 'traceparent'),
+           array_agg(actor), array_agg(key), array_agg(body ->> 'unique_by')
+      INTO jobs.job_id, jobs.tenant_id, jobs.lane_id, jobs.due_at, jobs.effective_at,
+           jobs.expires_at, jobs.destination, jobs.policy, jobs.payload, jobs.content_type,
+           jobs.payload_ref, jobs.metadata, jobs.description, jobs.traceparent, jobs.actor,
+           jobs.idempotency_key, jobs.unique_by
+      FROM (SELECT r.*, client_job_due(r.body, at, past, ahead) AS due FROM client_request r
+             WHERE r.transaction = mine AND r.kind = 'job' AND r.number = ANY (numbers)
+             ORDER BY r.number) AS asked;
+    RETURN jobs;
 END $$;
 
 CREATE OR REPLACE FUNCTION client_accept_jobs(mine xid8, of_tenant integer) RETURNS void
@@ -280,16 +315,12 @@ CREATE OR REPLACE FUNCTION client_accept_jobs(mine xid8, of_tenant integer) RETU
 #variable_conflict use_column
 DECLARE
     at timestamptz := clock();
-    past float8 := client_setting(of_tenant, 'job.past_tolerance_seconds')::float8;
-    ahead float8 := client_setting(of_tenant, 'job.horizon_seconds')::float8;
     many bigint;
-    jobs job_columns;
+    plain bigint[];
 BEGIN
-    SELECT count(*) INTO many FROM client_request r WHERE r.transaction = mine AND r.kind = 'job';
-    IF many = 0 THEN
+    IF NOT EXISTS (SELECT FROM client_request r WHERE r.transaction = mine AND r.kind = 'job') THEN
         RETURN;
     END IF;
-    PERFORM client_count(of_tenant, 'jobs', many);
     INSERT INTO lane (lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second,
                       paused_at, paused_note, paused_by)
     OVERRIDING SYSTEM VALUE
@@ -301,22 +332,16 @@ BEGIN
        AND twin.kind <> r.body ->> 'lane_kind'
      WHERE r.transaction = mine AND r.kind = 'job'
        AND NOT EXISTS (SELECT FROM lane l WHERE l.lane_id = (r.body ->> 'lane_id')::integer);
-    SELECT array_agg(subject), array_agg(of_tenant), array_agg((body ->> 'lane_id')::integer),
-           array_agg(due), array_agg(greatest(due, at)),
-           array_agg((body ->> 'expires_at')::timestamptz), array_agg(body ->> 'destination'),
-           array_agg(body ->> 'policy'), array_agg(payload), array_agg(body ->> 'content_type'),
-           array_agg(body ->> 'payload_ref'), array_agg(body ->> 'metadata'),
-           array_agg(body ->> 'description'), array_agg(body ->> 'traceparent'),
-           array_agg(actor), array_agg(key)
-      INTO jobs.job_id, jobs.tenant_id, jobs.lane_id, jobs.due_at, jobs.effective_at,
-           jobs.expires_at, jobs.destination, jobs.policy, jobs.payload, jobs.content_type,
-           jobs.payload_ref, jobs.metadata, jobs.description, jobs.traceparent, jobs.actor,
-           jobs.idempotency_key
-      FROM (SELECT r.*, client_job_due(r.body, at, past, ahead) AS due FROM client_request r
-             WHERE r.transaction = mine AND r.kind = 'job' ORDER BY r.number) AS asked;
-    PERFORM job_insert(jobs, at);
+    plain := ARRAY(SELECT r.number FROM client_request r WHERE r.transaction = mine
+                    AND r.kind = 'job' AND NOT r.body ? 'unique_by' ORDER BY r.number);
+    IF plain <> '{}' THEN
+        PERFORM job_insert(client_job_columns(mine, of_tenant, at, plain), at);
+    END IF;
+    many := cardinality(plain) + client_accept_unique(mine, of_tenant, at);
+    PERFORM client_count(of_tenant, 'jobs', many);
 END $$;
 
 REVOKE EXECUTE ON FUNCTION client_check_destination, client_lanes, client_lane, client_job_due,
-    client_job_asked, client_job_known, enqueue, client_accept_jobs FROM PUBLIC;
+    client_job_asked, client_job_known, enqueue, client_job_columns, client_accept_jobs
+    FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION enqueue TO postdate_client;

@@ -21,7 +21,8 @@ CREATE OR REPLACE FUNCTION job_rows(new job_columns, at timestamptz)
            CASE WHEN payload IS NOT NULL
                 THEN coalesce(content_type, (SELECT new.content_type[1])) END,
            payload_ref, spread_seconds, metadata::jsonb, description, schedule_id, origin_id,
-           traceparent, coalesce(actor, (SELECT new.actor[1])), idempotency_key
+           traceparent, coalesce(actor, (SELECT new.actor[1])), idempotency_key,
+           unique_by::jsonb
       FROM (SELECT unnest(new.job_id) AS job_id, unnest(new.tenant_id) AS tenant_id,
                    unnest(new.lane_id) AS lane_id, unnest(new.due_at) AS due_at,
                    unnest(new.effective_at) AS effective_at, unnest(new.expires_at) AS expires_at,
@@ -32,7 +33,8 @@ CREATE OR REPLACE FUNCTION job_rows(new job_columns, at timestamptz)
                    unnest(new.metadata) AS metadata, unnest(new.description) AS description,
                    unnest(new.schedule_id) AS schedule_id, unnest(new.origin_id) AS origin_id,
                    unnest(new.traceparent) AS traceparent, unnest(new.actor) AS actor,
-                   unnest(new.idempotency_key) AS idempotency_key) AS given
+                   unnest(new.idempotency_key) AS idempotency_key,
+                   unnest(new.unique_by) AS unique_by) AS given
 $$;
 
 -- Insert jobs with their timers, and put them into the outbox. Plain statements of one table each,
@@ -92,11 +94,41 @@ CREATE OR REPLACE FUNCTION job_cancel_result(t timer) RETURNS text LANGUAGE sql 
                 ELSE 'cancelled_before_claim' END
 $$;
 
+-- The hash under which the row of a unique key is kept, as slot_of in job/store/job_unique.py
+-- counts it; its first byte gives the bucket.
+CREATE OR REPLACE FUNCTION job_unique_hash(of_tenant integer, key text) RETURNS uuid
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT encode(substring(sha256(convert_to('unique/' || of_tenant || '/' || key, 'UTF8'))
+                            FOR 16), 'hex')::uuid
+$$;
+CREATE OR REPLACE FUNCTION job_unique_bucket(hash uuid) RETURNS smallint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+    'SELECT (get_byte(uuid_send(hash), 0) & 63)::smallint';
+
+-- Forget the unique keys whose newest jobs these are, in the order in which keys are locked.
+CREATE OR REPLACE FUNCTION job_unique_forget(in_bucket smallint, in_tenant integer, ids uuid[])
+    RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    one record;
+BEGIN
+    FOR one IN
+        SELECT DISTINCT job_unique_bucket(hash) AS bucket, hash
+          FROM (SELECT job_unique_hash(in_tenant, j.unique_by ->> 'key') AS hash FROM job j
+                 WHERE j.bucket = in_bucket AND j.tenant_id = in_tenant AND j.job_id = ANY (ids)
+                   AND j.unique_by IS NOT NULL OFFSET 0) AS named
+         ORDER BY 1, 2
+    LOOP
+        DELETE FROM job_unique u WHERE u.bucket = one.bucket AND u.tenant_id = in_tenant
+           AND u.key = one.hash AND u.job_id = ANY (ids);
+    END LOOP;
+END $$;
+
 CREATE OR REPLACE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[])
     RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     removed integer;
 BEGIN
+    PERFORM job_unique_forget(in_bucket, in_tenant, ids);
     SET LOCAL postdate.prune = 'on';
     DELETE FROM attempt WHERE bucket = in_bucket AND subject = ANY(ids) AND tenant_id = in_tenant;
     DELETE FROM job_revision
@@ -162,10 +194,11 @@ BEGIN
     END IF;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION job_doubted, job_cancel_result, job_insert, job_accept, job_remove,
-    job_purge, job_purge_tell, job_prune FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION job_doubted, job_insert, job_accept, job_purge, job_purge_tell, job_prune
-    TO postdate_writer;
+REVOKE EXECUTE ON FUNCTION job_doubted, job_cancel_result, job_insert, job_accept,
+    job_unique_hash, job_unique_bucket, job_unique_forget, job_remove, job_purge, job_purge_tell,
+    job_prune FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION job_doubted, job_insert, job_accept, job_unique_hash,
+    job_unique_bucket, job_purge, job_purge_tell, job_prune TO postdate_writer;
 
 -- The status of a job: how it ended, or what its timer says. No row stores it; this is the one
 -- place where SQL derives it, and the planner folds it into the statement.
@@ -191,7 +224,7 @@ CREATE OR REPLACE FUNCTION job_read(
     metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer,
     attempt integer, timer_due_at timestamptz, claimed_at timestamptz, outcome_due_at timestamptz,
     started_at timestamptz, finished_at timestamptz, code text, error text, http_status smallint,
-    worker_id uuid, in_doubt boolean, result bytea
+    worker_id uuid, in_doubt boolean, result bytea, unique_by text
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE
@@ -209,7 +242,7 @@ BEGIN
            j.payload_ref, j.spread_seconds, j.metadata, j.description, j.schedule_id, j.origin_id,
            0, (t.claimed_at IS NOT NULL)::integer, nullif(t.due_at, 'infinity'), t.claimed_at,
            NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::text, NULL::text,
-           NULL::smallint, t.claimed_by, false, NULL::bytea
+           NULL::smallint, t.claimed_by, false, NULL::bytea, j.unique_by::text
       FROM unnest(buckets, ids) AS wanted (bucket, job_id)
       JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.job_id
            AND t.attempt = 0 AND t.revision = 0
@@ -242,7 +275,8 @@ BEGIN
            coalesce(o.code, a.code), coalesce(o.error, a.error),
            coalesce(o.http_status, a.http_status), coalesce(t.claimed_by, o.node_id, a.node_id),
            o.doubt IS NOT NULL,
-           CASE WHEN with_payload AND o.status = 'COMPLETED' THEN o.response END
+           CASE WHEN with_payload AND o.status = 'COMPLETED' THEN o.response END,
+           j.unique_by::text
       FROM unnest(buckets, ids) AS wanted (bucket, job_id)
       JOIN job j ON j.bucket = wanted.bucket AND j.tenant_id = of_tenant
            AND j.job_id = wanted.job_id AND j.job_id BETWEEN first_id AND last_id
@@ -278,18 +312,27 @@ CREATE OR REPLACE FUNCTION text_finds(wanted text, id uuid, description text, me
                     = substr(wanted, nullif(strpos(wanted, '='), 0) + 1), false)
         OR (length(wanted) >= 6 AND right(id::text, length(wanted)) = lower(wanted))$$;
 
--- A row where an ended job is meant by a list, by its lane, its last instant, its code and a text.
+-- Whether a list means this job, by a text and by the name of its destination, where given.
+CREATE OR REPLACE FUNCTION job_finds(
+    wanted text, named text, id uuid, description text, metadata jsonb, destination jsonb)
+    RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT (wanted IS NULL OR text_finds(wanted, id, description, metadata))
+       AND (named IS NULL OR coalesce(destination ->> 'name' = named, false))$$;
+
+-- A row where an ended job is meant by a list, by its lane, its last instant, its code, a text and
+-- its destination.
 -- Looked up by itself for each row of a walk: joined, all rows would be before a limit is reached.
 CREATE OR REPLACE FUNCTION job_ended_find(
     in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamptz,
-    until timestamptz, wanted_code text, wanted text)
+    until timestamptz, wanted_code text, wanted text, named text)
     RETURNS TABLE (found boolean) LANGUAGE sql STABLE AS $$
     SELECT true FROM job j JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id
      WHERE j.bucket = in_bucket AND j.tenant_id = in_tenant AND j.job_id = id
        AND (lanes IS NULL OR j.lane_id = ANY (lanes)) AND o.due_at BETWEEN since AND until
        AND (wanted_code IS NULL OR o.code = wanted_code)
-       AND (wanted IS NULL OR text_finds(wanted, j.job_id, j.description, j.metadata)
-            OR o.code = wanted)
+       AND (job_finds(wanted, named, j.job_id, j.description, j.metadata, j.destination)
+            OR (o.code = wanted
+                AND job_finds(NULL, named, j.job_id, NULL, NULL, j.destination)))
      LIMIT 1
 $$;
 

@@ -7,7 +7,8 @@ CREATE OR REPLACE FUNCTION state_noun(type text) RETURNS text
     SELECT CASE WHEN type IN ('tenant.killed', 'tenant.released') THEN 'kill'
                 WHEN type IN ('tenant.frozen', 'tenant.thawed') THEN 'freeze'
                 WHEN type IN ('tenant.role_bound', 'tenant.role_unbound') THEN 'role'
-                WHEN type IN ('job.rescheduled', 'job.changed') THEN 'revision'
+                WHEN type IN ('job.rescheduled', 'job.changed', 'job.replaced', 'job.debounced')
+                THEN 'revision'
                 WHEN type IN ('job.retried', 'job.unknown', 'payment.retried',
                               'payment.dead_lettered') THEN 'attempt'
                 WHEN type LIKE 'payment.%' THEN 'approval'

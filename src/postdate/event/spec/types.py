@@ -7,6 +7,9 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
     "job.accepted": "A job was accepted.",
     "job.changed": "A waiting job got another payload, destination or policy.",
     "job.rescheduled": "A job got another due time.",
+    "job.replaced": "A request under its unique key gave a waiting job another payload, due time "
+    "and policy.",
+    "job.debounced": "A request under its unique key moved the due time of a waiting job.",
     "job.claimed": "An attempt begins (only with `event.verbose`).",
     "job.retried": "An attempt failed, and another one follows.",
     "job.unknown": "An attempt ended without a clear answer; the job waits for a decision.",

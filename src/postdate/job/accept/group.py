@@ -6,18 +6,24 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
+import msgspec
+
 from postdate.core.ids import BUCKETS
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Connection
 from postdate.database.connection.driver_id import new_ids, tailed_id
+from postdate.intake.idempotency import OK, KeyedRequest, kept_under
 from postdate.intake.pipeline import AcceptGroup
 from postdate.intake.store import IdempotencyKey, IdempotencyRow, id_tail
 from postdate.job.accept import validation
 from postdate.job.accept.payload_encryption import PayloadEncryption
 from postdate.job.accept.request import AcceptedJob, CheckedJob
+from postdate.job.accept.unique import Holder, UniqueJobs
 from postdate.job.accept.validation import DueWindow
+from postdate.job.spec.job import encode_unique
 from postdate.job.store import job as job_store
 from postdate.job.store.job import NewJob
+from postdate.job.store.job_change import Revision
 from postdate.lane.store.lane import Lane, LaneKey
 from postdate.tenant.spec.quota import Quotas
 from postdate.words.error import Refusal
@@ -50,8 +56,10 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
         known: Mapping[IdempotencyKey, IdempotencyRow],
         lanes: Mapping[LaneKey, Lane],
         rules: JobRules,
+        unique: UniqueJobs | None = None,
     ) -> None:
         super().__init__(now, known)
+        self._unique = unique
         self.jobs: list[NewJob] = []
         self._rules = rules
         self._lanes = lanes
@@ -86,7 +94,8 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
 
     def limit(self, item: CheckedJob) -> Refusal | None:
         """Hold a tenant to its quota."""
-        if self._limited and self._counts(item):
+        merges = self._unique is not None and self._unique.holder(item) is not None
+        if self._limited and self._counts(item) and not merges:
             return self._rules.quotas.check_room(item.request.tenant_id, "jobs")
         return None
 
@@ -104,7 +113,11 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
         return known
 
     def decide(self, number: int, item: CheckedJob) -> AcceptedJob | Refusal:
-        """Decide when a job is due, and make its row."""
+        """Decide when a job is due, and make its row or merge it into the job that waits."""
+        if self._unique is not None:
+            holder = self._unique.holder(item)
+            if holder is not None:
+                return self._merge(self._unique, item, holder)
         lane_id, bucket = self._placed[number]
         if item.keyed is None:
             job_id = self._ids[number]
@@ -118,7 +131,43 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
         self.jobs.append(job)
         if self._limited and self._counts(item):
             self._rules.quotas.count(item.request.tenant_id, "jobs")
-        return AcceptedJob(job, item.request, self.now)
+        made = AcceptedJob(job, item.request, self.now)
+        if self._unique is not None:
+            self._unique.hold(item, made)
+        return made
+
+    def _merge(self, unique: UniqueJobs, item: CheckedJob, holder: Holder) -> AcceptedJob | Refusal:
+        """Merge a request into the job that waits under its unique key."""
+        job_id = holder.view.job_id
+        times = self._times(item, job_id)
+        if isinstance(times, Refusal):
+            return times
+        job = new_job(item, (job_id, holder.lane_id), times)
+        asked = Revision(
+            job_id=job_id,
+            revision=holder.view.revision + 1,
+            due_at=job.due_at,
+            effective_at=job.effective_at,
+            expires_at=job.expires_at,
+            policy=job.policy,
+            has_payload=True,
+            payload=job.payload,
+            content_type=job.content_type,
+            payload_ref=job.payload_ref,
+        )
+        view = unique.merge(item, holder, asked, self.now)
+        if isinstance(view, Refusal):
+            return view
+        found = msgspec.structs.replace(view, deduplicated=True)
+        due = found.next_attempt_at or found.effective_at
+        job = msgspec.structs.replace(job, effective_at=due)
+        return AcceptedJob(job, item.request, self.now, found=found, status=OK)
+
+    def row(self, request: KeyedRequest, made: AcceptedJob) -> IdempotencyRow:
+        """Return the row of a key; it keeps the answer where the request made no job."""
+        if made.found is not None:
+            return kept_under(request, made.found, self.now)
+        return IdempotencyRow(request.key, request.fingerprint, made.subject, self.now)
 
     def _times(self, item: CheckedJob, job_id: UUID) -> tuple[datetime, datetime] | Refusal:
         request = item.request
@@ -126,6 +175,7 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
         if request.occurrence is not None:
             return request.occurrence.scheduled_for, max(request.occurrence.due_at, self.now)
         plain = spec.run_at is None and spec.spread_seconds is None and spec.expires_at is None
+        plain = plain and spec.unique is None
         # Most jobs of a batch give a delay, often the same one: it is checked once.
         known = self._delays.get((tenant_id, spec.delay_seconds)) if plain else None
         if known is not None:
@@ -141,6 +191,8 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
         if self.jobs or self.keys:
             jobs = self._rules.encryption.jobs(self.jobs)
             await job_store.accept(connection, jobs, self.now, self.keys)
+        if self._unique is not None:
+            await self._unique.write(connection, self._rules.encryption)
 
 
 def new_job(item: CheckedJob, where: tuple[UUID, int], times: tuple[datetime, datetime]) -> NewJob:
@@ -169,4 +221,5 @@ def new_job(item: CheckedJob, where: tuple[UUID, int], times: tuple[datetime, da
         request.traceparent,
         request.actor,
         item.keyed.key.hash if item.keyed is not None and request.key is not None else None,
+        None if spec.unique is None else encode_unique(spec.unique),
     )

@@ -11,17 +11,20 @@ from postdate.core.setting.setting import Settings
 from postdate.database.connection import clock
 from postdate.database.connection.database import Connection, Database
 from postdate.destination.spec.target import Networks
-from postdate.intake.idempotency import KeyedRequest, OpenKeys, Refused, keyed
+from postdate.intake.idempotency import OK, KeyedRequest, OpenKeys, Refused, kept_body, keyed
 from postdate.intake.pipeline import Known, Pipeline, Strategy
 from postdate.intake.store import IdempotencyKey, IdempotencyRow, key_of
+from postdate.job.accept import unique as unique_jobs
 from postdate.job.accept import validation
 from postdate.job.accept.group import JobGroup, JobRules, new_job
 from postdate.job.accept.payload_encryption import PayloadEncryption
 from postdate.job.accept.repeat import differing_fields
 from postdate.job.accept.request import AcceptedJob, CheckedJob, JobRequest
+from postdate.job.accept.unique import UniqueJobs
 from postdate.job.accept.validation import ANY_TIME, Route
 from postdate.job.spec.job import JobDestination, Queue, Webhook
 from postdate.job.spec.tally import Tally
+from postdate.job.spec.view import JobView
 from postdate.job.store import job as job_store
 from postdate.lane.change import Lanes
 from postdate.lane.store.lane import Lane, LaneKey
@@ -141,22 +144,31 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
         connection: Connection,
         items: Sequence[CheckedJob],
         *,
-        locked: bool,  # noqa: ARG002 - a job rests on nothing that could be locked
+        locked: bool,
     ) -> JobGroup:
-        """Read the database's time and the known keys."""
+        """Lock unique keys, then read the database's time and the known keys."""
+        unique = await unique_jobs.lock(connection, items) if locked else None
         keys = [each.keyed.key for each in items if each.keyed is not None]
         now, known = await job_store.look(connection, keys)
-        return self.group(now, known)
+        return self.group(now, known, unique=unique)
+
+    def locks(self, items: Sequence[CheckedJob | Refusal]) -> bool:
+        """Return whether an item has a unique key, which is locked before it is decided on."""
+        for each in items:
+            if not isinstance(each, Refusal) and each.request.spec.unique is not None:
+                return True
+        return False
 
     def group(
         self,
         now: datetime,
         known: Mapping[IdempotencyKey, IdempotencyRow],
         lanes: Mapping[LaneKey, Lane] | None = None,
+        unique: UniqueJobs | None = None,
     ) -> JobGroup:
         """Return an empty group of jobs that is decided at this instant."""
         rules = JobRules(self._settings, self._quotas, self._encryption, self._database.unix_ms())
-        return JobGroup(now, known, lanes or self._lanes.directory.by_place, rules)
+        return JobGroup(now, known, lanes or self._lanes.directory.by_place, rules, unique)
 
     async def replay(
         self,
@@ -165,6 +177,15 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
     ) -> list[AcceptedJob]:
         """Rebuild the answers from the jobs as they were accepted."""
         return [_again(each) for each in known]
+
+    def stored_answer(self, known: Known[CheckedJob]) -> AcceptedJob | Refused:
+        """Return the answer to a request that was merged into a job that waited."""
+        found = kept_body(known.row, JobView)
+        if found is None:
+            return super().stored_answer(known)
+        times = found.due_at, found.effective_at
+        job = new_job(known.item, (found.job_id, 0), times)
+        return AcceptedJob(job, known.item.request, known.row.created_at, True, found, OK)
 
     async def differing_fields(
         self, connection: Connection, known: Known[CheckedJob]
@@ -203,16 +224,19 @@ class JobIntake:
         self._lanes = lanes
         self._open_keys = OpenKeys()
         self._grouper: Coalescer[JobRequest, JobAnswer] = Coalescer(self.accept)
+        # Apart: a unique key may have to be waited for, and other jobs need not wait with it.
+        self._unique_grouper: Coalescer[JobRequest, JobAnswer] = Coalescer(self.accept)
         # Read at each commit: loops that start later add themselves.
         self._on_accept = on_accept
         self._tallies = tallies or {}
 
     async def submit(self, request: JobRequest) -> JobAnswer:
         """Accept one job together with whatever else arrives at the same time."""
+        grouper = self._grouper if request.spec.unique is None else self._unique_grouper
         if request.key is None:
-            return await self._grouper.submit(request)
+            return await grouper.submit(request)
         with self._open_keys.hold(key_of(request.tenant_id, request.key_scope, request.key)):
-            return await self._grouper.submit(request)
+            return await grouper.submit(request)
 
     async def accept(self, requests: Sequence[JobRequest]) -> list[JobAnswer]:
         """Accept a set of jobs in one commit."""
@@ -224,11 +248,12 @@ class JobIntake:
 
     def announce(self, results: Iterable[JobAnswer]) -> None:
         """After the commit, send hints about lanes with work; count and log the jobs."""
-        accepted = [each for each in results if isinstance(each, AcceptedJob) and not each.replayed]
+        answered = [each for each in results if isinstance(each, AcceptedJob) and not each.replayed]
+        accepted = [each for each in answered if each.found is None]
         if item_log.is_enabled("accepted"):
             item_log.write("job.accepted", accepted, _line)
         first: dict[int, datetime] = {}
-        for each in accepted:
+        for each in answered:
             lane_id, at = each.job.lane_id, each.job.effective_at
             known = first.get(lane_id)
             # Most jobs of a batch share one instant, as the same object.
@@ -236,7 +261,8 @@ class JobIntake:
                 first[lane_id] = at
         for lane_id, count in Counter(each.job.lane_id for each in accepted).items():
             self._count(lane_id, count)
-            seconds = (first[lane_id] - accepted[0].created_at).total_seconds()
+        for lane_id, at in first.items():
+            seconds = (at - answered[0].created_at).total_seconds()
             for hook in self._on_accept:
                 hook(lane_id, seconds)
 

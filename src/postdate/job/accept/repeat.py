@@ -10,7 +10,7 @@ from postdate.intake.pipeline import Known
 from postdate.job.accept.payload_encryption import PayloadEncryption
 from postdate.job.accept.request import CheckedJob
 from postdate.job.accept.validation import ANY_TIME, due_at
-from postdate.job.spec.job import JobSpec, decode_destination, decode_policy
+from postdate.job.spec.job import JobSpec, decode_destination, decode_policy, decode_unique
 from postdate.job.spec.view import JSON
 from postdate.job.store import job as job_store
 from postdate.job.store.job import JobAsAccepted
@@ -57,6 +57,7 @@ def _asked(job: JobAsAccepted, lane: str) -> dict[str, Any]:
         "payload_ref": job.payload_ref,
         "metadata": job.metadata,
         "description": job.description,
+        "unique": decode_unique(job.unique_by),
     }
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from postdate.audit.spec import SYSTEM
 from postdate.core.status import JobStatus
-from postdate.intake.idempotency import KeyedRequest
+from postdate.intake.idempotency import CREATED, KeyedRequest
 from postdate.intake.store import KeyScope
 from postdate.job.spec.job import JobSpec
 from postdate.job.spec.view import JobView
@@ -60,6 +60,10 @@ class AcceptedJob(msgspec.Struct, frozen=True, gc=False):
     request: JobRequest
     created_at: datetime
     replayed: bool = False
+    found: JobView | None = None
+    """The job that waits under the unique key, which the request was merged into."""
+    status: int = CREATED
+    """The status of the answer: 200 where no job was made."""
 
     @property
     def subject(self) -> UUID:
@@ -69,6 +73,8 @@ class AcceptedJob(msgspec.Struct, frozen=True, gc=False):
     @property
     def body(self) -> JobView:
         """Return the job as the client sees it, without the payload."""
+        if self.found is not None:
+            return self.found
         job, spec = self.job, self.request.spec
         ready = job.effective_at <= self.created_at
         return JobView(
@@ -90,4 +96,5 @@ class AcceptedJob(msgspec.Struct, frozen=True, gc=False):
             description=spec.description,
             schedule_id=self.request.schedule_id,
             origin_id=self.request.origin_id,
+            unique=spec.unique,
         )

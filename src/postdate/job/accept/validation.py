@@ -23,6 +23,8 @@ from postdate.job.spec.job import (
     JobDestination,
     JobPolicy,
     JobSpec,
+    OnConflict,
+    Unique,
     Webhook,
     Worker,
     encode_destination,
@@ -34,6 +36,8 @@ from postdate.lane.store.lane import LaneKey
 from postdate.secret.payload_encryption import MARK
 from postdate.words.error import Code, Refusal
 
+DELAY_RULE: Final = "`max_delay_seconds` belongs to `on_conflict` `debounce`, which needs it."
+LATE_RULE: Final = "The job would be due later than `max_delay_seconds` from now."
 _encode: Final = msgspec.json.Encoder().encode
 _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 
@@ -88,12 +92,23 @@ def check(request: JobRequest, to: Route, keyed: KeyedRequest | None) -> Checked
         metadata = _encode(spec.metadata).decode()
         if len(metadata) > METADATA_BYTES:
             return _invalid_field("metadata", LARGE_METADATA)
+    if spec.unique is not None:
+        wrong = check_unique(spec.unique)
+        if wrong is not None:
+            return wrong
     policy = None
     if spec.retry is not None or spec.timeout_seconds is not None:
         policy = encode_policy(JobPolicy(retry=spec.retry, timeout_seconds=spec.timeout_seconds))
     return CheckedJob(
         request, to.lane_key, to.destination, policy, payload[0], payload[1], metadata, keyed
     )
+
+
+def check_unique(unique: Unique) -> Refusal | None:
+    """Check that `debounce`, and nothing else, says how long it may go on."""
+    if (unique.on_conflict is OnConflict.DEBOUNCE) == (unique.max_delay_seconds is not None):
+        return None
+    return _invalid_field("unique.max_delay_seconds", DELAY_RULE)
 
 
 def check_destination(destination: JobDestination, allowed: Networks) -> Refusal | None:
@@ -208,6 +223,9 @@ def times(
     if isinstance(due, Refusal):
         return due
     effective = effective_at(due, spec.spread_seconds, seed, now)
+    longest = None if spec.unique is None else spec.unique.max_delay_seconds
+    if longest is not None and effective > now + timedelta(seconds=longest):
+        return _invalid_field("unique.max_delay_seconds", LATE_RULE)
     if spec.expires_at is None:
         return due, effective
     return check_expiry(spec.expires_at, effective, now + limits.horizon) or (due, effective)

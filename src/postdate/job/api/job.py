@@ -88,6 +88,8 @@ class JobQuery(PageQuery, kw_only=True):
     schedule_id: UUID | None = None
     due_after: Annotated[datetime, Meta(tz=True)] | None = None
     due_before: Annotated[datetime, Meta(tz=True)] | None = None
+    unique: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
+    destination: Annotated[str, Meta(min_length=1, max_length=63)] | None = None
 
 
 class JobList(msgspec.Struct, frozen=True, kw_only=True):

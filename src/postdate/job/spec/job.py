@@ -1,5 +1,6 @@
 """Jobs: what to do, where, when, and how often to try."""
 
+from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
@@ -94,6 +95,44 @@ class Retry(
     on_unknown: OnUnknown | None = None
 
 
+class OnConflict(StrEnum):
+    """What a request does that finds a job waiting under its unique key."""
+
+    DEBOUNCE = "debounce"
+    KEEP = "keep"
+    REPLACE = "replace"
+
+
+class Unique(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """At most one waiting job holds the key; `on_conflict` says what a second request does."""
+
+    # No control character; the last part refuses a line break at the end, which `$` lets pass.
+    key: Annotated[
+        str,
+        Meta(min_length=1, max_length=255, pattern=r"^[^\u0000-\u001f\u007f-\u009f]*$(?!\n)"),
+    ]
+    on_conflict: Annotated[
+        OnConflict,
+        Meta(
+            description="`keep` answers the waiting job, `replace` gives it the new payload, due "
+            "time and policies, `debounce` moves its due time."
+        ),
+    ] = OnConflict.KEEP
+    max_delay_seconds: (
+        Annotated[
+            float,
+            Meta(
+                gt=0,
+                le=366 * 86400,
+                description="How long after its acceptance `debounce` may move the waiting job.",
+            ),
+        ]
+        | None
+    ) = None
+
+
 class JobPolicy(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
@@ -104,6 +143,7 @@ class JobPolicy(
 
 
 _given: Final = msgspec.json.Decoder(JobPolicy)
+_unique: Final = msgspec.json.Decoder(Unique)
 NO_POLICY: Final = JobPolicy()
 
 
@@ -125,6 +165,17 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     lane: str = DEFAULT
     metadata: dict[str, Any] | None = None
     description: Annotated[str, Meta(max_length=500)] | None = None
+    unique: Unique | None = None
+
+
+def encode_unique(unique: Unique) -> str:
+    """Write a unique key and its rule as they are stored."""
+    return msgspec.json.encode(unique).decode()
+
+
+def decode_unique(text: str | None) -> Unique | None:
+    """Read a unique key and its rule back."""
+    return None if text is None else _unique.decode(text)
 
 
 @lru_cache(maxsize=8192)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from postdate.core.status import JobStatus
-from postdate.job.spec.job import JobDestination, Retry
+from postdate.job.spec.job import JobDestination, Retry, Unique
 
 JSON: str = "application/json"
 
@@ -72,3 +72,5 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     schedule_id: UUID | None = None
     origin_id: UUID | None = None
     redriven_as: UUID | None = None
+    unique: Unique | None = None
+    deduplicated: bool = False

@@ -40,6 +40,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     idempotency_key: UUID | None = None
     """The hash of the key that it was asked for under: the row of that key is proved by it."""
 
+    unique_by: str | None = None
+
 
 JOB_COLUMNS: Final = Columns(
     "job_columns",
@@ -67,6 +69,7 @@ class JobAsAccepted(msgspec.Struct, frozen=True):
     spread_seconds: int | None
     metadata: dict[str, Any] | None
     description: str | None
+    unique_by: str | None
 
 
 class JobKey(NamedTuple):

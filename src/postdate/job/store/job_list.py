@@ -40,6 +40,15 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Why it failed; only of final jobs, and of those of a schedule."""
     text: str | None = None
     """Part of its description, a key of its metadata, `key=value`, or the end of its id."""
+    unique: str | None = None
+    """Its unique key."""
+    destination: str | None = None
+    """The name of its destination."""
+
+    @property
+    def by_timer(self) -> bool:
+        """Return whether these jobs are found by their timers, the soonest first."""
+        return self.status in OPEN and self.schedule_id is None and self.unique is None
 
     @property
     def from_text(self) -> str:
@@ -89,7 +98,7 @@ async def page(
     """
     ask = _Walk(connection, wanted, own, after, limit, rows)
     walk = ask.by_age
-    if wanted.status in OPEN and wanted.schedule_id is None:
+    if wanted.by_timer:
         walk = ask.open
     scan = _scan(wanted, limit)
     short = min(scan, SHORT_ROWS + limit // 4)
@@ -148,17 +157,22 @@ class _Walk(msgspec.Struct, frozen=True):
             scan,
             self.limit,
             wanted.text,
+            wanted.destination,
         )
         shown = [Position(row[0], row[1]) for row in listed if not row[2]]
         ends = (Position(row[0], row[1]) for row in listed if row[2])
         return _found(shown, next(ends, None), self.limit, found)
 
     async def by_age(self, scan: int) -> FoundJobs:
-        """Find jobs by their age, the newest first: final ones, all, or those of a schedule."""
+        """Find jobs by their age, the newest first: final ones, all, those of a schedule or key."""
         wanted = self.wanted
         more: list[object] = []
+        last: list[object] = []
         name = "job_list_recent"
-        if wanted.schedule_id is not None:
+        if wanted.unique is not None:
+            name, more = "job_list_unique", [wanted.unique, wanted.code]
+            last = [wanted.schedule_id]
+        elif wanted.schedule_id is not None:
             name, more = "job_list_schedule", [wanted.schedule_id, wanted.code]
         elif wanted.status in {"FAILED", "CANCELLED"}:
             name, more = "job_list_ended", [wanted.code]
@@ -176,6 +190,8 @@ class _Walk(msgspec.Struct, frozen=True):
             self.limit,
             *more,
             wanted.text,
+            wanted.destination,
+            *last,
         )
         shown = [Position(row[0]) for row in listed if not row[1]]
         edge = next((Position(row[0]) for row in listed if row[1]), None)
@@ -184,13 +200,20 @@ class _Walk(msgspec.Struct, frozen=True):
 
 def _scan(wanted: Filter, limit: int) -> int:
     """Return the maximum scan of each bucket: further if the filter leaves many out."""
-    if wanted.status in OPEN and wanted.schedule_id is None:
-        passes_over = wanted.status == "RUNNING" or wanted.text is not None
+    if wanted.by_timer:
+        named = wanted.text is not None or wanted.destination is not None
+        passes_over = wanted.status == "RUNNING" or named
         return max(SCAN_ROWS, limit + 1) if passes_over else limit + 1
-    plain = Filter(tenant_id=wanted.tenant_id, schedule_id=wanted.schedule_id)
+    plain = Filter(tenant_id=wanted.tenant_id, unique=wanted.unique)
+    if wanted.unique is None:
+        plain = Filter(tenant_id=wanted.tenant_id, schedule_id=wanted.schedule_id)
     if wanted == plain:
         return limit + 1
-    ended = wanted.schedule_id is None and wanted.status in {"FAILED", "CANCELLED"}
+    ended = (
+        wanted.schedule_id is None
+        and wanted.unique is None
+        and wanted.status in {"FAILED", "CANCELLED"}
+    )
     if ended and wanted == msgspec.structs.replace(plain, status=wanted.status):
         return 2 * (limit + 1)  # an index knows the status; only payments are passed over
     return max(SCAN_ROWS, limit + 1)

@@ -46,6 +46,7 @@ class JobRow(msgspec.Struct, frozen=True):
     worker_id: UUID | None
     in_doubt: bool
     result: bytes | None
+    unique_by: str | None
 
     @property
     def is_lost(self) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 
 from postdate.account.store.account import AccountKey
 from postdate.core.status import PaymentStatus
-from postdate.intake.idempotency import KeyedRequest
+from postdate.intake.idempotency import CREATED, KeyedRequest
 from postdate.payment.spec.payment import AmountLimits, PaymentOrder
 
 
@@ -78,6 +78,7 @@ class AcceptedPayment(msgspec.Struct, frozen=True):
 
     body: Scheduled
     replayed: bool = False
+    status: int = CREATED
 
     @property
     def subject(self) -> UUID:

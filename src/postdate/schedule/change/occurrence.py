@@ -60,14 +60,15 @@ class OccurrenceIntake:
 
     def announce(self, fired: Iterable[Fired | Refusal]) -> None:
         """After the commit, send hints about lanes with work, and log it."""
-        made = [each for each in fired if isinstance(each, Fired)]
+        hinted = [each for each in fired if isinstance(each, Fired)]
+        made = [each for each in hinted if not each.merged]
         if items.is_enabled("accepted"):
             paid = [each for each in made if each.lane_id == LANE_PAYMENT]
             items.write("payment.accepted", paid, lambda each: {"payment_id": str(each.subject)})
             jobs = [each for each in made if each.lane_id != LANE_PAYMENT]
             items.write("job.accepted", jobs, lambda each: {"job_id": str(each.subject)})
         first: dict[int, float] = {}
-        for each in made:
+        for each in hinted:
             first[each.lane_id] = min(first.get(each.lane_id, each.seconds), each.seconds)
         for lane_id, seconds in first.items():
             for hook in self._on_accept:

@@ -10,6 +10,7 @@ from postdate.core.log import Log
 from postdate.database.connection.database import Connection
 from postdate.destination.spec.target import Networks
 from postdate.intake.idempotency import Refused
+from postdate.job.accept import unique as unique_jobs
 from postdate.job.accept import validation
 from postdate.job.accept.intake import JobIntake
 from postdate.job.accept.request import CheckedJob, JobRequest, OccurrenceTime
@@ -44,13 +45,20 @@ class JobOccurrences:
             if not isinstance(item, Refusal) and item.payload is not None
         }
         await self._jobs.encryption.prepare(connection, carrying)
-        group = self._jobs.strategy.group(now, {}, lanes)
+        unique = None
+        if self._jobs.strategy.locks(items):
+            valid = [item for item in items if not isinstance(item, Refusal)]
+            unique = await unique_jobs.lock(connection, valid)
+        group = self._jobs.strategy.group(now, {}, lanes, unique)
         results = await self._jobs.pipeline.accept_within(connection, items, group)
         return [
             each.refusal
             if isinstance(each, Refused)
             else Fired(
-                each.subject, each.job.lane_id, (each.job.effective_at - now).total_seconds()
+                each.subject,
+                each.job.lane_id,
+                (each.job.effective_at - now).total_seconds(),
+                each.found is not None,
             )
             for each in results
         ]

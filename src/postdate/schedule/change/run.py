@@ -39,7 +39,7 @@ MAX_BACKFILL: Final = 1000
 _TICK: Final = timedelta(microseconds=1)
 
 BackfillAction = Literal["run", "ran_already", "left_out", "refused"]
-LeftOut = Literal["rule", "ahead", "max_runs", "overlap"]
+LeftOut = Literal["rule", "ahead", "max_runs", "overlap", "unique"]
 """Why: by the rule itself, because the schedule will still come to it, or by one of its limits."""
 
 Expected = tuple[Segment, Occurrence]
@@ -99,7 +99,9 @@ class ScheduleRuns:
             [result] = await self._occurrences.fire(connection, [firing], now)
             if isinstance(result, Refusal):
                 raise RefusedError(result)
-            await self._end_open(connection, row)
+            made = None if result.merged else result.subject
+            if made is not None:
+                await self._end_open(connection, row)
             timezone = zone.get(row.definition.rule.timezone)
             where = occurrence_id(schedule_id, at, f"trigger:{now.isoformat()}")
             entry = NewOccurrence(
@@ -108,14 +110,15 @@ class ScheduleRuns:
                 scheduled_for=at,
                 nominal_local=zone.to_local(timezone, at),
                 due_at=now,
-                status=Status.FIRED.value,
+                status=(Status.SKIPPED_BY_UNIQUE if made is None else Status.FIRED).value,
                 cause="trigger",
                 version=row.version,
-                kind=row.definition.template.kind,
-                subject=result.subject,
+                kind=None if made is None else row.definition.template.kind,
+                subject=made,
             )
             await occurrence_store.insert(connection, [entry])
-            await store.advance(connection, [_advance(row, last_id=result.subject)])
+            if made is not None:
+                await store.advance(connection, [_advance(row, last_id=made)])
             data = {"occurrence_id": where, "subject": result.subject}
             await record_event(connection, row.key[1:], "schedule.triggered", actor.key_id, data)
             is_job = row.definition.template.job is not None
@@ -182,7 +185,7 @@ class ScheduleRuns:
         now: datetime,
     ) -> None:
         """Count the runs of a backfill against `max_runs`; end the schedule when it is reached."""
-        made = [each.subject for each in fired if isinstance(each, Fired)]
+        made = [each.subject for each in fired if isinstance(each, Fired) and not each.merged]
         if not made:
             return
         await self._end_open(connection, row)
@@ -317,6 +320,10 @@ def _item(row: ScheduleRow, each: Occurrence, label: str | None) -> BackfillItem
 
 def _with_result(item: BackfillItem, result: Fired | Refusal) -> BackfillItem:
     match result:
+        case Fired(merged=True):
+            return replace(
+                item, action="left_out", left_out="unique", status=Status.SKIPPED_BY_UNIQUE
+            )
         case Fired(subject=subject):
             return replace(item, status=Status.LATE, subject=subject)
         case Refusal(code=code):

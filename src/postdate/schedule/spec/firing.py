@@ -34,3 +34,5 @@ class Fired(msgspec.Struct, frozen=True, gc=False):
     subject: UUID
     lane_id: int
     seconds: float = 0.0
+    merged: bool = False
+    """Whether it was there before: the occurrence was merged into it by its unique key."""

@@ -12,7 +12,15 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 
 from postdate.core.ids import bucket_of
 from postdate.core.money import MAX_AMOUNT
-from postdate.job.spec.job import ContentType, JobDestination, JobSpec, PayloadRef, Retry, Timeout
+from postdate.job.spec.job import (
+    ContentType,
+    JobDestination,
+    JobSpec,
+    PayloadRef,
+    Retry,
+    Timeout,
+    Unique,
+)
 from postdate.lane.spec import DEFAULT
 from postdate.payment.spec.payment import DESCRIPTION_CHARS, AccountId, PaymentOrder
 from postdate.recurrence.rule import EPOCH, SECONDS_A_DAY, Dst, Occurrence, Rule
@@ -85,6 +93,7 @@ class JobTemplate(
     lane: str = DEFAULT
     metadata: dict[str, Any] | None = None
     description: Annotated[str, Meta(max_length=500)] | None = None
+    unique: Unique | None = None
 
     def spec(self) -> JobSpec:
         """Return the job that each occurrence becomes."""

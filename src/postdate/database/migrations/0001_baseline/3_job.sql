@@ -25,6 +25,8 @@ CREATE TABLE job (
     -- Who asked for it, and the hash of the key: the row of that key is proved by it.
     actor          text,
     idempotency_key uuid,
+    -- The unique key, and what a second request under it does: key, on_conflict, max_delay_seconds.
+    unique_by      jsonb CHECK (unique_by ? 'key'),
     PRIMARY KEY (bucket, tenant_id, job_id),
     CHECK (payload IS NULL OR payload_ref IS NULL)
 ) PARTITION BY RANGE (job_id);
@@ -49,9 +51,24 @@ CREATE TYPE job_columns AS (
     origin_id       uuid[],
     traceparent     text[],
     actor           text[],
-    idempotency_key uuid[]
+    idempotency_key uuid[],
+    unique_by       text[]
 );
 CREATE INDEX job_schedule ON job (bucket, schedule_id, job_id) WHERE schedule_id IS NOT NULL;
+CREATE INDEX job_unique_by ON job (bucket, tenant_id, (unique_by ->> 'key'), job_id)
+    WHERE unique_by IS NOT NULL;
+
+-- The newest job under each unique key: the key is held while that job waits, which its timer
+-- says. Whoever accepts a job under the key locks this row first, then the timer; nobody else
+-- touches it but prune, with the job. The key is a hash (job_unique_hash), so that rows are narrow.
+CREATE TABLE job_unique (
+    bucket    smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    key       uuid NOT NULL,
+    -- NULL only inside the transaction that makes the row.
+    job_id    uuid,
+    PRIMARY KEY (bucket, tenant_id, key)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
 -- A change of time, payload or policy before execution; timer.revision says which one counts. Every
 -- revision is whole but for the payload, which may be large: payload_revision says which revision
@@ -115,6 +132,7 @@ CREATE TABLE job_pruned (
 
 SELECT table_guard('job', fact => true);
 SELECT table_guard('job_revision', fact => true);
+SELECT table_guard('job_unique', fact => false);
 SELECT table_guard('idempotency', fact => false);
 SELECT table_guard('job_pruned', fact => false);
 REVOKE INSERT, UPDATE, DELETE ON job_pruned FROM postdate_writer;

@@ -78,7 +78,7 @@ CREATE TABLE occurrence (
     due_at        timestamptz NOT NULL,
     status        text NOT NULL CHECK (status IN ('FIRED', 'LATE', 'BUFFERED', 'MISSED', 'REFUSED',
                   'SKIPPED_BY_OVERLAP', 'SKIPPED_BY_PAUSE', 'SKIPPED_BY_CALENDAR',
-                  'SKIPPED_BY_DST')),
+                  'SKIPPED_BY_DST', 'SKIPPED_BY_UNIQUE')),
     cause         text NOT NULL CHECK (cause IN ('rule', 'trigger', 'backfill')),
     version       integer NOT NULL,
     -- The job or payment that it became.

@@ -26,6 +26,7 @@ from postdate.client.models.shared import (
     JobStatusName,
     QueueDestinationParams,
     RetryParams,
+    UniqueParams,
     WebhookDestinationParams,
     WorkerDestinationParams,
 )
@@ -52,6 +53,7 @@ class Jobs(Group[K]):
         lane: str | UnsetType = UNSET,
         metadata: Mapping[str, Any] | None = None,
         description: str | None = None,
+        unique: UniqueParams | None = None,
         idempotency_key: str | None = None,
     ) -> Job:
         """Create a job.
@@ -73,6 +75,7 @@ class Jobs(Group[K]):
         `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
         `metadata`: Your own data, kept and given back; `kind` chooses a worker's handler.
         `description`: Your own words, shown beside it.
+        `unique`: At most one waiting job holds this key.
         """
 
     @call("create_jobs", "POST", "/jobs/batch", batch="jobs")
@@ -104,6 +107,8 @@ class Jobs(Group[K]):
         schedule_id: UUID | str | None = None,
         due_after: datetime | None = None,
         due_before: datetime | None = None,
+        unique: str | None = None,
+        destination: str | None = None,
     ) -> JobList:
         """List jobs.
 
@@ -115,6 +120,8 @@ class Jobs(Group[K]):
         `schedule_id`: The schedule's id.
         `due_after`: Only what is due at this instant or later.
         `due_before`: Only what is due before this instant.
+        `unique`: At most one waiting job holds this key.
+        `destination`: Where the work goes: a webhook, a queue, or the workers of the lane.
         """
 
     @pages(list_page, "jobs")
@@ -126,6 +133,8 @@ class Jobs(Group[K]):
         schedule_id: UUID | str | None = None,
         due_after: datetime | None = None,
         due_before: datetime | None = None,
+        unique: str | None = None,
+        destination: str | None = None,
         page_size: int = 100,
     ) -> Iterator[Job]:
         """List jobs, page by page until the end.
@@ -136,6 +145,8 @@ class Jobs(Group[K]):
         `schedule_id`: The schedule's id.
         `due_after`: Only what is due at this instant or later.
         `due_before`: Only what is due before this instant.
+        `unique`: At most one waiting job holds this key.
+        `destination`: Where the work goes: a webhook, a queue, or the workers of the lane.
         """
 
     @call("list_job_attempts", "GET", "/jobs/{job_id}/attempts")

@@ -13,6 +13,7 @@ from postdate.client.models.shared import (
     Problem,
     QueueDestinationParams,
     RetryParams,
+    UniqueParams,
     WebhookDestinationParams,
     WorkerDestinationParams,
 )
@@ -37,6 +38,7 @@ class BatchJobParams(TypedDict, total=False):
     `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
     `metadata`: Your own data, kept and given back; `kind` chooses a worker's handler.
     `description`: Your own words, shown beside it.
+    `unique`: At most one waiting job holds this key.
     `idempotency_key`: Names this item; repeating it with the same key changes nothing more.
     """
 
@@ -56,6 +58,7 @@ class BatchJobParams(TypedDict, total=False):
     lane: str
     metadata: Mapping[str, Any] | None
     description: str | None
+    unique: UniqueParams | None
     idempotency_key: str | None
 
 

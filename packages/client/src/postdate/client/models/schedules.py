@@ -12,6 +12,8 @@ from postdate.client.models.shared import (
     QueueDestinationParams,
     Retry,
     RetryParams,
+    Unique,
+    UniqueParams,
     WebhookDestination,
     WebhookDestinationParams,
     WorkerDestination,
@@ -117,6 +119,7 @@ class JobTemplateParams(TypedDict, total=False):
     `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
     `metadata`: Your own data, kept and given back; `kind` chooses a worker's handler.
     `description`: Your own words, shown beside it.
+    `unique`: At most one waiting job holds this key.
     """
 
     destination: Required[
@@ -132,6 +135,7 @@ class JobTemplateParams(TypedDict, total=False):
     lane: str
     metadata: Mapping[str, Any] | None
     description: str | None
+    unique: UniqueParams | None
 
 
 class PaymentTemplateParams(TypedDict, total=False):
@@ -203,6 +207,7 @@ class JobTemplate(Struct, frozen=True, kw_only=True):
     lane: str = "default"
     metadata: dict[str, Any] | None = None
     description: str | None = None
+    unique: Unique | None = None
 
 
 class PaymentTemplate(Struct, frozen=True, kw_only=True):
@@ -299,6 +304,7 @@ class OccurrenceStatus(OpenEnum):
     SKIPPED_BY_PAUSE = "SKIPPED_BY_PAUSE"
     SKIPPED_BY_CALENDAR = "SKIPPED_BY_CALENDAR"
     SKIPPED_BY_DST = "SKIPPED_BY_DST"
+    SKIPPED_BY_UNIQUE = "SKIPPED_BY_UNIQUE"
     MISSED = "MISSED"
     REFUSED = "REFUSED"
 
@@ -313,6 +319,7 @@ OccurrenceStatusName: TypeAlias = (
         "SKIPPED_BY_PAUSE",
         "SKIPPED_BY_CALENDAR",
         "SKIPPED_BY_DST",
+        "SKIPPED_BY_UNIQUE",
         "MISSED",
         "REFUSED",
     ]
@@ -366,6 +373,7 @@ class BackfillItemLeftOut(OpenEnum):
     MAX_RUNS = "max_runs"
     OVERLAP = "overlap"
     RULE = "rule"
+    UNIQUE = "unique"
 
 
 class BackfillItem(Struct, frozen=True, kw_only=True):

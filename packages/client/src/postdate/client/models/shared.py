@@ -173,6 +173,31 @@ class RetryParams(TypedDict, total=False):
     on_unknown: Literal["hold", "retry"] | None
 
 
+class OnConflict(OpenEnum):
+    """What a request does that finds a job waiting under its unique key."""
+
+    DEBOUNCE = "debounce"
+    KEEP = "keep"
+    REPLACE = "replace"
+
+
+OnConflictName: TypeAlias = OnConflict | Literal["debounce", "keep", "replace"]
+
+
+class UniqueParams(TypedDict, total=False):
+    """At most one waiting job holds the key; `on_conflict` says what a second request does.
+
+    `key`: The key that at most one waiting job of the tenant holds.
+    `on_conflict`: `keep` answers the waiting job, `replace` gives it the new payload, due time
+    and policies, `debounce` moves its due time.
+    `max_delay_seconds`: How long after its acceptance `debounce` may move the waiting job.
+    """
+
+    key: Required[str]
+    on_conflict: OnConflictName
+    max_delay_seconds: float | timedelta | None
+
+
 class HeldBack(Struct, frozen=True, kw_only=True):
     """The destination is failing: the job is not tried before this instant."""
 
@@ -248,6 +273,17 @@ class Retry(Struct, frozen=True, kw_only=True):
     on_unknown: RetryOnUnknown | None = None
 
 
+class Unique(Struct, frozen=True, kw_only=True):
+    """At most one waiting job holds the key; `on_conflict` says what a second request does."""
+
+    key: str
+    on_conflict: OnConflict = OnConflict.KEEP
+    """`keep` answers the waiting job, `replace` gives it the new payload, due time and
+    policies, `debounce` moves its due time."""
+    max_delay_seconds: float | None = None
+    """How long after its acceptance `debounce` may move the waiting job."""
+
+
 class WebhookDestination(Struct, frozen=True, kw_only=True, tag_field="type", tag="webhook"):
     """A call to a URL, or to a destination known by its name; exactly one of the two."""
 
@@ -299,6 +335,8 @@ class Job(Struct, frozen=True, kw_only=True):
     schedule_id: str | None = None
     origin_id: str | None = None
     redriven_as: str | None = None
+    unique: Unique | None = None
+    deduplicated: bool = False
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
