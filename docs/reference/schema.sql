@@ -324,6 +324,10 @@ CREATE FUNCTION client_lanes(of_tenant integer) RETURNS bigint
 CREATE FUNCTION client_list(given jsonb) RETURNS text
     LANGUAGE sql IMMUTABLE;
 
+CREATE FUNCTION client_money_text(amount bigint, currency text) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path TO 'postdate', 'pg_temp';
+
 CREATE FUNCTION client_new_id(bucket integer, tail bytea, at timestamp with time zone) RETURNS uuid
     LANGUAGE sql;
 
@@ -783,7 +787,7 @@ CREATE FUNCTION payment_leave(ids uuid[]) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) RETURNS TABLE(parked boolean, timer_due_at timestamp with time zone, status text, outcome_due_at timestamp with time zone, finished_at timestamp with time zone, transfer_id uuid, code text, error text, attempt_due_at timestamp with time zone, attempts smallint, attempted_at timestamp with time zone, first_due_at timestamp with time zone, bucket smallint, tenant_id integer, payment_id uuid, from_account text, to_account text, amount bigint, due_at timestamp with time zone, hold boolean, retry_until timestamp with time zone, created_at timestamp with time zone, description text, schedule_id uuid, on_broken text, refund_of uuid, requested_by text, requested_at timestamp with time zone, expires_at timestamp with time zone, decision text, decided_by text, decided_at timestamp with time zone, note text)
+CREATE FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) RETURNS TABLE(parked boolean, timer_due_at timestamp with time zone, status text, outcome_due_at timestamp with time zone, finished_at timestamp with time zone, transfer_id uuid, code text, error text, attempt_due_at timestamp with time zone, attempts smallint, attempted_at timestamp with time zone, first_due_at timestamp with time zone, bucket smallint, tenant_id integer, payment_id uuid, from_account text, to_account text, amount bigint, due_at timestamp with time zone, hold boolean, retry_until timestamp with time zone, created_at timestamp with time zone, description text, schedule_id uuid, on_broken text, refund_of uuid, currency text, requested_by text, requested_at timestamp with time zone, expires_at timestamp with time zone, decision text, decided_by text, decided_at timestamp with time zone, note text)
     LANGUAGE plpgsql STABLE;
 
 CREATE FUNCTION payment_record(p payment) RETURNS bytea
@@ -1529,6 +1533,7 @@ CREATE VIEW payment_view WITH (security_invoker='true') AS
     p.schedule_id,
     p.on_broken,
     p.refund_of,
+    a.currency,
     v.requested_by,
     v.requested_at,
     v.expires_at,
@@ -1536,7 +1541,8 @@ CREATE VIEW payment_view WITH (security_invoker='true') AS
     v.decided_by,
     v.decided_at,
     v.note
-   FROM (payment p
+   FROM ((payment p
+     LEFT JOIN account a ON (((a.bucket = p.bucket) AND (a.tenant_id = p.tenant_id) AND (a.account_id = p.from_account))))
      LEFT JOIN payment_approval v ON (((v.bucket = p.bucket) AND (v.tenant_id = p.tenant_id) AND (v.payment_id = p.payment_id))));
 
 CREATE TABLE permit (
@@ -2438,6 +2444,7 @@ REVOKE ALL ON FUNCTION client_key(scope integer, of_tenant integer, key text) FR
 REVOKE ALL ON FUNCTION client_lane(of_tenant integer, of_name text, of_kind text, OUT lane_id integer, OUT bucket smallint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_lanes(of_tenant integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_list(given jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_money_text(amount bigint, currency text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_new_id(bucket integer, tail bytea, at timestamp with time zone) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_open(of_tenant integer, id uuid) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_payment_due(body jsonb, at timestamp with time zone) FROM PUBLIC;

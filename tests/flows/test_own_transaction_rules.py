@@ -13,6 +13,7 @@ import asyncpg
 import pytest
 
 from conftest import Api, owner_dsn
+from postdate.core.money import money_text
 from postdate.core.setting.setting import Settings, Stored, resolve
 from postdate.core.setting.table import SETTINGS, SettingValue
 from postdate.database.connection.database import Database
@@ -288,3 +289,16 @@ async def value_in_sql(
     await transaction.rollback()
     value: SettingValue = json.loads(found)
     return value
+
+
+async def test_sql_writes_amounts_as_python_does(server: Embedded, database_name: str) -> None:
+    amounts = [0, 1, -5, 99, 100, 1250, 84683589, 10**15, 2**62, -(2**62)]
+    owner = await asyncpg.connect(owner_dsn(server, database_name))
+    try:
+        for amount, currency in itertools.product(
+            amounts, ("EUR", "JPY", "BHD", "CLF", "ZZZ", None)
+        ):
+            query = "SELECT postdate.client_money_text($1, $2)"
+            assert await owner.fetchval(query, amount, currency) == money_text(amount, currency)
+    finally:
+        await owner.close()

@@ -1,7 +1,6 @@
 """Payments settled ahead, against the ledger's own decisions about the same payments."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import starmap
 from uuid import UUID
 
 from hypothesis import given
@@ -174,7 +173,7 @@ def test_one_that_waits_for_its_money_is_paid_when_it_comes() -> None:
     credit = ExpectedTerms(from_account_id="c", to_account_id="a", amount=50)
     expected.append(expected_payment(begin + 3 * hour, credit))
     found = project(accounts, ordered(expected))
-    [failing] = starmap(failing_payment, found.failures)
+    [failing] = [failing_payment(each, {}) for each in found.failures]
     assert (failing.due_at, failing.fails_at - BEGIN) == (BEGIN, timedelta(hours=2))
     assert (failing.code, failing.available) == ("insufficient_funds", 0)
     paid = BalanceCurve(begin)

@@ -3,7 +3,6 @@
 import random
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
-from itertools import starmap
 from typing import NamedTuple
 from uuid import UUID
 
@@ -129,7 +128,7 @@ def _compare(seed: int, count: int, names: int) -> None:
     found.draw(dict.fromkeys(copies, total))
     told = [
         (each.payment_id.int if each.payment_id else 0, (each.fails_at - BEGIN).total_seconds())
-        for each in starmap(failing_payment, found.failures)
+        for each in (failing_payment(failure, {}) for failure in found.failures)
     ]
     assert told == naive.failing
     assert found.completed == count - len(naive.failing)

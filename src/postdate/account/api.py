@@ -9,9 +9,9 @@ from postdate.account.change.account import Accounts
 from postdate.account.change.adjustment import Adjusted
 from postdate.account.view import MAX_VERSION, AccountViews, EntryView
 from postdate.api.services import Services
-from postdate.core.field import Instant
+from postdate.core.field import Amount, Instant, NamedCurrency
 from postdate.core.identity import Scope
-from postdate.core.money import MAX_AMOUNT
+from postdate.core.money import MAX_AMOUNT, MINOR_UNIT
 from postdate.core.shape import shaped
 from postdate.http.endpoint import Body, Call, Reply, existing
 from postdate.http.page import PageQuery, next_cursor
@@ -36,7 +36,7 @@ class AdjustmentBody(Body, kw_only=True):
         Meta(
             ge=-MAX_AMOUNT,
             le=MAX_AMOUNT,
-            description="Positive credits the account, negative debits it; not 0.",
+            description=f"Positive credits the account, negative debits it; not 0; {MINOR_UNIT}.",
         ),
     ]
     reason: Annotated[
@@ -61,7 +61,8 @@ class StatementView(msgspec.Struct, frozen=True, kw_only=True):
     """The balance, now or at the requested instant, and the entries that led to it."""
 
     account_id: str
-    balance: int
+    currency: NamedCurrency
+    balance: Amount
     version: int
     entries: list[EntryView]
     next_cursor: str | None

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from postdate.core.field import Created
-from postdate.core.money import CURRENCY, MAX_AMOUNT
+from postdate.core.money import CURRENCY, MAX_AMOUNT, MINOR_UNIT
 from postdate.core.shape import Spec, View
 from postdate.payment.spec.payment import AccountId
 
@@ -18,24 +18,26 @@ Floor = Annotated[
     Meta(
         ge=-MAX_AMOUNT,
         le=MAX_AMOUNT,
-        description="The minimum that must stay available; below 0 needs the scope ledger:adjust.",
+        description=f"The minimum that must stay available, {MINOR_UNIT}; below 0 needs the scope "
+        "ledger:adjust.",
         examples=[0],
     ),
 ]
 AccountMaxAmount = Annotated[
     Annotated[int, Meta(ge=1, le=MAX_AMOUNT)] | None,
     Meta(
-        description="The most for one payment from this account; null: the tenant's limit. "
-        "It may exceed that limit as far as the setting `payment.account_max_amount` allows.",
+        description=f"The most for one payment from this account, {MINOR_UNIT}; null: the tenant's "
+        "limit. It may exceed that limit as far as the setting `payment.account_max_amount` "
+        "allows.",
         examples=[100_000],
     ),
 ]
 Currency = Annotated[
     Annotated[str, Meta(pattern=CURRENCY)] | None,
     Meta(
-        description="What its amounts are counted in, in minor units: three capital letters, as in "
-        "ISO 4217. It never changes, and payments are made only between accounts of one currency. "
-        "Without it: the tenant's one currency.",
+        description="What its amounts are counted in: three capital letters, as in ISO 4217, which "
+        "says how many digits of an amount stand behind the point. It never changes, and payments "
+        "are made only between accounts of one currency. Without it: the tenant's one currency.",
         examples=["EUR"],
     ),
 ]
@@ -44,7 +46,11 @@ AccountNote = Annotated[
     Meta(description="Yours.", examples=["ticket 812"]),
 ]
 Balance = Annotated[
-    int, Meta(description="The account's money, held amounts included.", examples=[10_000])
+    int,
+    Meta(
+        description=f"The account's money, {MINOR_UNIT}; held amounts included.",
+        examples=[10_000],
+    ),
 ]
 Ended = Annotated[datetime | None, Meta(examples=["2031-01-02T09:00:00Z"])]
 
@@ -67,17 +73,21 @@ class AccountView(View, frozen=True, omit_defaults=True):
 
     account_id: ShownAccountId
     balance: Balance
-    held: Annotated[int, Meta(description="What open payments have reserved.", examples=[2500])]
+    held: Annotated[
+        int, Meta(description=f"What open payments have reserved, {MINOR_UNIT}.", examples=[2500])
+    ]
     available: Annotated[
         int,
         Meta(
-            description="What can be spent now: balance less held, down to the floor.",
+            description=f"What can be spent now, {MINOR_UNIT}: balance less held, down to the "
+            "floor.",
             examples=[7500],
         ),
     ]
     version: Annotated[int, Meta(description="Counts its changes.", examples=[3])]
     floor: Annotated[
-        int | None, Meta(description="The least that must stay available.", examples=[0])
+        int | None,
+        Meta(description=f"The least that must stay available, {MINOR_UNIT}.", examples=[0]),
     ]
     max_amount: AccountMaxAmount
     created_at: Created

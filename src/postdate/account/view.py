@@ -1,5 +1,6 @@
 """Accounts as their tenant sees them: balances, and the statement of their entries."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -11,6 +12,7 @@ from postdate.account.store import account as account_store
 from postdate.account.store import entry as entry_store
 from postdate.account.store.account import key_of
 from postdate.account.store.entry import EntryType
+from postdate.core.field import Amount
 from postdate.core.identity import Identity, Scope
 from postdate.core.shape import shaped
 from postdate.database.connection.database import Database
@@ -42,8 +44,8 @@ class EntryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: int
     transfer_id: UUID
     type: EntryType
-    amount: int
-    balance: int
+    amount: Amount
+    balance: Amount
     created_at: datetime
     payment_id: UUID | None = None
     reason: str | None = None
@@ -53,6 +55,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     """The balance at a version or an instant, and the entries before it, newest first."""
 
     account_id: str
+    currency: str | None
     balance: int
     version: int
     entries: list[EntryView]
@@ -89,6 +92,14 @@ class AccountViews:
         reader = self._database.tenant_reader(actor.tenant_id)
         return await account_store.find(reader, key_of(actor.tenant_id, account_id))
 
+    async def currencies(self, actor: Identity, names: Iterable[str]) -> dict[str, str]:
+        """Return the currencies of accounts that name one: what amounts beside them are in."""
+        wanted = {name for name in names if name}
+        if not wanted:
+            return {}
+        reader = self._database.tenant_reader(actor.tenant_id)
+        return await account_store.currencies(reader, actor.tenant_id, wanted)
+
     async def statement(
         self, actor: Identity, account_id: str, at: datetime | None, version: int, limit: int
     ) -> Statement | None:
@@ -103,6 +114,7 @@ class AccountViews:
         stood, rows = found
         return Statement(
             account_id=account_id,
+            currency=stood.currency,
             balance=stood.balance,
             version=stood.version,
             entries=[shaped(EntryView, row) for row in rows[:limit]],

@@ -10,6 +10,7 @@ from postdate.audit.spec import AUDITED
 from postdate.audit.view import AuditFilter
 from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.core.identity import Scope
+from postdate.event.page.pages import event_currencies
 from postdate.event.spec.event import check_patterns
 
 PAGE: Final = 50
@@ -41,6 +42,7 @@ async def audit_page(request: PageRequest) -> Response:
     return request.render(
         "audit.html",
         entries=entries,
+        currencies=await event_currencies(request, entries),
         query=query,
         filtered=query.filter != AuditFilter(),
         types=AUDITED,

@@ -42,7 +42,9 @@ def show_answer(operation: Operation, given: Mapping[str, Any], answer: Any) -> 
     if not lists:
         show(answer)
         return
-    rows = [row for name in lists for row in answer.get(name, ())]
+    # Where one account is shown, its currency is that of every row.
+    shared = {"currency": answer["currency"]} if answer.get("currency") else {}
+    rows = [{**row, **shared} for name in lists for row in answer.get(name, ())]
     listed = [kind for name, kind in lists.items() if answer.get(name)]
     show(rows, columns=operation.columns or (columns_of(listed[0]) if listed else ()))
     if answer.get(CURSOR) and sys.stdout.isatty() and operation.takes("cursor"):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from postdate.cli.table import cell_text, print_rows
+from postdate.cli.table import money_cell, print_rows
+from postdate.core.money import MONEY_FIELDS, money_number
 from postdate.words.error import StartError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def show_line(row: dict[str, Any], names: Sequence[str]) -> None:
     if options().form != "table" or not sys.stdout.isatty():
         sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
     else:
-        print("  ".join(cell_text(row.get(name), options().time) for name in names))
+        print("  ".join(money_cell(row, name, options().time) for name in names))
     sys.stdout.flush()
 
 
@@ -100,10 +101,13 @@ def _csv(rows: Sequence[dict[str, Any]]) -> None:
     if rows:
         writer.writeheader()
     for row in rows:
-        writer.writerow({name: _cell(cell) for name, cell in row.items()})
+        writer.writerow({name: _cell(row, name) for name in row})
 
 
-def _cell(cell: Any) -> Any:
+def _cell(row: dict[str, Any], name: str) -> Any:
+    cell = row[name]
+    if name in MONEY_FIELDS and isinstance(cell, int):
+        return money_number(cell, row.get("currency"))
     return msgspec.json.encode(cell).decode() if isinstance(cell, dict | list | bool) else cell
 
 

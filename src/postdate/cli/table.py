@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
+from postdate.core.money import MONEY_FIELDS, money_text
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -36,6 +38,14 @@ def print_rows(rows: Sequence[PrintedRow], columns: Sequence[str], time: str) ->
         names = _fitting(console, texts)
     numbers = [name for name in names if all(_is_number(row.get(name)) for row in rows)]
     print_table(console, names, [[row[name] for name in names] for row in texts], numbers)
+
+
+def money_cell(row: PrintedRow, name: str, time: str = "iso") -> str:
+    """Return what a person reads of a field: amounts in units of the row's currency."""
+    cell, currency = row.get(name), row.get("currency")
+    if currency and name in MONEY_FIELDS and isinstance(cell, int):
+        return money_text(cell, currency)
+    return cell_text(cell, time)
 
 
 def cell_text(cell: Any, time: str = "iso") -> str:
@@ -79,7 +89,7 @@ def _texts(
     rows: Sequence[PrintedRow], names: Sequence[str], time: str, *, short: bool
 ) -> list[dict[str, str]]:
     """Write every cell; with `short` the ids of other things, for the own one is copied whole."""
-    found = [{name: cell_text(row.get(name), time) for name in names} for row in rows]
+    found = [{name: money_cell(row, name, time) for name in names} for row in rows]
     if short:
         for row in found:
             row |= {name: ID.sub(r"\1…\2", row[name]) for name in names[1:]}

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import inspect
 
 from postdate.console.form_field import FieldKind, FieldSpec, FormField
+from postdate.core.money import MINOR_UNIT, MONEY_FIELDS
 from postdate.http.endpoint import AnyEndpoint
 from postdate.http.field_description import Json
 from postdate.http.openapi import document
@@ -57,6 +58,7 @@ class BodySchema:
         schema, required = self._find(asked.name)
         shapes = self._shapes(schema)
         kind, choices = _kind(shapes)
+        money = kind == "whole" and asked.name.rpartition(".")[2] in MONEY_FIELDS
         hints = _hints(schema, shapes, kind, choices)
         if not asked.required:
             hints = chain(hints, _default(schema))
@@ -64,13 +66,14 @@ class BodySchema:
             name=asked.name,
             label=asked.label or label_of(asked.name),
             kind="choice" if asked.choices else kind,
-            hint=asked.hint or "; ".join(hints),
-            example=_example([schema, *shapes], kind),
+            hint=asked.hint or "; ".join(hints).replace(f", {MINOR_UNIT}", ""),
+            example="" if money else _example([schema, *shapes], kind),
             required=required or asked.required,
             insisted=asked.required and not required,
             choices=asked.choices or (choices if kind == "choice" else ()),
             nullable=_takes_null(schema),
             max_length=next((each["maxLength"] for each in shapes if "maxLength" in each), None),
+            money=money,
             secret=asked.name in self._secrets,
             late=asked.late,
         )

@@ -9,6 +9,7 @@ import copy
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
@@ -21,6 +22,7 @@ from postdate.console.body_schema import BodySchema
 from postdate.console.bulk import Bulk, BulkRun, begin
 from postdate.console.dry_run import DryRun, Rehearse, kept_dry_run
 from postdate.console.form_field import FieldSpec, FormField
+from postdate.console.money_form import CurrencyOf, MinorUnits, to_minor, to_units
 from postdate.console.operation import (
     ENDPOINT_BY_NAME,
     Answer,
@@ -39,6 +41,7 @@ from postdate.console.shown_request import (
 )
 from postdate.console.subject import Subject
 from postdate.core.identity import Scope
+from postdate.core.money import MONEY_FIELDS, money_text
 from postdate.core.operation_name import NOUNS
 from postdate.http.endpoint import Access, AnyEndpoint
 from postdate.words.error import Refusal, RefusedError
@@ -54,8 +57,13 @@ LATE_REASON: Final = replace(REASON, late=True)
 class _Spoken(dict[str, Any]):
     """Members that a sentence names, each written so that it can be read."""
 
+    currency: str | None = None
+
     def __getitem__(self, name: str) -> str:
-        return spoken(super().__getitem__(name))
+        value: Any = super().__getitem__(name)
+        if name in MONEY_FIELDS and isinstance(value, int):
+            return money_text(value, self.currency)
+        return spoken(value)
 
 
 @dataclass(slots=True, frozen=True)
@@ -98,6 +106,8 @@ class Button:
     """What every request says, whatever is typed."""
     stored: str = ""
     """The operation that reads what an edit begins with."""
+    currency: CurrencyOf | None = None
+    """Finds what amounts are typed in; without it they are integers of the minor unit."""
     subject: Subject | None = None
     needs: Scope | None = None
     """The scope that it takes where the operation itself takes any key."""
@@ -174,13 +184,17 @@ class Button:
         values = dict(request.http.query_params)
         if self.stored:
             stored = await call_endpoint(request, ENDPOINT_BY_NAME[self.stored])
-            values = form_body.stored_values(self.form_fields, stored) | values
+            known = form_body.stored_values(self.form_fields, stored)
+            if self.currency is not None:
+                known = to_units(self.form_fields, known, await self.currency(request, values))
+            values = known | values
         if self.rehearse is None or not self._complete(values):
             return await self._render(request, values)
         try:
             late = {one.name for one in self.form_fields if one.late}
             typed = {name: text for name, text in values.items() if name not in late}
-            body = self.body(request.http.path_params, typed)
+            minor = await self._minor(request, typed)
+            body = self.body(request.http.path_params, minor.typed)
             shown = await self.rehearse(request, body)
         except RefusedError as error:
             return await self._render(request, values, error.refusal)
@@ -191,12 +205,15 @@ class Button:
         """Carry the operation out; a refusal is shown on the form, which keeps what was typed."""
         request.require(self.scope, self.endpoint.limited)
         kept: DryRun | None = None
+        minor = MinorUnits(request.form, {})
         try:
             if self.rehearse is not None:
                 kept = kept_dry_run(request)
                 kept.check_typed(request.form.get("typed", ""))
             shown = "shown" in request.form
-            body = self.body(request.http.path_params, request.form, whole=not shown)
+            if self.currency is not None:
+                minor = await self._minor(request, request.form)
+            body = self.body(request.http.path_params, minor.typed, whole=not shown)
             if shown:
                 return await self._render(request, request.form)
             if kept is not None:
@@ -204,7 +221,8 @@ class Button:
             else:
                 answer = await self._call(request, body)
         except Exception as error:  # noqa: BLE001 - an unknown one is raised again
-            return await self._render(request, request.form, request.refusal_of(error), kept)
+            refusal = minor.explain(request.refusal_of(error))
+            return await self._render(request, request.form, refusal, kept)
         request.services.overview.forget(request.actor.tenant_id)
         return answer
 
@@ -236,7 +254,16 @@ class Button:
         page = self.then.format_map(known) if self.then else self._back(request)
         if callable(self.done):
             return request.finish(self.done(request, answer), page)
-        return request.finish(self.done.format_map(_Spoken(known)), page)
+        said = _Spoken(known)
+        if self.currency is not None:
+            said.currency = await self.currency(request, request.form)
+        return request.finish(self.done.format_map(said), page)
+
+    async def _minor(self, request: PageRequest, typed: Mapping[str, str]) -> MinorUnits:
+        """Return what was typed with amounts as the API takes them."""
+        if self.currency is None:
+            return MinorUnits(typed, {})
+        return to_minor(self.form_fields, typed, await self.currency(request, typed))
 
     def body(
         self, path: Mapping[str, Any], typed: Mapping[str, str], *, whole: bool = False
@@ -285,7 +312,9 @@ class Button:
         # than the form. An edit has nothing to send before something was changed.
         if refusal is None and (not self.stored or "shown" in request.form):
             changed = None if shown is None else shown.body
-            commands = self.commands(request.http.path_params, values, chosen, changed)
+            with suppress(RefusedError):
+                typed = (await self._minor(request, values)).typed if self.currency else values
+                commands = self.commands(request.http.path_params, typed, chosen, changed)
         return request.render(
             "button.html",
             http_status=refusal.status if refusal else 200,
@@ -295,6 +324,7 @@ class Button:
             back=self._back(request),
             values=values,
             refusal=refusal,
+            problems={} if refusal is None else problems_of(refusal),
             shown=shown,
             commands=commands,
             chosen=chosen,
@@ -335,6 +365,14 @@ class Button:
         [name] = path_names(endpoint)
         own = {one: form_body.value_at(body, path) for one, path in each.body.items()}
         return ShownRequest(endpoint, {name: item}, own)
+
+
+def problems_of(refusal: Refusal) -> dict[str, str]:
+    """Return what is wrong with each field, by the field's name."""
+    found = {refusal.field: refusal.detail} if refusal.field else {}
+    for one in refusal.extra.get("problems", ()):
+        found.setdefault(one.field, one.detail)
+    return found
 
 
 def _dashed(name: str) -> str:

@@ -1,15 +1,14 @@
 """Files of a list: exactly what its filter finds, streamed page by page, bounded."""
 
-import csv
-import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from postdate.console.page_request import HEADERS, PageRequest
+from postdate.core.csv_text import MoneyCell, csv_line
+from postdate.core.money import MONEY_FIELDS
 from postdate.words.error import Code, refuse
 
 P = TypeVar("P")
@@ -82,14 +81,18 @@ class _Csv:
         self._columns = columns
 
     def head(self) -> str:
-        return _line(list(self._columns))
+        return csv_line(self._columns)
 
     def row(self, found: msgspec.Struct) -> str:
-        cells = [write(getattr(found, name)) for name, write in self._columns.items()]
-        return _line([_cell(value) for value in cells])
+        currency = getattr(found, "currency", None)
+        values = {name: write(getattr(found, name)) for name, write in self._columns.items()}
+        return csv_line(
+            MoneyCell(value, currency) if name in MONEY_FIELDS and isinstance(value, int) else value
+            for name, value in values.items()
+        )
 
     def cut_off(self) -> str:
-        return _line([f"# {CUT_OFF}"])
+        return csv_line([f"# {CUT_OFF}"])
 
 
 class _JsonLines:
@@ -103,23 +106,3 @@ class _JsonLines:
 
     def cut_off(self) -> str:
         return msgspec.json.encode({"cut_off": CUT_OFF}).decode() + "\n"
-
-
-def _line(cells: Sequence[str]) -> str:
-    text = io.StringIO()
-    csv.writer(text).writerow(cells)
-    return text.getvalue()
-
-
-def _cell(value: object) -> str:
-    """Write a value; a text that a spreadsheet would take for a formula is quoted."""
-    match value:
-        case None:
-            return ""
-        case datetime():
-            return value.astimezone(UTC).isoformat(timespec="milliseconds")
-        case dict():
-            text = msgspec.json.encode(value).decode()
-        case _:
-            text = str(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text

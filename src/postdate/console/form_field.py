@@ -55,6 +55,8 @@ class FormField:
     choices: tuple[str, ...] = ()
     nullable: bool = False
     max_length: int | None = None
+    money: bool = False
+    """An amount: where the form knows a currency, it is typed in units."""
     secret: bool = False
     """Nobody may read it over a shoulder."""
     late: bool = False

@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from postdate.core import any_json
 from postdate.core.identity import Scope
 from postdate.core.limit import limit_texts
+from postdate.core.money import MONEY_FIELDS, money_text
 
 NONE: Final = "\N{EN DASH}"
 
@@ -131,6 +132,7 @@ def environment(
         "marked": marked,
         "actor": actor,
         "amount": amount,
+        "money": money,
         "badge": badge,
         "duration": duration,
         "facts": facts,
@@ -184,6 +186,11 @@ def badge(status: str) -> Markup:
 def amount(value: int | None) -> str:
     """Write an integer so that it can be read."""
     return NONE if value is None else f"{value:,}"
+
+
+def money(value: int | None, currency: str | None) -> str:
+    """Write an amount in units of its currency."""
+    return NONE if value is None else money_text(value, currency)
 
 
 def plain(value: object) -> str:
@@ -242,32 +249,44 @@ def pretty(value: Any) -> str:
     return shown if isinstance(shown, str) else shown.decode()
 
 
-def facts(data: Any) -> Markup:
-    """Write the members of an object as words: each name with its value, what is empty left out."""
+def facts(data: Any, currency: str | Mapping[str, str] | None = None) -> Markup:
+    """Write the members of an object as words: each name with its value, what is empty left out.
+
+    Amounts are written in the currency, or in that of the account that the object names.
+    """
     found = any_json.decode(data) if isinstance(data, str) else msgspec.to_builtins(data)
+    if isinstance(currency, Mapping):
+        currency = currency.get(account_named(found) or "")
     parts = [
         Markup('<span class="fact">{} <b title="{}">{}</b></span>').format(name, full, _brief(full))
-        for name, full in _members(found)
+        for name, full in _members(found, "", currency)
     ]
     return Markup(" ").join(parts)
 
 
-def _members(value: Any, name: str = "") -> list[tuple[str, str]]:
+def account_named(data: Any) -> str | None:
+    """Return the account whose currency the amounts of an object are in."""
+    if not isinstance(data, dict):
+        return None
+    named = (data.get(name) for name in ("from_account_id", "account_id", "from_account"))
+    return next((name for name in named if isinstance(name, str)), None)
+
+
+def _members(value: Any, name: str, currency: str | None) -> list[tuple[str, str]]:
     if isinstance(value, dict):
-        return [
-            each
-            for member, inner in value.items()
-            for each in _members(inner, str(member).replace("_", " ").removesuffix(" id"))
-        ]
+        own = str(value.get("currency") or "") or currency
+        return [each for part, inner in value.items() for each in _members(inner, part, own)]
+    label = name.replace("_", " ").removesuffix(" id")
     if isinstance(value, list) and not any(isinstance(each, dict | list) for each in value):
         value = ", ".join(map(str, value))
     if value is None or value == "":
         return []
     if isinstance(value, bool):
-        return [(name, "yes" if value else "no")]
+        return [(label, "yes" if value else "no")]
     if isinstance(value, int):
-        return [(name, amount(value))]
-    return [(name, str(value))]
+        text = money_text(value, currency) if name in MONEY_FIELDS else amount(value)
+        return [(label, text)]
+    return [(label, str(value))]
 
 
 def spoken(value: Any) -> str:

@@ -10,6 +10,8 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from postdate.core.money import MINOR_UNIT
+
 NAME_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}"
 NAME: Final = re.compile(NAME_PATTERN)
 NAME_RULE: Final = "A name has 1 to 63 of A-Z a-z 0-9 _ . : - and begins with a letter or digit."
@@ -53,6 +55,11 @@ DAY_SECONDS: Final = 24 * 3600
 Instant = Annotated[datetime, Meta(tz=True)]
 """An instant of a request: RFC 3339 with a zone."""
 
+Amount = Annotated[int, Meta(description=f"An amount, {MINOR_UNIT}.", examples=[2500])]
+NamedCurrency = Annotated[
+    str | None,
+    Meta(description="What the amounts are counted in; null or absent: unnamed.", examples=["EUR"]),
+]
 Created = Annotated[
     datetime, Meta(description="When it was created.", examples=["2031-01-01T09:00:00Z"])
 ]

@@ -98,7 +98,7 @@ def curves(money: MoneyView) -> list[tuple[MoneyTotal, dict[str, list[float]]]]:
     if money.lowest is not None and money.end is not None:
         totals = [
             MoneyTotal(
-                currency=None,
+                currency=money.currency,
                 accounts=1,
                 lowest=money.lowest,
                 end=money.end,

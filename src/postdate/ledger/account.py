@@ -4,7 +4,7 @@ from uuid import UUID
 
 from postdate.account.store.account import Account, AccountTerms
 from postdate.account.store.entry import NewEntry
-from postdate.core.money import ISSUER, MAX_BALANCE
+from postdate.core.money import ISSUER, MAX_BALANCE, money_text
 from postdate.words.error import Code, Refusal
 
 
@@ -23,14 +23,16 @@ def adjust(
         return Refusal(Code.ACCOUNT_CLOSED, f"The account {account_id} is closed.")
     balance = account.balance + amount
     if amount < 0 and account.floor is not None and balance - account.held < account.floor:
+        free = account.available - account.floor
         return Refusal(
             Code.INSUFFICIENT_FUNDS,
-            f"{account.account_id} has {account.available - account.floor} available.",
+            f"{account.account_id} has {_text(account, free)} available.",
             "amount",
-            extra={"available": account.available - account.floor},
+            extra={"available": free},
         )
     if max(abs(balance), abs(issuer.balance - amount)) > MAX_BALANCE:
-        return Refusal(Code.BALANCE_ABOVE_LIMIT, f"No balance may exceed {MAX_BALANCE}.", "amount")
+        detail = f"No balance may exceed {_text(account, MAX_BALANCE)}."
+        return Refusal(Code.BALANCE_ABOVE_LIMIT, detail, "amount")
     for side, leg in ((account, amount), (issuer, -amount)):
         side.balance += leg
         side.version += 1
@@ -61,15 +63,19 @@ def change(account: Account, before: AccountTerms, after: AccountTerms) -> Refus
     if after.floor is not None and after.floor != before.floor and account.available < after.floor:
         return Refusal(
             Code.INSUFFICIENT_FUNDS,
-            f"{account.account_id} has {account.available} available.",
+            f"{account.account_id} has {_text(account, account.available)} available.",
             "floor",
             extra={"available": account.available},
         )
     if after.closed and (account.balance or account.held):
         return Refusal(
             Code.ACCOUNT_NOT_EMPTY,
-            f"{account.account_id} has a balance of {account.balance}, of which "
-            f"{account.held} is held.",
+            f"{account.account_id} has a balance of {_text(account, account.balance)}, of which "
+            f"{_text(account, account.held)} is held.",
             extra={"balance": account.balance, "held": account.held},
         )
     return None
+
+
+def _text(account: Account, amount: int) -> str:
+    return money_text(amount, account.currency)

@@ -1,7 +1,7 @@
 """Holds: decide on accounts in memory, item by item, independent of the batch size."""
 
 from postdate.account.store.account import Account
-from postdate.core.money import ISSUER
+from postdate.core.money import ISSUER, money_text
 from postdate.payment.spec.payment import AmountLimits, PaymentOrder
 from postdate.words.error import Code, Refusal
 
@@ -21,7 +21,8 @@ def admit(
     if order.amount > limit:
         return Refusal(
             Code.AMOUNT_ABOVE_LIMIT,
-            f"The most for one payment from {payer.account_id} is {limit}.",
+            f"The most for one payment from {payer.account_id} is "
+            f"{money_text(limit, payer.currency)}.",
             "amount",
             extra={"limit": limit},
         )
@@ -67,11 +68,12 @@ def release(account: Account, amount: int) -> None:
 def reserve(account: Account, amount: int) -> Refusal | None:
     """Hold an amount of what is available above the floor; the version counts entries only."""
     if account.floor is not None and account.available - amount < account.floor:
+        free = account.available - account.floor
         return Refusal(
             Code.INSUFFICIENT_FUNDS,
-            f"{account.account_id} has {account.available - account.floor} available.",
+            f"{account.account_id} has {money_text(free, account.currency)} available.",
             "amount",
-            extra={"available": account.available - account.floor},
+            extra={"available": free},
         )
     account.held += amount
     return None

@@ -6,6 +6,7 @@ import msgspec
 
 from postdate.account.store.account import Account
 from postdate.account.store.repair import Jump, Numbers, Witness
+from postdate.core.money import money_text
 from postdate.words.error import Code, Refusal
 
 
@@ -61,10 +62,11 @@ def decide(
 def check_terms(account: Account, after: Numbers) -> Refusal | None:
     """Refuse numbers that the account's own terms do not allow."""
     if account.floor is not None and after.balance - after.held < account.floor:
+        left = money_text(after.balance - after.held, account.currency)
         return Refusal(
             Code.CONFLICT,
-            f"{account.account_id} would have {after.balance - after.held} available, below its "
-            f"floor of {account.floor}: lower the floor first.",
+            f"{account.account_id} would have {left} available, below its floor of "
+            f"{money_text(account.floor, account.currency)}: lower the floor first.",
             "floor",
         )
     if account.closed_at is not None and (after.balance or after.held):

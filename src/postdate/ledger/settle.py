@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.account.store.account import Account, AccountKey, BalanceChange
-from postdate.core.money import MAX_BALANCE
+from postdate.core.money import MAX_BALANCE, money_text
 from postdate.ledger.hold import AccountContradictionError, release
 from postdate.payment.store.settlement import SettlementOrder
 
@@ -169,9 +169,10 @@ def _refused(payer: Account, payee: Account, due: DuePayment) -> TransferFailed 
         )
     if due.hold or payer.floor is None or payer.available - due.amount >= payer.floor:
         return None
+    has, keeps = (money_text(each, payer.currency) for each in (payer.available, payer.floor))
     return TransferFailed(
         FailureReason.INSUFFICIENT_FUNDS,
-        f"Account {payer.account_id} has {payer.available} available and must keep {payer.floor}.",
+        f"Account {payer.account_id} has {has} available and must keep {keeps}.",
     )
 
 

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+from iso4217 import Currency
 
 from postdate.core.field import NAME, NAME_RULE
+from postdate.core.money import digits_of
 from postdate.core.setting.table import SETTINGS
 from postdate.job.spec.job import (
     LARGE_METADATA,
@@ -85,8 +87,13 @@ def _merged(branches: list[Schema]) -> Schema:
 
 
 def schemas() -> dict[str, Schema]:
-    """Return the schemas by their nouns."""
-    return {"job": job_schema(), "payment": payment_schema()}
+    """Return the schemas by their nouns, and the digits of the currencies."""
+    return {"job": job_schema(), "payment": payment_schema(), "currency": currencies()}
+
+
+def currencies() -> Schema:
+    """Return how many digits of each currency stand behind the point."""
+    return {each.code: digits_of(each.code) for each in Currency}
 
 
 def settings() -> dict[str, list[Any]]:

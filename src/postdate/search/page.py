@@ -5,7 +5,7 @@ Names and texts are searched in a bounded part: the newest. Where there is more,
 
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 from uuid import UUID
 
 import msgspec
@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from postdate.console.page_request import HEADERS, ConsolePage, PageRequest, redirect
 from postdate.core.identity import Identity, Scope
 from postdate.core.ids import MAX_ID
-from postdate.core.money import MAX_AMOUNT
+from postdate.core.money import MAX_AMOUNT, MoneyTextError, read_units
 from postdate.core.status import JobStatus
 from postdate.job.view import JobFilter
 from postdate.payment.view.payment import PaymentFilter
@@ -158,10 +158,22 @@ async def _by_name(request: PageRequest, wanted: str) -> AsyncIterator[SearchHit
         yield SearchHit("lane", wanted, f"/jobs?lane={wanted}")
     if _sees_jobs(actor) and await services.destination.read.find(actor.tenant_id, wanted):
         yield SearchHit("destination", wanted, f"/destinations/{quote(wanted, safe='')}")
-    amount = wanted.replace(",", "").replace("_", "")
-    if amount.isdecimal() and 0 < int(amount) <= MAX_AMOUNT and actor.allows(Scope.PAYMENTS_READ):
-        link = f"/payments?least={int(amount)}&most={int(amount)}"
-        yield SearchHit("payments of this amount", f"{int(amount):,}", link, certain=False)
+    amount = _amount(wanted)
+    if amount is not None and actor.allows(Scope.PAYMENTS_READ):
+        link = f"/payments?{urlencode({'least': amount, 'most': amount})}"
+        yield SearchHit("payments of this amount", amount, link, certain=False)
+
+
+def _amount(wanted: str) -> str | None:
+    """Return an amount as it is searched for, if the text is one."""
+    try:
+        units, currency = read_units(wanted)
+    except MoneyTextError:
+        return None
+    if not 0 < units <= MAX_AMOUNT:
+        return None
+    number = f"{units:f}".removesuffix(".0")
+    return number if currency is None else f"{number} {currency}"
 
 
 async def _visible(request: PageRequest, kind: str, subject: UUID) -> bool:

@@ -3,17 +3,20 @@
 from typing import Final
 
 from postdate.console.button import Button
+from postdate.console.money_form import of_account, of_new_account
 
 BUTTONS: Final = (
     Button(
         "create_account",
         means="It starts at zero; adjustments and payments add money.",
+        currency=of_new_account,
         confirm="Create account",
         done="Account {account_id} was created.",
         then="/accounts/{account_id}",
     ),
     Button(
         "change_account",
+        currency=of_account("account_id"),
         means="A new floor or limit applies to payments that are scheduled from now on.",
         confirm="Save",
         stored="get_account",
@@ -38,6 +41,7 @@ BUTTONS: Final = (
     ),
     Button(
         "adjust_account",
+        currency=of_account("account_id"),
         means="Credits the account from the issuer, or debits it if the amount is negative. The "
         "statement shows the reason.",
         done="{account_id} was adjusted by {amount}: {reason}",

@@ -175,6 +175,18 @@ async def find(connection: Reader, key: AccountKey) -> AccountView | None:
     return await fetch_one(connection, AccountView, "account_find", *key)
 
 
+async def currencies(connection: Reader, tenant_id: int, names: Iterable[str]) -> dict[str, str]:
+    """Return the currencies of accounts that name one, by the account's id."""
+    keys = [key_of(tenant_id, name) for name in sorted(set(names))]
+    rows = await connection.fetch(
+        query("account_currencies"),
+        tenant_id,
+        [key.bucket for key in keys],
+        [key.account_id for key in keys],
+    )
+    return {row["account_id"]: row["currency"] for row in rows}
+
+
 async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[AccountView]:
     """List a tenant's accounts by id."""
     return await fetch_all(connection, AccountView, "account_list", tenant_id, after, limit)

@@ -34,6 +34,14 @@ SELECT account_id, balance, held, balance - held AS available, version, floor, m
        created_at, updated_at, frozen_at, closed_at, note, currency
   FROM account WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3
 
+-- name: account_currencies
+-- Of those that name one; no account is ever given another.
+SELECT a.account_id, a.currency
+  FROM unnest($2::smallint[], $3::text[]) AS wanted (bucket, account_id)
+  JOIN account a ON a.bucket = wanted.bucket AND a.tenant_id = $1
+       AND a.account_id = wanted.account_id
+ WHERE a.currency IS NOT NULL AND a.bucket = ANY ($2::smallint[])
+
 -- name: account_list
 -- Each bucket gives its first ones; their merge is the page.
 SELECT a.* FROM outbox_lock AS buckets

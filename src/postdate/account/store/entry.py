@@ -43,10 +43,11 @@ class EntryRow(msgspec.Struct, frozen=True):
 
 
 class AccountAtInstant(msgspec.Struct, frozen=True):
-    """The version and balance of an account at an instant."""
+    """The version and balance of an account at an instant, and its currency."""
 
     version: int
     balance: int
+    currency: str | None
 
 
 async def insert(connection: Connection, entries: Sequence[NewEntry]) -> None:
@@ -69,8 +70,8 @@ async def statement(
     )  # fmt: skip
     if not rows:
         return None
-    entries = [EntryRow(*row[2:]) for row in rows if row[2] is not None]
-    return AccountAtInstant(*rows[0][:2]), entries
+    entries = [EntryRow(*row[3:]) for row in rows if row[3] is not None]
+    return AccountAtInstant(*rows[0][:3]), entries
 
 
 async def at(connection: Reader, key: AccountKey, instant: datetime) -> AccountAtInstant | None:

@@ -8,7 +8,7 @@ SELECT * FROM unnest($1::smallint[], $2::integer[], $3::text[], $4::bigint[], $5
 
 -- name: entry_now
 -- Where an account stands: in the place of `entry_at` where no instant is given.
-SELECT a.version, a.balance FROM account a
+SELECT a.version, a.balance, a.currency FROM account a
  WHERE a.bucket = $1 AND a.tenant_id = $2 AND a.account_id = $3 AND $4::timestamptz IS NULL
 
 -- name: entry_until
@@ -47,7 +47,8 @@ WITH RECURSIVE search (low, high) AS (
 SELECT found.low AS version,
        coalesce((SELECT e.balance - e.amount FROM entry e
                   WHERE e.bucket = $1 AND e.tenant_id = $2 AND e.account_id = $3
-                    AND e.version = found.low + 1), a.balance) AS balance
+                    AND e.version = found.low + 1), a.balance) AS balance,
+       a.currency
   FROM search found
   JOIN account a ON a.bucket = $1 AND a.tenant_id = $2 AND a.account_id = $3
  WHERE found.low = found.high

@@ -238,7 +238,7 @@ def _matches(each: ExpectedPayment, wanted: PaymentBulkFilter) -> bool:
 def _check_amounts(actor: Identity, rows: Sequence[PaymentRow]) -> None:
     """Refuse a key limited to an amount if one of the payments is larger."""
     if actor.max_amount is not None and any(row.amount > actor.max_amount for row in rows):
-        raise refuse(Code.FORBIDDEN, f"The key may pay at most {actor.max_amount}.")
+        raise refuse(Code.FORBIDDEN, f"The key may pay at most {actor.max_amount:,} minor units.")
 
 
 def _batches(payment_ids: Sequence[UUID]) -> Iterator[Sequence[UUID]]:

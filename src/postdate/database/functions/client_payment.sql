@@ -53,6 +53,19 @@ CREATE OR REPLACE FUNCTION client_refuse_time(of_tenant integer, at timestamptz,
       FROM (SELECT client_setting(of_tenant, 'payment.max_delay_seconds')::float8) AS may (seconds)
 $$;
 
+-- An amount as core.money writes it; `migrate` has written down the digits of the currencies.
+CREATE OR REPLACE FUNCTION client_money_text(amount bigint, currency text) RETURNS text
+    LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+    SELECT CASE WHEN amount < 0 THEN '-' ELSE '' END
+        || to_char(div(abs(amount), 10::numeric ^ digits), 'FM999,999,999,999,999,999,990')
+        || CASE WHEN digits > 0
+                THEN '.' || lpad(mod(abs(amount), 10::numeric ^ digits)::bigint::text, digits, '0')
+                ELSE '' END
+        || coalesce(' ' || currency, '')
+      FROM (SELECT coalesce((SELECT s.schema ->> currency FROM client_schema s
+                              WHERE s.noun = 'currency')::integer, 0)) AS known (digits)
+$$;
+
 -- Decide about one payment as ledger/hold.py does, seeing what those before it have taken: at the
 -- call as a hint, at the commit with the payers locked. Returns the payer and the payee.
 CREATE OR REPLACE FUNCTION client_admit(
@@ -90,12 +103,14 @@ BEGIN
         ELSE client_setting(of_tenant, 'payment.account_max_amount')::bigint END));
     IF amount > most THEN
         PERFORM client_refuse(422, 'amount_above_limit', format(
-            'The most for one payment from %s is %s.', payer.account_id, most), 'amount', NULL,
+            'The most for one payment from %s is %s.', payer.account_id,
+            client_money_text(most, payer.currency)), 'amount', NULL,
             jsonb_build_object('limit', most));
     ELSIF body ->> 'funding' = 'hold'
           AND payer.balance - payer.held - taken - amount < payer.floor THEN
         PERFORM client_refuse(422, 'insufficient_funds', format('%s has %s available.',
-                payer.account_id, payer.balance - payer.held - taken - payer.floor), 'amount',
+                payer.account_id, client_money_text(
+                    payer.balance - payer.held - taken - payer.floor, payer.currency)), 'amount',
             'Credit the account, or use funding => ''at_execution''.',
             jsonb_build_object('available', payer.balance - payer.held - taken - payer.floor));
     END IF;
@@ -346,6 +361,6 @@ BEGIN
 END $$;
 
 REVOKE EXECUTE ON FUNCTION client_account, client_usable, client_payment_due, client_refuse_time,
-    client_admit, client_payment_known, schedule_payment, client_refuse_unsafe,
+    client_money_text, client_admit, client_payment_known, schedule_payment, client_refuse_unsafe,
     client_accept_payments FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION schedule_payment TO postdate_client;

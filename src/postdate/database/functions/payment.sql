@@ -153,8 +153,8 @@ CREATE OR REPLACE FUNCTION payment_read(
     bucket smallint, tenant_id integer, payment_id uuid, from_account text, to_account text,
     amount bigint, due_at timestamptz, hold boolean, retry_until timestamptz,
     created_at timestamptz, description text, schedule_id uuid, on_broken text, refund_of uuid,
-    requested_by text, requested_at timestamptz, expires_at timestamptz, decision text,
-    decided_by text, decided_at timestamptz, note text
+    currency text, requested_by text, requested_at timestamptz, expires_at timestamptz,
+    decision text, decided_by text, decided_at timestamptz, note text
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE

@@ -150,6 +150,7 @@ class FailingPayment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the payer will have then; null where that is not the reason."""
     payment_id: UUID | None
     schedule_id: UUID | None
+    currency: str | None = None
 
 
 class ShortAccount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -162,6 +163,7 @@ class ShortAccount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     floor: int
     amount: int
     """How much the payment asks for."""
+    currency: str | None = None
 
 
 Failure = tuple[int, int, str, int | None, ExpectedTerms]
@@ -232,10 +234,10 @@ def _draw(curves: Mapping[str, BalanceCurve], done: Sequence[ExpectedPayment]) -
             other.change(position, amount, 0)
 
 
-def failing_payment(
-    fails_at: int, due_at: int, code: str, available: int | None, terms: ExpectedTerms
-) -> FailingPayment:
-    """Show a failure."""
+def failing_payment(failure: Failure, accounts: Mapping[str, ProjectedAccount]) -> FailingPayment:
+    """Show a failure, in the currency of its payer."""
+    fails_at, due_at, code, available, terms = failure
+    payer = accounts.get(terms.from_account_id)
     return FailingPayment(
         due_at=at_instant(due_at),
         fails_at=at_instant(fails_at),
@@ -246,6 +248,7 @@ def failing_payment(
         available=available,
         payment_id=terms.payment_id,
         schedule_id=terms.schedule_id,
+        currency=None if payer is None else payer.currency,
     )
 
 
@@ -372,6 +375,7 @@ class _Settlement:
                 available=available,
                 floor=floor,
                 amount=terms.amount,
+                currency=payer.currency,
             )
         until = due_at + (terms.waits or 0)
         if at >= until:

@@ -4,7 +4,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import starmap
 from typing import Final
 from uuid import UUID
 
@@ -101,6 +100,7 @@ class MoneyView(msgspec.Struct, frozen=True, kw_only=True):
     totals: list[MoneyTotal] = []
     """All accounts together, by currency; empty where one account was asked for."""
     account_id: str | None = None
+    currency: str | None = None
     balance: int | None = None
     available: int | None = None
     floor: int | None = None
@@ -285,7 +285,7 @@ def _settled(found: _Expected, account_id: str | None) -> MoneyView:
 
 def _view(result: Projection, failures: Sequence[Failure], found: _Expected) -> MoneyView:
     begin, until, known = found.window
-    failing = list(starmap(failing_payment, failures[:MAX_FAILING]))
+    failing = [failing_payment(each, found.accounts) for each in failures[:MAX_FAILING]]
     short = sorted(result.short.values(), key=lambda each: each.first_short_at)
     return MoneyView(
         from_at=begin,
@@ -319,6 +319,7 @@ def _of_account(
     return msgspec.structs.replace(
         view,
         account_id=name,
+        currency=account.currency,
         balance=account.balance,
         available=account.available,
         floor=account.floor,

@@ -5,10 +5,11 @@ from typing import Final
 
 from postdate.console.button import Button
 from postdate.console.form_field import FieldSpec
+from postdate.console.money_form import of_account, of_payment
 from postdate.console.page_request import PageRequest
-from postdate.console.render import amount
 from postdate.console.subject import Subject, SubjectFacts
 from postdate.core.identity import Scope
+from postdate.core.money import money_text
 
 
 async def _read_payment(request: PageRequest) -> SubjectFacts:
@@ -17,7 +18,7 @@ async def _read_payment(request: PageRequest) -> SubjectFacts:
         return []
     return [
         *([("Description", found.description)] if found.description else []),
-        ("Amount", amount(found.amount)),
+        ("Amount", money_text(found.amount, found.currency)),
         ("From", found.from_account_id),
         ("To", found.to_account_id),
         ("Due", found.scheduled_time),
@@ -31,6 +32,7 @@ _ENDS: Final = "It ends as CANCELLED, no money moves, and the held amount is rel
 BUTTONS: Final = (
     Button(
         "schedule_payment",
+        currency=of_account("from_account_id"),
         confirm="Schedule payment",
         means="The amount is held now and settled at the due second, unless funding says "
         "otherwise.",
@@ -74,6 +76,7 @@ BUTTONS: Final = (
     ),
     _OfPayment(
         "refund_payment",
+        currency=of_payment,
         means="A new payment goes from the payee back to the payer, due in a second; its amount is "
         "held now. All refunds together never exceed what was paid.",
         done="The refund is scheduled as payment {payment_id}.",

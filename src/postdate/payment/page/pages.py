@@ -25,6 +25,7 @@ COLUMNS: Final = (
     "from_account_id",
     "to_account_id",
     "amount",
+    "currency",
     "scheduled_time",
     "created_at",
     "executed_at",
@@ -42,8 +43,8 @@ class PaymentFilters(msgspec.Struct, frozen=True, kw_only=True):
 
     account: str | None = None
     status: PaymentStatus | None = None
-    min_amount: int | None = msgspec.field(default=None, name="least")
-    max_amount: int | None = msgspec.field(default=None, name="most")
+    min_amount: str | None = msgspec.field(default=None, name="least")
+    max_amount: str | None = msgspec.field(default=None, name="most")
     since: str | None = None
     until: str | None = None
     text: str | None = None
@@ -88,8 +89,7 @@ async def payments_file(request: PageRequest) -> Response:
         start = query.before if before is None else before
         return await request.services.payment.read.page(request.actor, query.filter, start, limit)
 
-    columns = dict.fromkeys(COLUMNS, as_it_is)
-    return await send_file(request, "payments", columns, read)
+    return await send_file(request, "payments", dict.fromkeys(COLUMNS, as_it_is), read)
 
 
 async def payment_page(request: PageRequest) -> Response:

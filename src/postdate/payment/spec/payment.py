@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from postdate.core.field import Instant
 from postdate.core.instant import instant_text
-from postdate.core.money import ACCOUNT_ID, MAX_AMOUNT
+from postdate.core.money import ACCOUNT_ID, MAX_AMOUNT, MINOR_UNIT
 from postdate.core.setting.setting import Settings
 from postdate.words.error import Code, Refusal
 
@@ -52,7 +52,11 @@ class PaymentOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     to_account_id: Annotated[AccountId, Meta(description="Who is paid.")]
     amount: Annotated[
         int,
-        Meta(ge=1, le=MAX_AMOUNT, description="The amount, within the limits of tenant and payer."),
+        Meta(
+            ge=1,
+            le=MAX_AMOUNT,
+            description=f"The amount, {MINOR_UNIT}, within the limits of tenant and payer.",
+        ),
     ]
     delay_seconds: Annotated[
         PaymentDelay | None,

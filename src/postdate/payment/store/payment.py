@@ -78,6 +78,7 @@ class PaymentRow(msgspec.Struct, frozen=True):
     schedule_id: UUID | None
     on_broken: OnBroken | None
     refund_of: UUID | None
+    currency: str | None
     approval: Approval | None
     refunded: int | None = None
 
@@ -116,10 +117,10 @@ class PaymentSpan(msgspec.Struct, frozen=True):
 
 
 class Amounts(msgspec.Struct, frozen=True):
-    """A range of amounts, and how many payments of a bucket to scan."""
+    """Ranges of amounts, of which one must fit, and how many payments of a bucket to scan."""
 
-    minimum: int
-    maximum: int
+    minimums: list[int]
+    maximums: list[int]
     depth: int
 
 

@@ -69,7 +69,8 @@ WITH scanned AS (
             ORDER BY p.payment_id DESC LIMIT $7) AS found),
 edge AS (SELECT payment_id FROM scanned WHERE walked = $7 ORDER BY payment_id DESC LIMIT 1)
 (SELECT s.payment_id, false AS is_edge FROM scanned s
-  WHERE s.amount BETWEEN $5 AND $6
+  WHERE EXISTS (SELECT FROM unnest($5::bigint[], $6::bigint[]) AS range (low, high)
+                 WHERE s.amount BETWEEN range.low AND range.high)
     AND NOT EXISTS (SELECT FROM edge e WHERE s.payment_id < e.payment_id)
   ORDER BY s.payment_id DESC LIMIT $3)
  UNION ALL SELECT payment_id, true FROM edge
@@ -96,7 +97,8 @@ WITH scanned AS (
             ORDER BY p.payment_id DESC LIMIT $7) AS incoming),
 edge AS (SELECT payment_id FROM scanned WHERE walked = $7 ORDER BY payment_id DESC LIMIT 1)
 (SELECT s.payment_id, false AS is_edge FROM scanned s
-  WHERE s.amount BETWEEN $5 AND $6
+  WHERE EXISTS (SELECT FROM unnest($5::bigint[], $6::bigint[]) AS range (low, high)
+                 WHERE s.amount BETWEEN range.low AND range.high)
     AND NOT EXISTS (SELECT FROM edge e WHERE s.payment_id < e.payment_id)
   ORDER BY s.payment_id DESC LIMIT $3)
  UNION ALL SELECT payment_id, true FROM edge

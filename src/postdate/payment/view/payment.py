@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -14,7 +15,13 @@ from postdate.account.store.account import key_of
 from postdate.core import origin
 from postdate.core.identity import Identity
 from postdate.core.ids import floor_id, unix_ms_of
-from postdate.core.money import MAX_AMOUNT
+from postdate.core.money import (
+    MAX_AMOUNT,
+    MAX_DIGITS,
+    MoneyTextError,
+    read_units,
+    units_of,
+)
 from postdate.core.shape import shaped
 from postdate.core.status import PaymentStatus
 from postdate.database.connection.database import Database
@@ -100,8 +107,9 @@ class PaymentFilter(msgspec.Struct, frozen=True):
 
     account_id: str | None = None
     status: PaymentStatus | None = None
-    min_amount: int | None = None
-    max_amount: int | None = None
+    min_amount: str | None = None
+    """An amount as people write it, in units of whichever currency."""
+    max_amount: str | None = None
     since: datetime | None = None
     until: datetime | None = None
     broken: bool | None = None
@@ -113,7 +121,13 @@ class PaymentFilter(msgspec.Struct, frozen=True):
         """Return the range of amounts to search for, if one is given."""
         if self.min_amount is None and self.max_amount is None:
             return None
-        return Amounts(self.min_amount or 0, self.max_amount or MAX_AMOUNT, AMOUNT_DEPTH)
+        low, high = _units(self.min_amount, "least"), _units(self.max_amount, "most")
+        scales = [10**digits for digits in range(MAX_DIGITS + 1)]
+        return Amounts(
+            [0 if low is None else _bounded(low[0] * scale) for scale in scales],
+            [MAX_AMOUNT if high is None else _bounded(high[0] * scale) for scale in scales],
+            AMOUNT_DEPTH,
+        )
 
     def admits(self, found: PaymentView) -> bool:
         """Return whether a loaded payment matches the filter."""
@@ -121,16 +135,26 @@ class PaymentFilter(msgspec.Struct, frozen=True):
             return False
         if self.text is not None and not _says(found, self.text.lower()):
             return False
-        return self.status in {None, found.status}
+        return self.status in {None, found.status} and self._admits_amount(found)
+
+    def _admits_amount(self, found: PaymentView) -> bool:
+        units = units_of(found.amount, found.currency)
+        low, high = _units(self.min_amount, "least"), _units(self.max_amount, "most")
+        named = {each[1] for each in (low, high) if each and each[1]}
+        return (
+            (low is None or low[0] <= units)
+            and (high is None or units <= high[0])
+            and named <= {found.currency}
+        )
 
     @property
     def indexed(self) -> bool:
         """Return whether an index selects by status, so that no loaded payment is dropped."""
-        if self.broken is not None:
+        if self.broken is not None or self.amounts is not None:
             return False
         if self.status is None:
             return True
-        return self.status in _BY_INDEX and self.account_id is None and self.amounts is None
+        return self.status in _BY_INDEX and self.account_id is None
 
 
 class PaymentViews:
@@ -248,6 +272,19 @@ def _says(found: PaymentView, text: str) -> bool:
     if text in (found.description or "").lower() or text == found.error_code:
         return True
     return len(text) >= MIN_ID_TAIL and str(found.payment_id).endswith(text)
+
+
+def _units(text: str | None, field: str) -> tuple[Decimal, str | None] | None:
+    if text is None:
+        return None
+    try:
+        return read_units(text)
+    except MoneyTextError as error:
+        raise refuse(Code.INVALID_FIELD, str(error), field) from None
+
+
+def _bounded(amount: Decimal) -> int:
+    return min(max(int(amount), 0), MAX_AMOUNT)
 
 
 def _allow(actor: Identity, account_id: str | None) -> None:

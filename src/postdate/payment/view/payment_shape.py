@@ -7,6 +7,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, structs
 
+from postdate.core.field import Amount, NamedCurrency
+from postdate.core.money import MINOR_UNIT
 from postdate.core.shape import shaped
 from postdate.core.status import PaymentStatus
 from postdate.payment.spec.payment import BROKE, Funding, OnBroken
@@ -36,7 +38,7 @@ class BrokenView(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     attempts: int
     since: datetime
-    amount_held: int
+    amount_held: Amount
 
 
 class PaymentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -45,11 +47,12 @@ class PaymentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     payment_id: UUID
     from_account_id: str
     to_account_id: str
-    amount: int
+    amount: Amount
     scheduled_time: datetime
     status: PaymentStatus
     funding: Funding
     created_at: datetime
+    currency: NamedCurrency = None
     description: str | None = None
     retry_until: datetime | None = None
     executed_at: datetime | None = None
@@ -77,8 +80,8 @@ class PaymentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     refunded: Annotated[
         int | None,
         Meta(
-            description="How much its refunds return or have returned; only where one payment is "
-            "shown, and absent if there are none."
+            description=f"How much its refunds return or have returned, {MINOR_UNIT}; only where "
+            "one payment is shown, and absent if there are none."
         ),
     ] = None
     approval: ApprovalView | None = None

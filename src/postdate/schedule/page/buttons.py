@@ -9,15 +9,17 @@ from starlette.responses import Response
 from postdate.console.button import Button
 from postdate.console.dry_run import DryRun
 from postdate.console.form_field import FieldSpec
+from postdate.console.money_form import of_account
 from postdate.console.operation import ENDPOINT_BY_NAME, Answer, BodyFields, call_endpoint
 from postdate.console.page_request import PageRequest
-from postdate.console.render import NONE, amount, spoken
+from postdate.console.render import NONE, spoken
 from postdate.console.subject import Subject, SubjectFacts
 from postdate.core.identity import Scope
+from postdate.core.money import money_text
 from postdate.http.endpoint import existing
 from postdate.job.spec.destination_words import target
 from postdate.recurrence.words import in_words
-from postdate.schedule.page.pages import NOTES
+from postdate.schedule.page.pages import NOTES, currencies_of
 from postdate.schedule.spec.spec import ScheduleView
 from postdate.words.error import RefusedError
 
@@ -53,16 +55,18 @@ async def _read_schedule(request: PageRequest) -> SubjectFacts:
         return []
     rule = in_words(found.cron, found.every_seconds, found.rrule, found.start_at, found.timezone)
     facts: SubjectFacts = [("Name", found.name)] if found.name else []
-    facts += [("Rule", f"{rule}, {found.timezone}"), ("Creates", _created(found))]
+    facts += [("Rule", f"{rule}, {found.timezone}"), ("Creates", await _created(request, found))]
     facts += [("Next", found.next_due_at)] if found.next_due_at else []
     return [*facts, ("Status", found.status)]
 
 
-def _created(schedule: ScheduleView) -> str:
+async def _created(request: PageRequest, schedule: ScheduleView) -> str:
     payment, job = schedule.template.payment, schedule.template.job
     if payment is not None:
         accounts = f"from {payment.from_account_id} to {payment.to_account_id}"
-        return f"a payment of {amount(payment.amount)} {accounts}"
+        found = await currencies_of(request, [schedule])
+        paid = money_text(payment.amount, found.get(payment.from_account_id))
+        return f"a payment of {paid} {accounts}"
     return "" if job is None else f"a job for {target(job.destination)}, lane {job.lane}"
 
 
@@ -75,7 +79,8 @@ async def _rehearse_backfill(request: PageRequest, body: BodyFields) -> DryRun:
     """Let the operation itself say what it would do."""
     schedule_id = request.uuid("schedule_id")
     found = await request.services.schedule.read.find(request.actor, schedule_id)
-    payment = existing(found, "schedule", schedule_id).template.payment
+    schedule = existing(found, "schedule", schedule_id)
+    payment = schedule.template.payment
     backfill = ENDPOINT_BY_NAME["backfill_schedule"]
     plan = await call_endpoint(request, backfill, {**body, "dry_run": True})
     occurrences: list[Answer] = plan["occurrences"]
@@ -86,7 +91,9 @@ async def _rehearse_backfill(request: PageRequest, body: BodyFields) -> DryRun:
     if runs and runs[-1].get("due_at"):
         facts.append(("The last of them is due", spoken(runs[-1]["due_at"])))
     if payment is not None and runs:
-        facts.append(("Money", f"{payment.amount * len(runs):,} in {len(runs):,} payments"))
+        known = await currencies_of(request, [schedule])
+        total = money_text(payment.amount * len(runs), known.get(payment.from_account_id))
+        facts.append(("Money", f"{total} in {len(runs):,} payments"))
     return DryRun(
         count=plan["runs"],
         noun="occurrence",
@@ -125,6 +132,7 @@ async def preview_schedule(request: PageRequest) -> Response:
 
 CREATE: Final = Button(
     "create_schedule",
+    currency=of_account("template.payment.from_account_id"),
     means="Each occurrence creates a job or a payment: fill in one of the two.",
     confirm="Create schedule",
     fields=(

@@ -1,5 +1,6 @@
 """Schedules: the list with their latest runs, and one with its coming and past occurrences."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -75,6 +76,7 @@ async def schedules_page(request: PageRequest) -> Response:
         "schedules.html",
         schedules=found,
         strips=await views.recent_occurrences(tenant_id, found, STRIP),
+        currencies=await currencies_of(request, found),
         pausers=await views.paused_by(tenant_id, found),
         query=query,
         following=request.next_page(after=following),
@@ -100,6 +102,7 @@ async def schedule_page(request: PageRequest) -> Response:
         coming=preview.occurrences if preview else [],
         warnings=preview.warnings if preview else [],
         book=rows,
+        currencies=await currencies_of(request, [schedule]),
         strip=(await views.recent_occurrences(tenant_id, [schedule], STRIP)).get(schedule_id, []),
         pauser=(await views.paused_by(tenant_id, [schedule])).get(schedule_id),
         events=await subject_events(request, schedule_id),
@@ -116,6 +119,12 @@ async def schedule_page(request: PageRequest) -> Response:
         backfill_from=(request.now - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%S"),
         backfill_until=request.now.strftime("%Y-%m-%dT%H:%M:%S"),
     )
+
+
+async def currencies_of(request: PageRequest, found: Sequence[ScheduleView]) -> dict[str, str]:
+    """Return what the payments of schedules are in, by the payer's account."""
+    payers = [one.template.payment.from_account_id for one in found if one.template.payment]
+    return await request.services.account.read.currencies(request.actor, payers)
 
 
 async def _preview(request: PageRequest, schedule_id: UUID) -> Preview | None:

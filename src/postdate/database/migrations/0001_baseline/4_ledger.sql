@@ -124,14 +124,17 @@ CREATE INDEX payment_approval_waiting ON payment_approval (tenant_id, payment_id
     WHERE decision IS NULL;
 CREATE INDEX payment_approval_expiry ON payment_approval (expires_at) WHERE decision IS NULL;
 
--- A payment with its approval, if it needs one: what is read of both. The columns are listed here
--- and nowhere else; a reader sees through it what it may see of the tables.
+-- A payment with its currency, which is that of its payer and never changes, and its approval, if
+-- it needs one. The columns are listed here and nowhere else; a reader sees through it what it may
+-- see of the tables.
 CREATE VIEW payment_view WITH (security_invoker = true) AS
 SELECT p.bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount, p.due_at,
        p.hold, p.retry_until, p.created_at, p.description, p.schedule_id, p.on_broken,
-       p.refund_of, v.requested_by, v.requested_at, v.expires_at, v.decision, v.decided_by,
-       v.decided_at, v.note
+       p.refund_of, a.currency, v.requested_by, v.requested_at, v.expires_at, v.decision,
+       v.decided_by, v.decided_at, v.note
   FROM payment p
+  LEFT JOIN account a ON a.bucket = p.bucket AND a.tenant_id = p.tenant_id
+       AND a.account_id = p.from_account
   LEFT JOIN payment_approval v ON v.bucket = p.bucket AND v.tenant_id = p.tenant_id
        AND v.payment_id = p.payment_id;
 GRANT SELECT ON payment_view TO postdate_reader, postdate_writer;

@@ -60,13 +60,15 @@ class Accounts(Group[K]):
 
         It starts empty; `POST /accounts/{account_id}/adjustments` adds money.
         `account_id`: Your own id; if absent, one is assigned.
-        `floor`: The minimum that must stay available; below 0 needs the scope ledger:adjust.
-        `max_amount`: The most for one payment from this account; null: the tenant's limit. It may
-        exceed that limit as far as the setting `payment.account_max_amount` allows.
+        `floor`: The minimum that must stay available, in the currency's minor unit (2500 is 25.00
+        EUR); below 0 needs the scope ledger:adjust.
+        `max_amount`: The most for one payment from this account, in the currency's minor unit
+        (2500 is 25.00 EUR); null: the tenant's limit. It may exceed that limit as far as the
+        setting `payment.account_max_amount` allows.
         `note`: Yours.
-        `currency`: What its amounts are counted in, in minor units: three capital letters, as in
-        ISO 4217. It never changes, and payments are made only between accounts of one currency.
-        Without it: the tenant's one currency.
+        `currency`: What its amounts are counted in: three capital letters, as in ISO 4217, which
+        says how many digits of an amount stand behind the point. It never changes, and payments
+        are made only between accounts of one currency. Without it: the tenant's one currency.
         """
 
     @call("change_account", "PATCH", "/accounts/{account_id}")
@@ -82,9 +84,11 @@ class Accounts(Group[K]):
 
         What is absent stays as it is; payments that were accepted keep their terms.
         `account_id`: The account's id.
-        `floor`: The minimum that must stay available; below 0 needs the scope ledger:adjust.
-        `max_amount`: The most for one payment from this account; null: the tenant's limit. It may
-        exceed that limit as far as the setting `payment.account_max_amount` allows.
+        `floor`: The minimum that must stay available, in the currency's minor unit (2500 is 25.00
+        EUR); below 0 needs the scope ledger:adjust.
+        `max_amount`: The most for one payment from this account, in the currency's minor unit
+        (2500 is 25.00 EUR); null: the tenant's limit. It may exceed that limit as far as the
+        setting `payment.account_max_amount` allows.
         `note`: Yours.
         """
 
@@ -150,6 +154,7 @@ class Accounts(Group[K]):
 
         The counterpart is the tenant's `issuer` account, so that the ledger always sums to zero.
         `account_id`: The account's id.
-        `amount`: Positive credits the account, negative debits it; not 0.
+        `amount`: Positive credits the account, negative debits it; not 0; in the currency's minor
+        unit (2500 is 25.00 EUR).
         `reason`: The reason; stored with the entries.
         """

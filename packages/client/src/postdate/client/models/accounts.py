@@ -13,18 +13,21 @@ class Account(Struct, frozen=True, kw_only=True):
     account_id: str
     """The account's id."""
     balance: int
-    """The account's money, held amounts included."""
+    """The account's money, in the currency's minor unit (2500 is 25.00 EUR); held amounts
+    included."""
     held: int
-    """What open payments have reserved."""
+    """What open payments have reserved, in the currency's minor unit (2500 is 25.00 EUR)."""
     available: int
-    """What can be spent now: balance less held, down to the floor."""
+    """What can be spent now, in the currency's minor unit (2500 is 25.00 EUR): balance less
+    held, down to the floor."""
     version: int
     """Counts its changes."""
     floor: int | None
-    """The least that must stay available."""
+    """The least that must stay available, in the currency's minor unit (2500 is 25.00 EUR)."""
     max_amount: int | None
-    """The most for one payment from this account; null: the tenant's limit. It may exceed that
-    limit as far as the setting `payment.account_max_amount` allows."""
+    """The most for one payment from this account, in the currency's minor unit (2500 is 25.00
+    EUR); null: the tenant's limit. It may exceed that limit as far as the setting
+    `payment.account_max_amount` allows."""
     created_at: datetime
     """When it was created."""
     updated_at: datetime
@@ -36,9 +39,9 @@ class Account(Struct, frozen=True, kw_only=True):
     note: str | None = None
     """Yours."""
     currency: str | None = None
-    """What its amounts are counted in, in minor units: three capital letters, as in ISO 4217.
-    It never changes, and payments are made only between accounts of one currency. Without
-    it: the tenant's one currency."""
+    """What its amounts are counted in: three capital letters, as in ISO 4217, which says how
+    many digits of an amount stand behind the point. It never changes, and payments are made
+    only between accounts of one currency. Without it: the tenant's one currency."""
 
 
 class AccountList(Struct, frozen=True, kw_only=True):
@@ -64,7 +67,9 @@ class Entry(Struct, frozen=True, kw_only=True):
     transfer_id: str
     type: EntryType
     amount: int
+    """An amount, in the currency's minor unit (2500 is 25.00 EUR)."""
     balance: int
+    """An amount, in the currency's minor unit (2500 is 25.00 EUR)."""
     created_at: datetime
     payment_id: str | None = None
     reason: str | None = None
@@ -74,7 +79,10 @@ class Statement(Struct, frozen=True, kw_only=True):
     """The balance, now or at the requested instant, and the entries that led to it."""
 
     account_id: str
+    currency: str | None
+    """What the amounts are counted in; null or absent: unnamed."""
     balance: int
+    """An amount, in the currency's minor unit (2500 is 25.00 EUR)."""
     version: int
     entries: list[Entry]
     next_cursor: str | None

@@ -81,6 +81,7 @@ class ShortAccount(Struct, frozen=True, kw_only=True):
     available: int
     floor: int
     amount: int
+    currency: str | None = None
 
 
 class Money(Struct, frozen=True, kw_only=True):
@@ -98,6 +99,7 @@ class Money(Struct, frozen=True, kw_only=True):
     left_out: int = 0
     totals: list[MoneyTotal] = field(default_factory=list)
     account_id: str | None = None
+    currency: str | None = None
     balance: int | None = None
     available: int | None = None
     floor: int | None = None

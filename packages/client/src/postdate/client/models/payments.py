@@ -37,7 +37,8 @@ class BatchPaymentParams(TypedDict, total=False):
 
     `from_account_id`: Who pays.
     `to_account_id`: Who is paid.
-    `amount`: The amount, within the limits of tenant and payer.
+    `amount`: The amount, in the currency's minor unit (2500 is 25.00 EUR), within the limits of
+    tenant and payer.
     `delay_seconds`: Delay after the payment is accepted, by the database's clock.
     `scheduled_time`: Due then.
     `description`: Free text.

@@ -61,6 +61,7 @@ class Broken(Struct, frozen=True, kw_only=True):
     attempts: int
     since: datetime
     amount_held: int
+    """An amount, in the currency's minor unit (2500 is 25.00 EUR)."""
 
 
 class PaymentFunding(OpenEnum):
@@ -92,10 +93,13 @@ class Payment(Struct, frozen=True, kw_only=True):
     from_account_id: str
     to_account_id: str
     amount: int
+    """An amount, in the currency's minor unit (2500 is 25.00 EUR)."""
     scheduled_time: datetime
     status: PaymentStatus
     funding: PaymentFunding
     created_at: datetime
+    currency: str | None = None
+    """What the amounts are counted in; null or absent: unnamed."""
     description: str | None = None
     retry_until: datetime | None = None
     executed_at: datetime | None = None
@@ -115,8 +119,8 @@ class Payment(Struct, frozen=True, kw_only=True):
     refund_of: str | None = None
     """The payment that this one pays back."""
     refunded: int | None = None
-    """How much its refunds return or have returned; only where one payment is shown, and
-    absent if there are none."""
+    """How much its refunds return or have returned, in the currency's minor unit (2500 is
+    25.00 EUR); only where one payment is shown, and absent if there are none."""
     approval: Approval | None = None
 
 
@@ -498,3 +502,4 @@ class FailingPayment(Struct, frozen=True, kw_only=True):
     available: int | None
     payment_id: str | None
     schedule_id: str | None
+    currency: str | None = None
