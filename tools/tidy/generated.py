@@ -8,7 +8,7 @@ from typing import Final
 
 from postdate.core.status import JOB_MOVES, PAYMENT_MOVES
 from sdk.table import table as client_table
-from tidy import api_reference, reference
+from tidy import api_reference, limits, reference
 from tidy.rule import Finding, Rule, Tree, line_of, read_tree, select
 from tidy.status_diagram import diagram
 
@@ -90,6 +90,9 @@ BLOCKS: Final[dict[str, Callable[[Tree], str]]] = {
     "decisions": decisions,
     "api-index": lambda _: api_reference.index(),
     "scopes": lambda _: api_reference.scopes(),
+    "job-failures": lambda _: reference.job_failures(),
+    "payment-failures": lambda _: reference.payment_failures(),
+    "limits": lambda _: limits.table(),
     "commands": lambda _: reference.commands(),
     **{
         name: partial(_api_page, group)
@@ -106,6 +109,8 @@ PLACES: Final = {
     "docs/reference/events.md": ("event-types",),
     "docs/reference/client.md": ("client-operations",),
     "docs/reference/cli.md": ("commands",),
+    "docs/reference/failure-codes.md": ("job-failures", "payment-failures"),
+    "docs/reference/limits.md": ("limits",),
     "docs/reference/scopes.md": ("scopes",),
     f"{api_reference.FOLDER}index.md": ("api-index",),
     **{path: (name,) for path, name in api_reference.blocks().items()},
@@ -163,21 +168,7 @@ def _filled(*pages: Tree) -> Tree:
 
 _MAP: Final = _marked("ARCHITECTURE.md")
 _INDEX: Final = {
-    **_marked(f"{DECISIONS}index.md"),
-    **_marked("docs/reference/settings.md"),
-    **_marked("docs/reference/metrics.md"),
-    **_marked("docs/reference/events.md"),
-    **_marked("docs/reference/client.md"),
-    **{
-        key: text
-        for path in (
-            "docs/reference/cli.md",
-            "docs/reference/scopes.md",
-            f"{api_reference.FOLDER}index.md",
-        )
-        for key, text in _marked(path).items()
-    },
-    **{key: text for path in api_reference.blocks() for key, text in _marked(path).items()},
+    key: text for path in PLACES if path != "ARCHITECTURE.md" for key, text in _marked(path).items()
 }
 _DECISION: Final = {f"{DECISIONS}0001-a.md": "# 0001 A\n"}
 

@@ -15,6 +15,8 @@ from postdate.event.spec.event import VISIBLE
 from postdate.event.spec.types import EVENT_TYPES
 from postdate.foresight.view.money_watch import will_fail_gauge
 from postdate.http.meter import HttpMeter
+from postdate.job.spec.failure_code import FAILURE_CODES
+from postdate.ledger.settle import MEANINGS, FailureReason
 from postdate.monitor.view.overdue import OverdueMeter
 from postdate.monitor.view.vitals import Vitals
 from postdate.node.event_loop import LoopWatch
@@ -64,6 +66,23 @@ def event_types() -> str:
         noun = f"{name.partition('.')[0]}.*"
         scopes = [f"`{scope}`" for scope, seen in VISIBLE.items() if noun in seen or "*" in seen]
         lines.append(f"| `{name}` | {said} | {', '.join(scopes)} |")
+    return "\n".join(lines)
+
+
+def job_failures() -> str:
+    """Write the table of the codes of failed attempts."""
+    lines = ["| code | means | counted as |", "|---|---|---|"]
+    lines += [
+        f"| `{code}` | {said.meaning} | `{said.counted_as}` |"
+        for code, said in sorted(FAILURE_CODES.items())
+    ]
+    return "\n".join(lines)
+
+
+def payment_failures() -> str:
+    """Write the table of the codes of failed payments."""
+    lines = ["| code | means |", "|---|---|"]
+    lines += [f"| `{reason}` | {MEANINGS[reason]} |" for reason in FailureReason]
     return "\n".join(lines)
 
 

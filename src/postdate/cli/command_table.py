@@ -50,6 +50,7 @@ OTHERS: Final = {
     "worker": ("worker:worker", "Run an application as a worker, until it is told to end."),
     "mcp": ("mcp:mcp", "Offer the API to an assistant that speaks MCP."),
     "simulate": ("simulate:simulate", "Compute how late a spike would run on a fleet."),
+    "size": ("size:size_load", "Compute the disk, WAL and memory that a load needs."),
     "completion": ("desktop:completion", "Print a completion script for a shell."),
     "migrate": ("migrate:migrate", "Bring the schema up to date."),
     "tenant": ("tenant:tenant_app", "Create, list and stop tenants."),

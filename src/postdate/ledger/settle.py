@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -22,6 +22,15 @@ class FailureReason(StrEnum):
     ACCOUNT_FROZEN = "account_frozen"
     ACCOUNT_CLOSED = "account_closed"
     BALANCE_ABOVE_LIMIT = "balance_above_limit"
+
+
+MEANINGS: Final[Mapping[FailureReason, str]] = {
+    FailureReason.INSUFFICIENT_FUNDS: "The payer had too little that was available.",
+    FailureReason.ACCOUNT_FROZEN: "The payer's or the payee's account was frozen.",
+    FailureReason.ACCOUNT_CLOSED: "The payer's or the payee's account was closed.",
+    FailureReason.BALANCE_ABOVE_LIMIT: "The payee's balance would exceed what an account can hold.",
+}
+"""What each code says to people, in the reference."""
 
 
 class DuePayment(msgspec.Struct, frozen=True, gc=False):

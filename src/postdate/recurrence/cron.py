@@ -24,7 +24,7 @@ NICKNAMES: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-_MAX_CHARACTERS: Final = 200
+MAX_CHARACTERS: Final = 200
 _FIELDS: Final = 5
 _MAX_STEPS: Final = (60, 60, 24, 31, 12, 7)
 _ALL_MONTH_DAYS: Final = frozenset(range(1, 32))
@@ -55,8 +55,8 @@ class _Cron(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _compiled(text: str) -> _Cron:
-    if len(text) > _MAX_CHARACTERS:
-        raise refuse(Code.INVALID_FIELD, f"More than {_MAX_CHARACTERS} characters.", "cron")
+    if len(text) > MAX_CHARACTERS:
+        raise refuse(Code.INVALID_FIELD, f"More than {MAX_CHARACTERS} characters.", "cron")
     if not text.isascii():
         raise _wrong(text, "only ASCII letters and digits make an expression")
     fields = NICKNAMES.get(text.strip().lower(), text).upper().split()

@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from postdate.job.spec.failure_code import FAILURE_CODES
 from postdate.job.spec.verdict import (
     DONE,
-    TOO_OLD,
-    WORKER_LOST,
     End,
     Keep,
     Move,
@@ -19,32 +18,6 @@ from postdate.monitor.spec.tenant_share import TenantShares
 
 COMPLETED: Final = "completed"
 """Stands in the place of a class where an attempt did not fail."""
-
-_CLASSES: Final = {
-    WORKER_LOST: "lost",
-    "worker_stopped": "lost",
-    "lease_lost": "lost",
-    "timeout": "timeout",
-    "no_answer": "timeout",
-    "answer_broken": "timeout",
-    "handler_timeout": "timeout",
-    "connect_timeout": "connect",
-    "connect_failed": "connect",
-    "dns_failed": "connect",
-    "tls_failed": "connect",
-    "not_sent": "connect",
-    "http_429": "busy",
-    "http_503": "busy",
-    "target_not_allowed": "refused",
-    "destination_missing": "refused",
-    "destination_disabled": "refused",
-    "destination_mismatch": "refused",
-    "destination_gone": "refused",
-    "invalid_url": "refused",
-    "no_handler": "refused",
-    "expired": "expired",
-    TOO_OLD: "expired",
-}
 
 CLASSES: Final = (
     "busy",
@@ -63,8 +36,8 @@ def failure_class(code: str | None) -> str:
     """Return the class of a failure's code, one of a fixed few."""
     if code is None:
         return "other"
-    if found := _CLASSES.get(code):
-        return found
+    if found := FAILURE_CODES.get(code):
+        return found.counted_as
     if code.startswith("http_"):
         return "server_error" if code.startswith("http_5") else "refused"
     return "other"
