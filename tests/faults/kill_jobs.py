@@ -23,6 +23,7 @@ from postdate.job.spec.outcome import Completed, Delivery, Outcome, Unknown
 from postdate.job.spec.tally import Tally
 from postdate.lane.store.lane import LaneDirectory
 from postdate.lease.change.lease import ClaimAsk, LeaseClaims
+from postdate.lease.change.renewal import HeldBy, LeaseRenewals, ProgressReport
 from postdate.lease.change.report import LeaseReports, Report
 from postdate.words.error import RefusedError
 from postdate.worker.retention import Retention
@@ -165,6 +166,7 @@ class Pull(Stage, KillOperation):
         await lanes.refresh()
         claims = LeaseClaims(database, lanes, Settings(), Tally())
         reports = LeaseReports(database, lanes, Settings(), Tally())
+        renewals = LeaseRenewals(database, lanes, Settings())
         gone = asyncio.Event()
         wanted = ClaimAsk(
             tenant_id=self.tenant_id, lane="default", holder=uuid4(), max_leases=2,
@@ -173,7 +175,11 @@ class Pull(Stage, KillOperation):
         while leased := await claims.claim(wanted):
             for each in leased:
                 of = each.delivery
-                await reports.renew(self.tenant_id, of.job_id, of.token, LEASE_SECONDS)
+                held = HeldBy(self.tenant_id, of.job_id, of.token, LEASE_SECONDS, "test")
+                await renewals.renew(held)
+                done = 0 if of.checkpoint is None else int(of.checkpoint)
+                step = ProgressReport(checkpoint=str(done + 1).encode(), log=["a step"])
+                await renewals.report(held, step)
                 report = Report(self.tenant_id, of.job_id, of.token, Completed(), "test")
                 await reports.submit(report)
             if not patient:

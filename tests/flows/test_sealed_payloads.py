@@ -52,8 +52,8 @@ async def stored(api: Api, job_id: str, table: str = "job") -> list[bytes]:
     return [row[0] for row in rows]
 
 
-async def claim(api: Api) -> Any:
-    answer = await api.call("POST", "/lanes/lane/claim", {"max": 10})
+async def claim(api: Api, **fields: Any) -> Any:
+    answer = await api.call("POST", "/lanes/lane/claim", {"max": 10, **fields})
     return answer.body["leases"]
 
 
@@ -80,6 +80,35 @@ async def test_a_result_is_encrypted_at_rest_and_read_as_it_was_reported(sealing
     assert (await sealing.call("GET", f"/jobs/{made}")).body["result"] == report["result"]
     [attempt] = (await sealing.call("GET", f"/jobs/{made}/attempts")).body["attempts"]
     assert msgspec.json.decode(attempt["response"]) == report["result"]
+
+
+async def test_progress_is_encrypted_at_rest_and_read_as_it_was_reported(sealing: Api) -> None:
+    await sealing.call("PUT", "/settings/event.verbose", {"value": "on"})
+    await sealing.node.refresh_settings()
+    made = (await make(sealing, retry={"initial_seconds": 0.01})).body["job_id"]
+    (lease,) = await claim(sealing)
+    said = {"note": "for Ada Lovelace", "checkpoint": PAYLOAD, "log": ["Ada Lovelace"]}
+    for percent in (10, 20):
+        report = {"token": lease["token"], "percent": percent, **said}
+        answered = await sealing.call("POST", f"/leases/{made}/progress", report)
+        assert answered.status == 200, answered.body
+    writer = sealing.node.database.writer
+    for column, table in (("note", "job_progress"), ("checkpoint", "job_progress"),
+                          ("lines", "attempt_log")):  # fmt: skip
+        at_rest = await writer.fetchval(
+            f"SELECT {column} FROM {table} WHERE job_id = $1", UUID(made)
+        )
+        assert at_rest.startswith(MARK), column
+        assert b"Ada Lovelace" not in at_rest
+    shown = (await sealing.call("GET", f"/jobs/{made}")).body["progress"]
+    assert (shown["note"], shown["log"]) == (said["note"], ["Ada Lovelace"] * 2)
+    rows = await writer.fetch("SELECT type, data FROM event WHERE subject = $1", UUID(made))
+    told = [data for kind, data in rows if kind == "job.progressed"]
+    assert sorted(each["percent"] for each in told) == [10, 20]
+    assert "Ada Lovelace" not in str(told)
+    await sealing.call("POST", f"/leases/{made}/fail", {"token": lease["token"], "error": "no"})
+    (again,) = await claim(sealing, wait_seconds=10)
+    assert (again["attempt"], again["checkpoint"]) == (2, PAYLOAD)
 
 
 async def test_the_key_names_the_same_request_without_telling_it(sealing: Api) -> None:

@@ -58,7 +58,7 @@ async def test_a_payment_that_fails_was_executed_too(ledger: Ledger, clock: Cloc
     assert await types(ledger, f"/payments/{made}") == told
 
 
-async def test_a_claimed_job_tells_each_attempt(ledger: Ledger) -> None:
+async def test_a_claimed_job_tells_each_attempt_and_its_progress(ledger: Ledger) -> None:
     api = ledger.api
     await switch(ledger, "on")
     body = {"destination": {"type": "worker"}, "payload": 1, "delay_seconds": 0, "lane": "told"}
@@ -66,8 +66,15 @@ async def test_a_claimed_job_tells_each_attempt(ledger: Ledger) -> None:
     assert made.status == 201, made
     claimed = await api.call("POST", "/lanes/told/claim", {"max": 1, "wait_seconds": 10})
     assert [each["job_id"] for each in claimed.body["leases"]] == [made.body["job_id"]], claimed
+    [lease] = claimed.body["leases"]
+    report = {"token": lease["token"], "percent": 40, "note": "half", "log": ["a line"]}
+    progress = f"/leases/{lease['job_id']}/progress"
+    assert (await api.call("POST", progress, report)).status == 200
     await switch(ledger, "off")
+    assert (await api.call("POST", progress, report)).status == 200
     await seal_all(api.node.database)
     found = await api.call("GET", f"/events?subject={made.body['job_id']}")
     events = [(event["type"], event["data"].get("attempt")) for event in found.body["events"]]
-    assert events == [("job.accepted", None), ("job.claimed", 1)]
+    assert events == [("job.accepted", None), ("job.claimed", 1), ("job.progressed", 1)]
+    told = found.body["events"][2]["data"]
+    assert (told["percent"], told["note"], "log" in told) == (40, "half", False)

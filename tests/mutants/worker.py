@@ -13,6 +13,7 @@ FAULTS = "stations/test_worker_faults.py"
 LOCKED_TIMER = "faults/test_locked_timer.py"
 LIMITS = "stations/test_worker_limits.py"
 CLAIMS = "stations/test_claims.py"
+PROGRESS = "flows/test_progress.py"
 MARKS = "test_a_mark_trails_a_little_and_once_a_second_as_far_as_a_transaction_lasts"
 
 MUTANTS = (
@@ -200,5 +201,30 @@ free""",
         "SELECT held.subject, renewed.due_at FROM held LEFT JOIN renewed",
         "SELECT held.subject, clock() AS due_at FROM held LEFT JOIN renewed",
         "faults/test_locked_timer.py", "flows/test_leases.py",
+    ),
+    mutant(
+        "checkpoint_lost", "job/store/progress.sql",
+        "checkpoint = coalesce(excluded.checkpoint, p.checkpoint)",
+        "checkpoint = excluded.checkpoint",
+        f"{PROGRESS}::test_the_next_attempt_gets_the_last_checkpoint",
+    ),
+    mutant(
+        "checkpoint_only_after_a_counted_attempt", LEASE,
+        "t.token + t.attempt > 0 AS again", "t.attempt > 0 AS again",
+        f"{PROGRESS}::test_the_next_attempt_gets_the_last_checkpoint",
+    ),
+    mutant(
+        "stale_progress_accepted", "lease/change/renewal.py",
+        "            found, until = await self._held(connection, held)\n",
+        "            [found] = (await lease.find(\n"
+        "                connection, bucket_of(held.job_id), [held.job_id]\n"
+        "            )).values()\n"
+        "            until = found.claimed_at\n",
+        f"{PROGRESS}::test_a_stale_token_reports_nothing",
+    ),
+    mutant(
+        "newest_lines_dropped", "lease/change/renewal.py",
+        "reversed(lines[-LOG_LINES:])", "reversed(lines[:LOG_LINES])",
+        f"{PROGRESS}::test_the_log_of_an_attempt_drops_its_oldest_lines",
     ),
 )  # fmt: skip

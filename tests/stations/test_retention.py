@@ -9,6 +9,8 @@ from postdate.core.setting.setting import Settings, Stored
 from postdate.database.connection.database import Database
 from postdate.intake.store import KeyScope, key_of
 from postdate.job.accept.request import AcceptedJob
+from postdate.job.store import progress
+from postdate.job.store.progress import LogRow, NewProgress
 from postdate.lane.store.lane import LaneDirectory
 from postdate.worker.retention import Retention
 from support.job import ask, make_intake
@@ -58,6 +60,26 @@ async def test_only_what_ended_long_ago_is_removed(
     await clock.advance(11 * DAY)
     await walk(database, Settings())
     assert await jobs(database, tenant_id) == {waiting, late}
+
+
+async def test_progress_and_logs_go_with_their_job(
+    database: Database, tenant_id: int, clock: Clock
+) -> None:
+    lanes = LaneDirectory(database)
+    old, late = [await accept(database, lanes, tenant_id) for _ in range(2)]
+    for job_id in (old, late):
+        await progress.put(database.writer, tenant_id, job_id, NewProgress(50, b"half", b"1"))
+        await progress.put_log(database.writer, tenant_id, job_id, 1, LogRow(0, b'["line"]'))
+    await complete(database, old)
+    await clock.advance(20 * DAY)
+    await complete(database, late)
+    await clock.advance(11 * DAY)
+    await walk(database, Settings())
+    for table in ("job_progress", "attempt_log"):
+        rows = await database.writer.fetch(
+            f"SELECT job_id FROM {table} WHERE tenant_id = $1", tenant_id
+        )
+        assert [row["job_id"] for row in rows] == [late], table
     await clock.advance(20 * DAY)
     await walk(database, Settings())
     assert await jobs(database, tenant_id) == {waiting}

@@ -260,6 +260,7 @@ ROWS: dict[str, Row] = {
     "POST /leases/{job_id:uuid}/complete": Row(_token, "leased"),
     "POST /leases/{job_id:uuid}/fail": Row(_failure, "leased"),
     "POST /leases/{job_id:uuid}/renew": Row(_token, "leased"),
+    "POST /leases/{job_id:uuid}/progress": Row(_token, "leased"),
     "POST /leases/{job_id:uuid}/release": Row(_token, "leased"),
     "GET /events": Row(),
     "POST /subscriptions": Row(lambda _: {"destination": _HOOK}),

@@ -34,6 +34,7 @@ from postdate.key.view import KeyViews
 from postdate.lane.change import Lanes
 from postdate.lane.view import LaneViews
 from postdate.lease.change.lease import LeaseClaims
+from postdate.lease.change.renewal import LeaseRenewals
 from postdate.lease.change.report import LeaseReports
 from postdate.monitor.view.node import NodeViews
 from postdate.monitor.view.overdue import OverdueWatch
@@ -119,6 +120,7 @@ class LeaseServices:
 
     claim: LeaseClaims
     report: LeaseReports
+    renewal: LeaseRenewals
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

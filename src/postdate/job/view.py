@@ -24,8 +24,8 @@ from postdate.job.spec.job import (
     decode_policy,
     decode_unique,
 )
-from postdate.job.spec.view import JSON, HeldBack, JobView, PayloadError
-from postdate.job.store import job_list, job_view
+from postdate.job.spec.view import JSON, HeldBack, JobView, PayloadError, ProgressView
+from postdate.job.store import job_list, job_view, progress
 from postdate.job.store.job_list import Filter, Position, WaitingCount
 from postdate.job.store.job_view import AttemptRow, JobRow
 from postdate.lane.store.lane import LaneDirectory
@@ -36,6 +36,8 @@ log = Log()
 
 MAX_WAITING_COUNT: Final = 200
 """How far one bucket of a lane is counted for what waits at a destination."""
+
+_lines: Final = msgspec.json.Decoder(list[str])
 
 
 class AttemptView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,6 +56,8 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     error: str | None = None
     response: str | None = None
     worker_id: UUID | None = None
+    log: list[str] | None = None
+    log_dropped: int = 0
 
 
 class JobCursor(msgspec.Struct, frozen=True):
@@ -108,7 +112,37 @@ class JobViews:
         row, payload_error = await self._opened(reader, tenant_id, rows[job_id])
         redriven = await _redriven(reader, tenant_id, [row])
         found = self._show(tenant_id, row, redriven)
-        return msgspec.structs.replace(found, payload_error=payload_error)
+        found = msgspec.structs.replace(found, payload_error=payload_error)
+        return found if row.attempt == 0 else await self._with_progress(reader, tenant_id, found)
+
+    async def _with_progress(self, reader: Reader, tenant_id: int, view: JobView) -> JobView:
+        """Add what workers reported while they ran the job."""
+        row = await progress.find(reader, tenant_id, view.job_id)
+        if row is None or row.updated_at is None:
+            return view
+        logs = await self._logs(reader, tenant_id, view.job_id, [view.attempt])
+        lines, dropped = logs.get(view.attempt, (None, 0))
+        note = await self._read(reader, tenant_id, view.job_id, row.note)
+        shown = ProgressView(
+            percent=row.percent,
+            note=note,
+            updated_at=row.updated_at,
+            log=lines,
+            log_dropped=dropped,
+        )
+        return msgspec.structs.replace(view, progress=shown)
+
+    async def _logs(
+        self, reader: Reader, tenant_id: int, job_id: UUID, attempts: Sequence[int]
+    ) -> dict[int, tuple[list[str], int]]:
+        """Read the lines of these attempts, and how many older ones are gone."""
+        found = await progress.logs(reader, tenant_id, job_id, attempts)
+        shown: dict[int, tuple[list[str], int]] = {}
+        for attempt, row in found.items():
+            text = await self._read(reader, tenant_id, job_id, row.lines)
+            if text is not None:
+                shown[attempt] = _lines.decode(text), row.dropped
+        return shown
 
     async def _opened(
         self, reader: Reader, tenant_id: int, row: JobRow
@@ -185,19 +219,26 @@ class JobViews:
         if not await job_view.find(reader, tenant_id, [job_id]):
             return None
         rows = await job_view.attempts(reader, tenant_id, job_id, after, limit)
-        return [_attempt(row, await self._response(reader, tenant_id, job_id, row)) for row in rows]
+        logs = await self._logs(reader, tenant_id, job_id, [row.attempt for row in rows])
+        return [
+            _attempt(
+                row,
+                await self._read(reader, tenant_id, job_id, row.response),
+                *logs.get(row.attempt, (None, 0)),
+            )
+            for row in rows
+        ]
 
-    async def _response(
-        self, reader: Reader, tenant_id: int, job_id: UUID, row: AttemptRow
+    async def _read(
+        self, reader: Reader, tenant_id: int, job_id: UUID, stored: bytes | None
     ) -> str | None:
-        """Open what was answered; None if it cannot be opened here."""
-        response = row.response
+        """Open what was kept of a job; None if it cannot be opened here."""
         if self._cipher is not None:
             try:
-                response = await self._cipher.decrypt(reader, tenant_id, job_id, response)
+                stored = await self._cipher.decrypt(reader, tenant_id, job_id, stored)
             except SecretError:
                 return None
-        return None if response is None else response.decode(errors="replace")
+        return None if stored is None else stored.decode(errors="replace")
 
 
 async def _redriven(
@@ -210,13 +251,17 @@ async def _redriven(
     return {keys[key]: one.subject for key, one in kept.items()}
 
 
-def _attempt(row: AttemptRow, response: str | None) -> AttemptView:
+def _attempt(
+    row: AttemptRow, response: str | None, log: list[str] | None, log_dropped: int
+) -> AttemptView:
     return shaped(
         AttemptView,
         row,
         duration_ms=_milliseconds(row.started_at, row.finished_at),
         lateness_ms=_milliseconds(row.due_at, row.started_at),
         response=response,
+        log=log,
+        log_dropped=log_dropped,
     )
 
 
@@ -239,6 +284,7 @@ def show(row: JobRow) -> JobView:
         next_attempt_at=row.timer_due_at if waiting else None,
         waiting_for=_waiting_for(row),
         held_back=None,
+        progress=None,
         claimed_at=row.claimed_at if status is JobStatus.RUNNING else None,
         lease_until=row.timer_due_at if status is JobStatus.RUNNING else None,
         lateness_ms=_lateness(row),

@@ -17,6 +17,7 @@ from postdate.http.endpoint import Body, Call
 from postdate.http.routes import Routes
 from postdate.job.spec.outcome import Completed, Failed, Throttled, Unknown
 from postdate.lease.change.lease import MAX_CLAIM, MAX_WAIT_SECONDS, ClaimAsk, Leased
+from postdate.lease.change.renewal import HeldBy, ProgressReport, Renewed
 from postdate.lease.change.report import Report
 from postdate.words.error import Code, refuse
 
@@ -24,6 +25,12 @@ ROUTES: Final = Routes("leases")
 
 RESULT_BYTES: Final = 64 * 1024
 """The most that is kept of what a worker returns."""
+
+CHECKPOINT_BYTES: Final = 16 * 1024
+"""The largest checkpoint; more belongs elsewhere, and its address into the checkpoint."""
+
+MAX_LINES: Final = 100
+"""The most lines of log in one call."""
 
 JSON: Final = "application/json"
 LeaseSeconds = Annotated[float, Meta(ge=1, le=3600)]
@@ -56,6 +63,7 @@ class LeaseView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     schedule_id: UUID | None = None
     scheduled_for: datetime | None = None
     traceparent: str | None = None
+    checkpoint: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class LeaseList(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +97,28 @@ class RenewBody(Body, kw_only=True):
     lease_seconds: LeaseSeconds = 30.0
 
 
+class ProgressBody(RenewBody, kw_only=True):
+    """The token of the lease, and what the worker reports; an absent field stays as it is."""
+
+    percent: (
+        Annotated[float, Meta(ge=0, le=100, description="How much is done, 0 to 100.")] | None
+    ) = None
+    note: (
+        Annotated[str, Meta(max_length=500, description="What the worker is doing now.")] | None
+    ) = None
+    checkpoint: Annotated[
+        msgspec.Raw | msgspec.UnsetType,
+        Meta(description="Any JSON, up to 16 KiB: the next attempt gets the last one."),
+    ] = msgspec.UNSET
+    log: (
+        Annotated[
+            list[Annotated[str, Meta(max_length=1000)]],
+            Meta(max_length=MAX_LINES, description="Lines that are kept with this attempt."),
+        ]
+        | None
+    ) = None
+
+
 class ReleaseBody(Body, kw_only=True):
     """The token of a lease whose work was not begun."""
 
@@ -104,10 +134,16 @@ class ReportView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RenewView(msgspec.Struct, frozen=True, kw_only=True):
-    """Until when the lease holds now."""
+    """Until when the lease holds now, and whether the worker should stop.
+
+    A job that is to be cancelled loses its lease at `cancel_deadline`.
+    """
 
     job_id: UUID
     lease_until: datetime
+    cancel_requested: bool = False
+    cancel_requested_at: datetime | None = None
+    cancel_deadline: datetime | None = None
 
 
 @ROUTES.add(
@@ -163,6 +199,7 @@ def _view(leased: Leased) -> LeaseView:
         payload=payload,
         payload_base64=opaque,
         metadata=None if job.metadata is None else dict(job.metadata),
+        checkpoint=msgspec.UNSET if job.checkpoint is None else msgspec.Raw(job.checkpoint),
     )
 
 
@@ -170,6 +207,8 @@ _reports: Final = partial(
     ROUTES.add, "POST", scope=Scope.JOBS_WRITE, errors=(Code.LEASE_LOST,), halted="served"
 )
 """What holds for every report about a lease."""
+
+_PROGRESS_REFUSALS: Final = (Code.LEASE_LOST, Code.PAYLOAD_TOO_LARGE, Code.SECRET_KEY_MISSING)
 
 
 @_reports("/leases/{job_id:uuid}/complete")
@@ -233,8 +272,39 @@ async def renew_lease(call: Call[Services, RenewBody, None]) -> RenewView:
 
     The token of the claim proves the lease; a stale one changes nothing.
     """
-    job_id = call.uuid("job_id")
-    until = await call.services.lease.report.renew(
-        call.actor.tenant_id, job_id, call.body.token, call.body.lease_seconds
+    return _renewed(call, await call.services.lease.renewal.renew(_holder(call)))
+
+
+@_reports("/leases/{job_id:uuid}/progress", errors=_PROGRESS_REFUSALS)
+async def progress_lease(call: Call[Services, ProgressBody, None]) -> RenewView:
+    """Report progress and renew the lease.
+
+    The next attempt gets the last `checkpoint`; the lines of `log` are kept with this one. The
+    token of the claim proves the lease; a stale one changes nothing.
+    """
+    body = call.body
+    checkpoint = None if body.checkpoint is msgspec.UNSET else bytes(body.checkpoint)
+    if checkpoint is not None and len(checkpoint) > CHECKPOINT_BYTES:
+        raise refuse(
+            Code.PAYLOAD_TOO_LARGE,
+            f"A checkpoint has at most {CHECKPOINT_BYTES} bytes.",
+            "checkpoint",
+        )
+    report = ProgressReport(
+        percent=body.percent, note=body.note, checkpoint=checkpoint, log=body.log or ()
     )
-    return RenewView(job_id=job_id, lease_until=until)
+    return _renewed(call, await call.services.lease.renewal.report(_holder(call), report))
+
+
+def _holder(call: Call[Services, Any, None]) -> HeldBy:
+    actor, body = call.actor, call.body
+    job_id = call.uuid("job_id")
+    return HeldBy(actor.tenant_id, job_id, body.token, body.lease_seconds, actor.key_id)
+
+
+def _renewed(call: Call[Services, Any, None], renewed: Renewed) -> RenewView:
+    return RenewView(
+        job_id=call.uuid("job_id"),
+        cancel_requested=renewed.cancel_requested_at is not None,
+        **renewed._asdict(),
+    )

@@ -48,6 +48,8 @@ class TakenJob(NamedTuple):
     scheduled_for: datetime | None
     origin_id: UUID | None
     traceparent: str | None
+    # Whether it was claimed before: only then can it have progress.
+    again: bool = False
 
 
 _taken: Final[Callable[[Iterable[Any]], TakenJob]] = partial(tuple.__new__, TakenJob)

@@ -59,6 +59,7 @@ from postdate.key.change.key import Keys
 from postdate.key.change.session import ConsoleSessions
 from postdate.key.view import KeyViews
 from postdate.lane.view import LaneViews
+from postdate.lease.change.renewal import LeaseRenewals
 from postdate.lease.change.report import LeaseReports
 from postdate.monitor.view import health
 from postdate.monitor.view.node import NodeViews
@@ -149,12 +150,7 @@ def services(node: Node, identities: Identities) -> Services:
         ),
         key=NounServices(Keys(database, runtime), KeyViews(database)),
         lane=NounServices(lanes, LaneViews(database)),
-        lease=LeaseServices(
-            claim=job.leases(node),
-            report=LeaseReports(
-                database, node.lanes, runtime, node.tallies["pull"], outgoing.cipher
-            ),
-        ),
+        lease=_leases(node),
         node=NodeViews(database),
         once=CreateOnce(database, outgoing.cipher),
         operator_tenant=TENANT,
@@ -183,6 +179,16 @@ def _payments(node: Node) -> PaymentServices:
         execution=PaymentExecutions(database, runtime),
         refund=Refunds(database, intake),
         read=PaymentViews(database),
+    )
+
+
+def _leases(node: Node) -> LeaseServices:
+    shared = node.database, node.lanes, node.runtime
+    cipher = node.outgoing.cipher
+    return LeaseServices(
+        claim=job.leases(node),
+        report=LeaseReports(*shared, node.tallies["pull"], cipher),
+        renewal=LeaseRenewals(*shared, cipher),
     )
 
 

@@ -239,7 +239,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "event.verbose": Setting(
         "off",
         "Whether every attempt of a job and every execution of a payment also records an event "
-        "when it begins: `job.claimed`, `payment.executing`.",
+        "when it begins: `job.claimed`, `payment.executing`; and every report of a worker's "
+        "progress: `job.progressed`.",
         choices=("off", "on"),
         tenant_may=CHOOSE,
     ),

@@ -131,6 +131,10 @@ BEGIN
     PERFORM job_unique_forget(in_bucket, in_tenant, ids);
     SET LOCAL postdate.prune = 'on';
     DELETE FROM attempt WHERE bucket = in_bucket AND subject = ANY(ids) AND tenant_id = in_tenant;
+    DELETE FROM attempt_log
+        WHERE bucket = in_bucket AND job_id = ANY(ids) AND tenant_id = in_tenant;
+    DELETE FROM job_progress
+        WHERE bucket = in_bucket AND job_id = ANY(ids) AND tenant_id = in_tenant;
     DELETE FROM job_revision
         WHERE bucket = in_bucket AND job_id = ANY(ids) AND tenant_id = in_tenant;
     DELETE FROM outcome WHERE bucket = in_bucket AND subject = ANY(ids) AND tenant_id = in_tenant;

@@ -11,6 +11,7 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
     "and policy.",
     "job.debounced": "A request under its unique key moved the due time of a waiting job.",
     "job.claimed": "An attempt begins (only with `event.verbose`).",
+    "job.progressed": "A worker reported progress (only with `event.verbose`).",
     "job.retried": "An attempt failed, and another one follows.",
     "job.unknown": "An attempt ended without a clear answer; the job waits for a decision.",
     "job.resolved": "A person decided how a job in doubt ended.",

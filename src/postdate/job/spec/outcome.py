@@ -37,6 +37,8 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     order_key: str | None = None
     # Set for a job that was redriven: the failed one it stands for.
     origin_id: UUID | None = None
+    # What an earlier attempt recorded, as JSON: this one goes on from there.
+    checkpoint: bytes | None = None
 
 
 class Completed(msgspec.Struct, frozen=True, gc=False):

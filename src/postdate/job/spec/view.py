@@ -23,6 +23,19 @@ class HeldBack(msgspec.Struct, frozen=True):
     until: datetime
 
 
+class ProgressView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far the worker of a job has come, in its own words.
+
+    `log` has the last lines of the latest attempt, `log_dropped` counts older ones that are gone.
+    """
+
+    percent: float | None = None
+    note: str | None = None
+    updated_at: datetime
+    log: list[str] | None = None
+    log_dropped: int = 0
+
+
 class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A job and its status.
 
@@ -31,9 +44,10 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     the last attempt that has ended, also while the job waits for the next one or for a person;
     `worker_id` is the node that made it, or stands for the key of the worker that did. `in_doubt`
     is true for a job that failed or was cancelled after an attempt without a clear answer: the work
-    may have been done. `result` is what the worker of a completed job returned. A list leaves
-    payload and result out. `payload_error` says why encrypted ones are not shown: the node that
-    answered lacks the key, which another may have, or what is stored cannot be opened.
+    may have been done. `result` is what the worker of a completed job returned. `progress` is what
+    a worker reported last. A list leaves payload, result and progress out. `payload_error` says why
+    encrypted ones are not shown: the node that answered lacks the key, which another may have, or
+    what is stored cannot be opened.
     """
 
     job_id: UUID
@@ -50,6 +64,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     held_back: HeldBack | None = None
     claimed_at: datetime | None = None
     lease_until: datetime | None = None
+    progress: ProgressView | None = None
     finished_at: datetime | None = None
     lateness_ms: int | None = None
     code: str | None = None

@@ -31,7 +31,7 @@ from postdate.job.spec.verdict import (
     event_type,
     judge,
 )
-from postdate.job.store import job
+from postdate.job.store import job, progress
 from postdate.job.store.job import JobKey, LoadedJob
 from postdate.lane.store.lane import Lane
 from postdate.lease import store as lease
@@ -115,6 +115,9 @@ async def take(
     if opened and [each for each in taken if each.payload and each.payload.startswith(MARK)]:
         taken = await _opened(connection, lane.tenant_id, taken, cipher)
     judged = [_judged(each, lane, policies) for each in taken]
+    if opened and (again := [each.subject for each in taken if each.again]):
+        left = await progress.checkpoints(connection, bucket, lane.tenant_id, again, cipher)
+        judged = [_resumed(each, left.get(each.held.job_id)) for each in judged]
     if policies.settings.is_verbose(lane.tenant_id):
         begun = {
             each.held.job_id: {"attempt": each.held.attempt} for each in judged if each.delivery
@@ -135,6 +138,13 @@ async def _opened(
         )
         for each in taken
     ]
+
+
+def _resumed(claimed: ClaimedExecution, checkpoint: bytes | None) -> ClaimedExecution:
+    if checkpoint is None or claimed.delivery is None:
+        return claimed
+    delivery = msgspec.structs.replace(claimed.delivery, checkpoint=checkpoint)
+    return msgspec.structs.replace(claimed, delivery=delivery)
 
 
 async def _revise(
@@ -173,7 +183,7 @@ def _judged(taken: TakenJob, lane: Lane, policies: RetryPolicies) -> ClaimedExec
     (
         subject, token, attempt, _, ready_at, late_seconds, lost_at, _, _, first_due_at,
         expires_at, destination, policy_text, payload, content_type, payload_ref, metadata,
-        schedule_id, scheduled_for, origin_id, traceparent,
+        schedule_id, scheduled_for, origin_id, traceparent, _,
     ) = taken
     policy = policies.policy_of(policy_text, lane.tenant_id)
     # The usual case, in which there is nothing to decide: the first attempt, in time.

@@ -1,4 +1,4 @@
-"""Reports of workers that use HTTP: completed, failed, renewed."""
+"""Reports of workers that use HTTP: completed, failed, released."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,6 @@ from postdate.job.spec.verdict import End, Facts, Keep, Move, decide
 from postdate.job.store import execution, job
 from postdate.job.store.execution import HeldLease, Recorded
 from postdate.job.store.job import JobKey, LoadedJob
-from postdate.lane.store import permit
 from postdate.lane.store.lane import LaneDirectory
 from postdate.lane.store.permit import claim_holder, lane_limits
 from postdate.lease import store as lease
@@ -30,7 +29,7 @@ from postdate.lease.store import FoundLease
 from postdate.monitor.store.item_log import write_endings
 from postdate.runtime.coalescer import Coalescer
 from postdate.secret.payload_encryption import PayloadCipher
-from postdate.words.error import Code, Refusal, RefusedError, accepted
+from postdate.words.error import Code, Refusal, accepted
 
 
 class Report(NamedTuple):
@@ -50,11 +49,12 @@ class Reported(NamedTuple):
     retry_in_seconds: float | None = None
 
 
-_LOCKED: Final = Refusal(
+LOCKED: Final = Refusal(
     Code.OVERLOADED,
     "Another transaction has locked the job.",
     extra={"retry_after_seconds": 1},
 )
+"""The answer while a person's change or another claim has the job's timer locked."""
 
 
 class _Known(NamedTuple):
@@ -89,24 +89,6 @@ class LeaseReports:
         """Record one report together with whatever else has gathered."""
         return accepted(await self._group.submit(report))
 
-    async def renew(self, tenant_id: int, job_id: UUID, token: int, seconds: float) -> datetime:
-        """Renew a lease for some seconds from now; return its new end."""
-        async with self._database.write("lease.renew") as connection:
-            bucket = bucket_of(job_id)
-            found = (await lease.find(connection, bucket, [job_id])).get(job_id)
-            if found is not None and found.tenant_id == tenant_id:
-                ends = await lease.renew(connection, bucket, [(job_id, token, seconds)])
-                if job_id in ends:
-                    if (until := ends[job_id]) is None:
-                        raise RefusedError(_LOCKED)
-                    for scope in await self._scopes(found, connection):
-                        await permit.extend(
-                            connection, scope, claim_holder(job_id, token), 1, seconds
-                        )
-                    return until
-            past = await lease.find_end(connection, bucket, tenant_id, job_id)
-        raise RefusedError(_lost(job_id, exists=past is not None))
-
     async def _commit(self, reports: Sequence[Report]) -> list[Reported | Refusal]:
         known = await self._read({report.job_id for report in reports})
         await self._encryption.prepare_keys(self._database, {each.tenant_id for each in reports})
@@ -136,7 +118,7 @@ class LeaseReports:
         return [
             _answer(verdicts[report])
             if report in verdicts and report.job_id in done
-            else _LOCKED
+            else LOCKED
             if report.job_id in locked
             else await self._answer_past(report)
             for report in reports
@@ -188,17 +170,9 @@ class LeaseReports:
         """Release the slots that leases of limited lanes held."""
         holders: dict[str, list[UUID]] = defaultdict(list)
         for found in ended:
-            for scope in await self._scopes(found):
+            for scope in await permit_scopes(self._lanes, self._settings, found):
                 holders[scope].append(claim_holder(found.subject, found.token))
         await self._returns.drop(holders)
-
-    async def _scopes(self, found: FoundLease, reader: Reader | None = None) -> list[str]:
-        await self._lanes.load([found.lane_id], reader=reader)
-        lane = self._lanes.by_id.get(found.lane_id)
-        if lane is None or lane.kind != "pull":
-            return []
-        limits = lane_limits(lane, self._settings)
-        return [limit.scope for limit in limits if limit.max_running is not None]
 
     async def _answer_past(self, report: Report) -> Reported | Refusal:
         """Answer a report whose lease is gone; a repeated report gets its first answer again."""
@@ -208,7 +182,7 @@ class LeaseReports:
         status = "COMPLETED" if isinstance(report.outcome, Completed) else "FAILED"
         if past is not None and (past.token, past.status) == (report.token, status):
             return Reported(status)
-        return _lost(report.job_id, exists=past is not None)
+        return lost(report.job_id, exists=past is not None)
 
 
 def _held(report: Report, known: _Known) -> HeldLease:
@@ -225,7 +199,20 @@ def _answer(verdict: End | Move) -> Reported:
             return Reported("PENDING", seconds)
 
 
-def _lost(job_id: UUID, *, exists: bool) -> Refusal:
+async def permit_scopes(
+    lanes: LaneDirectory, settings: Settings, found: FoundLease, reader: Reader | None = None
+) -> list[str]:
+    """Return the limits of which a worker's lease holds a slot."""
+    await lanes.load([found.lane_id], reader=reader)
+    lane = lanes.by_id.get(found.lane_id)
+    if lane is None or lane.kind != "pull":
+        return []
+    limits = lane_limits(lane, settings)
+    return [limit.scope for limit in limits if limit.max_running is not None]
+
+
+def lost(job_id: UUID, *, exists: bool) -> Refusal:
+    """Refuse a report about a lease that has ended, or about no job at all."""
     if not exists:
         return Refusal(Code.NOT_FOUND, f"There is no job {job_id}.")
     return Refusal(Code.LEASE_LOST, "The lease of this token has ended.", "token")

@@ -92,6 +92,37 @@ CREATE TABLE job_revision (
     CHECK (payload_revision = revision OR (payload IS NULL AND payload_ref IS NULL))
 ) PARTITION BY RANGE (job_id);
 
+-- How far the execution of a job has come, as its worker reports it, and what the next attempt goes
+-- on from; and that somebody asked to cancel it while it ran, until `cancel_deadline`: NULL once
+-- that is settled. Only jobs whose worker reports progress, or that are cancelled while they run,
+-- have a row. Note and checkpoint are encrypted where payloads are.
+CREATE TABLE job_progress (
+    bucket              smallint NOT NULL,
+    tenant_id           integer NOT NULL,
+    job_id              uuid NOT NULL,
+    percent             double precision CHECK (percent BETWEEN 0 AND 100),
+    note                bytea,
+    checkpoint          bytea,
+    updated_at          timestamptz,
+    cancel_requested_at timestamptz,
+    cancel_requested_by text,
+    cancel_deadline     timestamptz,
+    PRIMARY KEY (bucket, job_id),
+    CHECK (cancel_deadline IS NULL OR cancel_requested_at IS NOT NULL)
+) WITH (fillfactor = 50);
+
+-- The last lines that the worker of an attempt wrote, as a JSON array, encrypted where payloads
+-- are; `dropped` counts the older ones that are gone.
+CREATE TABLE attempt_log (
+    bucket    smallint NOT NULL,
+    attempt   smallint NOT NULL CHECK (attempt > 0),
+    tenant_id integer NOT NULL,
+    job_id    uuid NOT NULL,
+    dropped   integer NOT NULL DEFAULT 0 CHECK (dropped >= 0),
+    lines     bytea NOT NULL,
+    PRIMARY KEY (bucket, job_id, attempt)
+) WITH (fillfactor = 50);
+
 -- What a client's key led to: for ever for money, by retention for jobs. A row is narrow: 16 bytes
 -- of the key's hash, a fingerprint of the request, and the address of what was made, from which the
 -- answer follows. `kept` holds request and answer only where it does not: of refusals, and of rare
@@ -133,6 +164,8 @@ CREATE TABLE job_pruned (
 SELECT table_guard('job', fact => true);
 SELECT table_guard('job_revision', fact => true);
 SELECT table_guard('job_unique', fact => false);
+SELECT table_guard('job_progress', fact => false);
+SELECT table_guard('attempt_log', fact => false);
 SELECT table_guard('idempotency', fact => false);
 SELECT table_guard('job_pruned', fact => false);
 REVOKE INSERT, UPDATE, DELETE ON job_pruned FROM postdate_writer;

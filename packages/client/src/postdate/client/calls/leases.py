@@ -2,6 +2,7 @@
 
 # mypy: disable-error-code="empty-body"
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -90,4 +91,29 @@ class Leases(Group[K]):
         `job_id`: The job's id.
         `token`: The fencing token of the claim: proves that the lease is still yours.
         `lease_seconds`: How long a worker has before the job is given to another.
+        """
+
+    @call("progress_lease", "POST", "/leases/{job_id}/progress")
+    def progress(
+        self,
+        job_id: UUID | str,
+        *,
+        token: int,
+        lease_seconds: float | timedelta | UnsetType = UNSET,
+        percent: float | None = None,
+        note: str | None = None,
+        checkpoint: Any = UNSET,
+        log: Sequence[str] | None = None,
+    ) -> RenewedLease:
+        """Report progress and renew the lease.
+
+        The next attempt gets the last `checkpoint`; the lines of `log` are kept with this one.
+        The token of the claim proves the lease; a stale one changes nothing.
+        `job_id`: The job's id.
+        `token`: The fencing token of the claim: proves that the lease is still yours.
+        `lease_seconds`: How long a worker has before the job is given to another.
+        `percent`: How much is done, 0 to 100.
+        `note`: What the worker is doing now.
+        `checkpoint`: Any JSON, up to 16 KiB: the next attempt gets the last one.
+        `log`: Lines that are kept with this attempt.
         """

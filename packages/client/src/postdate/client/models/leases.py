@@ -24,6 +24,7 @@ class Lease(Struct, frozen=True, kw_only=True):
     schedule_id: str | None = None
     scheduled_for: datetime | None = None
     traceparent: str | None = None
+    checkpoint: Any = None
 
 
 class LeaseList(Struct, frozen=True, kw_only=True):
@@ -41,7 +42,10 @@ class LeaseReport(Struct, frozen=True, kw_only=True):
 
 
 class RenewedLease(Struct, frozen=True, kw_only=True):
-    """Until when the lease holds now."""
+    """Until when the lease holds now, and whether the worker should stop."""
 
     job_id: str
     lease_until: datetime
+    cancel_requested: bool = False
+    cancel_requested_at: datetime | None = None
+    cancel_deadline: datetime | None = None
