@@ -68,8 +68,12 @@ async def test_progress_is_shown_and_renews_the_lease(api: Api, clock: Clock) ->
 
 async def test_the_next_attempt_gets_the_last_checkpoint(api: Api, clock: Clock) -> None:
     job_id = await add(api, "next")
+    given_back = await claim(api, "next")
+    await say(api, "progress", given_back, checkpoint={"row": 1})
+    await say(api, "release", given_back)
     first = await claim(api, "next")
-    await say(api, "progress", first, checkpoint={"row": 1}, log=["first"])
+    assert (first["attempt"], first["checkpoint"]) == (1, {"row": 1})
+    await say(api, "progress", first, log=["first"])
     await say(api, "progress", first, checkpoint={"row": 2})
     await say(api, "progress", first, percent=50)
     await say(api, "fail", first, error="no")
