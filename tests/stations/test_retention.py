@@ -60,6 +60,9 @@ async def test_only_what_ended_long_ago_is_removed(
     await clock.advance(11 * DAY)
     await walk(database, Settings())
     assert await jobs(database, tenant_id) == {waiting, late}
+    await clock.advance(20 * DAY)
+    await walk(database, Settings())
+    assert await jobs(database, tenant_id) == {waiting}
 
 
 async def test_progress_and_logs_go_with_their_job(
@@ -67,9 +70,10 @@ async def test_progress_and_logs_go_with_their_job(
 ) -> None:
     lanes = LaneDirectory(database)
     old, late = [await accept(database, lanes, tenant_id) for _ in range(2)]
-    for job_id in (old, late):
-        await progress.put(database.writer, tenant_id, job_id, NewProgress(50, b"half", b"1"))
-        await progress.put_log(database.writer, tenant_id, job_id, 1, LogRow(0, b'["line"]'))
+    async with database.write() as writing:
+        for job_id in (old, late):
+            await progress.put(writing, tenant_id, job_id, NewProgress(50, b"half", b"1"))
+            await progress.put_log(writing, tenant_id, job_id, 1, LogRow(0, b'["line"]'))
     await complete(database, old)
     await clock.advance(20 * DAY)
     await complete(database, late)
@@ -80,9 +84,6 @@ async def test_progress_and_logs_go_with_their_job(
             f"SELECT job_id FROM {table} WHERE tenant_id = $1", tenant_id
         )
         assert [row["job_id"] for row in rows] == [late], table
-    await clock.advance(20 * DAY)
-    await walk(database, Settings())
-    assert await jobs(database, tenant_id) == {waiting}
 
 
 async def test_a_tenant_may_keep_everything(
