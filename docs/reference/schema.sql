@@ -1081,6 +1081,19 @@ CREATE TABLE attempt (
 PARTITION BY RANGE (subject);
 ALTER TABLE ONLY attempt FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE attempt_log (
+    bucket smallint NOT NULL,
+    attempt smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    job_id uuid NOT NULL,
+    dropped integer DEFAULT 0 NOT NULL,
+    lines bytea NOT NULL,
+    CONSTRAINT attempt_log_attempt_check CHECK ((attempt > 0)),
+    CONSTRAINT attempt_log_dropped_check CHECK ((dropped >= 0))
+)
+WITH (fillfactor='50');
+ALTER TABLE ONLY attempt_log FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE audit_run (
     name text NOT NULL,
     finished_at timestamp with time zone DEFAULT clock() NOT NULL,
@@ -1328,6 +1341,23 @@ CREATE VIEW history_partition AS
      CROSS JOIN LATERAL ( SELECT ((to_date("right"((c.relname)::text, 8), 'YYYYMMDD'::text))::timestamp without time zone AT TIME ZONE 'UTC'::text) AS monday) week)
   WHERE ((c.relnamespace = (("current_schema"())::regnamespace)::oid) AND (c.relname ~ '_\d{8}$'::text))
   ORDER BY c.relname;
+
+CREATE TABLE job_progress (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    job_id uuid NOT NULL,
+    percent double precision,
+    note bytea,
+    checkpoint bytea,
+    updated_at timestamp with time zone,
+    cancel_requested_at timestamp with time zone,
+    cancel_requested_by text,
+    cancel_deadline timestamp with time zone,
+    CONSTRAINT job_progress_check CHECK (((cancel_deadline IS NULL) OR (cancel_requested_at IS NOT NULL))),
+    CONSTRAINT job_progress_percent_check CHECK (((percent >= (0)::double precision) AND (percent <= (100)::double precision)))
+)
+WITH (fillfactor='50');
+ALTER TABLE ONLY job_progress FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE job_pruned (
     tenant_id integer NOT NULL,
@@ -1792,6 +1822,8 @@ ALTER TABLE ONLY api_key
     ADD CONSTRAINT api_key_hash_key UNIQUE (hash);
 ALTER TABLE ONLY api_key
     ADD CONSTRAINT api_key_pkey PRIMARY KEY (key_id);
+ALTER TABLE ONLY attempt_log
+    ADD CONSTRAINT attempt_log_pkey PRIMARY KEY (bucket, job_id, attempt);
 ALTER TABLE ONLY attempt
     ADD CONSTRAINT attempt_pkey PRIMARY KEY (bucket, subject, attempt);
 ALTER TABLE ONLY audit_run
@@ -1840,6 +1872,8 @@ ALTER TABLE ONLY idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (bucket, scope, tenant_id, key);
 ALTER TABLE ONLY job
     ADD CONSTRAINT job_pkey PRIMARY KEY (bucket, tenant_id, job_id);
+ALTER TABLE ONLY job_progress
+    ADD CONSTRAINT job_progress_pkey PRIMARY KEY (bucket, job_id);
 ALTER TABLE ONLY job_pruned
     ADD CONSTRAINT job_pruned_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE ONLY job_revision
@@ -2056,6 +2090,7 @@ ALTER TABLE account_repair ENABLE ROW LEVEL SECURITY;
 ALTER TABLE activity ENABLE ROW LEVEL SECURITY;
 ALTER TABLE api_key ENABLE ROW LEVEL SECURITY;
 ALTER TABLE attempt ENABLE ROW LEVEL SECURITY;
+ALTER TABLE attempt_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE calendar ENABLE ROW LEVEL SECURITY;
 ALTER TABLE calendar_version ENABLE ROW LEVEL SECURITY;
 ALTER TABLE chain ENABLE ROW LEVEL SECURITY;
@@ -2072,6 +2107,7 @@ ALTER TABLE entry ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event ENABLE ROW LEVEL SECURITY;
 ALTER TABLE idempotency ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_progress ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_pruned ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_revision ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_unique ENABLE ROW LEVEL SECURITY;
@@ -2091,6 +2127,8 @@ CREATE POLICY owner_all ON activity TO postdate_owner USING (true) WITH CHECK (t
 CREATE POLICY owner_all ON api_key TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON attempt TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON attempt_log TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON calendar TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -2123,6 +2161,8 @@ CREATE POLICY owner_all ON event TO postdate_owner USING (true) WITH CHECK (true
 CREATE POLICY owner_all ON idempotency TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON job TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON job_progress TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON job_pruned TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -2183,6 +2223,8 @@ CREATE POLICY reader_own ON api_key FOR SELECT TO postdate_reader USING ((tenant
 
 CREATE POLICY reader_own ON attempt FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
+CREATE POLICY reader_own ON attempt_log FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
 CREATE POLICY reader_own ON calendar FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON calendar_version FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
@@ -2214,6 +2256,8 @@ CREATE POLICY reader_own ON event FOR SELECT TO postdate_reader USING ((tenant_i
 CREATE POLICY reader_own ON idempotency FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON job FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON job_progress FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON job_pruned FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -2283,6 +2327,8 @@ CREATE POLICY writer_all ON api_key TO postdate_writer USING (true) WITH CHECK (
 
 CREATE POLICY writer_all ON attempt TO postdate_writer USING (true) WITH CHECK (true);
 
+CREATE POLICY writer_all ON attempt_log TO postdate_writer USING (true) WITH CHECK (true);
+
 CREATE POLICY writer_all ON calendar TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON calendar_version TO postdate_writer USING (true) WITH CHECK (true);
@@ -2314,6 +2360,8 @@ CREATE POLICY writer_all ON event TO postdate_writer USING (true) WITH CHECK (tr
 CREATE POLICY writer_all ON idempotency TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON job TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON job_progress TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON job_pruned TO postdate_writer USING (true) WITH CHECK (true);
 
@@ -2774,6 +2822,8 @@ GRANT SELECT ON TABLE api_key TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE api_key TO postdate_writer;
 GRANT SELECT ON TABLE attempt TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE attempt TO postdate_writer;
+GRANT SELECT ON TABLE attempt_log TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE attempt_log TO postdate_writer;
 GRANT SELECT ON TABLE audit_run TO postdate_reader;
 GRANT SELECT,INSERT,UPDATE ON TABLE audit_run TO postdate_writer;
 GRANT SELECT ON TABLE calendar TO postdate_reader;
@@ -2808,6 +2858,8 @@ GRANT UPDATE ON TABLE halt_lock TO postdate_writer;
 GRANT SELECT ON TABLE history TO postdate_reader;
 GRANT SELECT ON TABLE history TO postdate_writer;
 GRANT SELECT ON TABLE history_partition TO postdate_writer;
+GRANT SELECT ON TABLE job_progress TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE job_progress TO postdate_writer;
 GRANT SELECT ON TABLE job_pruned TO postdate_reader;
 GRANT SELECT ON TABLE job_pruned TO postdate_writer;
 GRANT SELECT ON TABLE job_revision TO postdate_reader;

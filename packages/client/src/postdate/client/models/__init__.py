@@ -182,6 +182,7 @@ HOMES: Final = {
     "Preview": "schedules",
     "Problem": "shared",
     "ProblemCode": "shared",
+    "Progress": "shared",
     "PurgeOutcome": "dead_letters",
     "PutSetting": "change_sets",
     "PutSettingParams": "change_sets",

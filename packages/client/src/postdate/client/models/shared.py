@@ -241,6 +241,16 @@ class JobWaitingFor(OpenEnum):
     RETRY = "retry"
 
 
+class Progress(Struct, frozen=True, kw_only=True):
+    """How far the worker of a job has come, in its own words."""
+
+    percent: float | None = None
+    note: str | None = None
+    updated_at: datetime
+    log: list[str] | None = None
+    log_dropped: int = 0
+
+
 class QueueDestination(Struct, frozen=True, kw_only=True, tag_field="type", tag="queue"):
     """A message on a queue elsewhere, known by its name."""
 
@@ -317,6 +327,7 @@ class Job(Struct, frozen=True, kw_only=True):
     held_back: HeldBack | None = None
     claimed_at: datetime | None = None
     lease_until: datetime | None = None
+    progress: Progress | None = None
     finished_at: datetime | None = None
     lateness_ms: int | None = None
     code: str | None = None
@@ -359,6 +370,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     error: str | None = None
     response: str | None = None
     worker_id: str | None = None
+    log: list[str] | None = None
+    log_dropped: int = 0
 
 
 class BulkFilterParams(TypedDict, total=False):
