@@ -168,7 +168,7 @@ FORGERIES = {
 OWN = "payment.unsafe_commits"
 """A setting that the tests put into every database, without telling anybody."""
 
-CHECKED = ("state_is_as_sealed", "state_was_told", functions.CHECK, catalog.CHECK)
+CHECKED = ("state_is_as_sealed", "state_is_recorded", functions.CHECK, catalog.CHECK)
 
 
 @dataclass

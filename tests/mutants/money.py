@@ -236,8 +236,8 @@ MUTANTS = (
     ),
     mutant(
         "group_forgets_the_last", "runtime/coalescer.py",
-        "must see that nobody drains.\n            self._draining.discard(drainer)\n",
-        "must see that nobody drains.\n"
+        "must see that no task drains.\n            self._draining.discard(drainer)\n",
+        "must see that no task drains.\n"
         "            asyncio.get_running_loop().call_soon(self._draining.discard, drainer)\n",
         GROUP,
     ),

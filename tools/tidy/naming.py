@@ -296,7 +296,7 @@ RULES: Final = (
         ),
         good=(
             {f"{SOURCE}event/a.py": "self.max_count = found.most"},
-            {f"{SOURCE}job/a.sql": "CREATE FUNCTION a(most integer) RETURNS integer"},
+            {f"{SOURCE}database/shard/a.sql": "CREATE FUNCTION a(most integer)"},
             {f"{SOURCE}event/a.sql": "-- most\nCREATE FUNCTION a(max_count integer)"},
             {SETTINGS: 'A = {\n    "key.max_count": Setting(1)}'},
             {"tests/support/culprit_free.py": ""},

@@ -36,10 +36,10 @@ _HEADERS: Final = {"content-security-policy": _CSP, "cache-control": "public, ma
 
 
 def document_routes(describe: Callable[[], Json]) -> list[Route]:
-    """Make the routes of the documents. Each is rendered once, when somebody first asks for it.
+    """Make the routes of the documents. Each is rendered once, on the first request for it.
 
-    `describe` returns the OpenAPI document. A server that starts does not wait for pages that
-    most of its life nobody reads.
+    `describe` returns the OpenAPI document. A starting server does not wait for pages that
+    are read rarely.
     """
     document = cache(describe)
     environment = Environment(

@@ -105,7 +105,7 @@ def anchor_of(heading: str) -> str:
 
 
 def source() -> Traversable:
-    """Find the pages: those of the source tree, or those that the wheel carries."""
+    """Find the pages: in the source tree, or in the wheel."""
     tree = Path(__file__).parents[3]
     return tree if (tree / INDEX).is_file() else files("postdate_assets") / "guide"
 

@@ -8,7 +8,7 @@ ON CONFLICT (tenant_id, name) DO UPDATE SET weekend = excluded.weekend,
 RETURNING name, weekend, holidays, changed_at
 
 -- name: calendar_lock
--- Whoever changes a calendar holds it first, and only then the schedules that follow it: an update
+-- A change of a calendar locks it first, and only then the schedules that follow it, by an update
 -- that changes nothing. Calendars have no bucket.
 UPDATE calendar SET changed_at = changed_at WHERE tenant_id = $1 AND name = $2
 RETURNING tenant_id, name, weekend, holidays, changed_at

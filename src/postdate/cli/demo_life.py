@@ -99,7 +99,7 @@ class DemoLife:
                 "amount": self.random.randrange(200, 4_000),
                 "delay_seconds": self.random.randint(soonest, latest),
                 "description": self.random.choice(PURPOSES),
-                # Money that is only looked for when it is due may be missing by then.
+                # Money that is only reserved when the payment is due may be missing by then.
                 "funding": "at_execution" if payer == "demo-carol" else "hold",
                 "idempotency_key": f"{self.run}-{soonest}-{self.random.getrandbits(64):x}",
             }

@@ -20,7 +20,7 @@ def read_instant(text: str, zone: str | None, now: datetime) -> datetime:
     """Return the instant that a text means, by the wall clock of a zone, or else of this machine.
 
     A time without a day is its next one, a day of the week the next one that is not over. A time
-    that a change of the clock leaves out or repeats is refused: nobody can say which is meant.
+    that a change of the clock leaves out or repeats is refused, because it is ambiguous.
     """
     wall_zone = None if zone is None else _zone(zone)
     if instant := _with_offset(text):

@@ -151,7 +151,7 @@ class Screen:
         if self.filter or self.typing:
             title += f", filter: {self.filter}{'_' if self.typing else ''}"
         names = ("lane", "ready", "running", "pending", "unknown")
-        # As text: what somebody wrote in brackets is no instruction to us.
+        # As text: brackets in a note are no markup.
         table = Table(*names, "paused", title=Text(title))
         for row in self.rows()[:MAX_ROWS]:
             cells = [str(row[name]) for name in names]

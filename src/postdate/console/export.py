@@ -24,7 +24,7 @@ CUT_OFF: Final = "cut off here: more may match, narrow the filter"
 MEDIA_TYPES: Final = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
 
 ReadPage = Callable[[P | None, int], Awaitable[tuple[Sequence[msgspec.Struct], P | None]]]
-"""Reads so many rows from a position on, and says where the next page begins."""
+"""Reads up to a number of rows from a position on; returns them and the next position."""
 
 
 ExportColumns = Mapping[str, Callable[[Any], object]]

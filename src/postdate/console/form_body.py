@@ -16,7 +16,7 @@ Typed = Mapping[str, str]
 def fill(body: dict[str, Any], one: FormField, typed: Typed, *, edit: bool, whole: bool) -> None:
     """Put what was typed into a field at its place in the body; an empty field is left out.
 
-    An edit sends only what was changed: what somebody else has changed meanwhile stays. Null takes
+    An edit sends only what was changed: what another person has changed meanwhile stays. Null takes
     away what is stored, and is sent where the API asks for a value or null. A `whole` form is
     refused where a field is empty on which it insists; the API refuses what it misses itself.
     """

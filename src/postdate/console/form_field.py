@@ -58,7 +58,7 @@ class FormField:
     money: bool = False
     """An amount: where the form knows a currency, it is typed in units."""
     secret: bool = False
-    """Nobody may read it over a shoulder."""
+    """It is hidden while it is typed."""
     late: bool = False
 
     def value(self, text: str) -> Any:

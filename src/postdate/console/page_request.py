@@ -53,7 +53,7 @@ UNDECIDED: Final = 500
 
 @dataclass(slots=True, kw_only=True)
 class PageRequest:
-    """A request by somebody who is signed in."""
+    """A request of a signed-in session."""
 
     http: Request
     services: Services
@@ -89,7 +89,7 @@ class PageRequest:
     async def learn_names(self, *, nodes: bool = False) -> None:
         """Learn how keys are called, and for operators nodes: `who` then says their names.
 
-        A key that is limited to some accounts is somebody else's: it learns of no other key.
+        A key that is limited to some accounts belongs to another party: it learns of no other key.
         """
         if self.actor.accounts is not None:
             return
@@ -167,11 +167,11 @@ class PageRequest:
         )
 
     def _partial(self, template: str) -> bool:
-        """Return whether nobody reads this as a page: a part of one, or a list that looks again."""
+        """Return whether this is no whole page: a part of one, or a list that polls."""
         return template.startswith("_") or "x-live" in self.http.headers
 
     def refusal_of(self, error: Exception) -> Refusal:
-        """Return what an error means; one that nobody foresaw goes on."""
+        """Return what an error means; an unforeseen one is raised again."""
         known = error.refusal if isinstance(error, RefusedError) else self.gate.translate(error)
         if known is None:
             raise error

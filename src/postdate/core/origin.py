@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 PRIMARY: Final = -1
-"""Wanted by whoever is about to change something: no replica is near enough."""
+"""Wanted before a change: no replica is fresh enough."""
 
 
 @dataclass(slots=True)

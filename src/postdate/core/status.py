@@ -65,7 +65,7 @@ PAYMENT_MOVES: Final[Mapping[PaymentStatus, frozenset[PaymentStatus]]] = {
             PaymentStatus.PENDING,  # a transient failure, retried later
             PaymentStatus.COMPLETED,
             PaymentStatus.FAILED,
-            PaymentStatus.CANCELLED,  # a dead letter that nobody wants any more
+            PaymentStatus.CANCELLED,  # a dead letter that is given up
         }
     ),
     PaymentStatus.COMPLETED: frozenset(),

@@ -1,4 +1,4 @@
-"""Test clocks: the time of a tenant in test mode stands still until somebody advances it.
+"""Test clocks: the time of a tenant in test mode stands still until it is advanced.
 
 Whatever runs on behalf of such a tenant knows it by a context variable: its transactions then read
 the tenant's clock instead of the server's, and its timers lie in lanes of its own.

@@ -146,7 +146,7 @@ class AnswerParser:
             self.reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Remember a header; of those that come twice, the first one."""
+        """Remember a header; of a repeated header the first."""
         self._fields += 1
         if self._fields > FIELDS:
             raise UnreadableError(f"the answer has more than {FIELDS} headers")

@@ -26,13 +26,13 @@ FAILURES: Final = 8
 OPEN_SECONDS: Final = 1.0
 MAX_OPEN_SECONDS: Final = 60.0
 MAX_PARTLY_OPEN_SECONDS: Final = 4.0
-"""The same for a destination that has served one of its latest calls."""
+"""Maximum open time of a destination that has served one of its latest calls."""
 
 LINE_SECONDS: Final = 0.01
 """Spacing between calls that return after the breaker held them back."""
 
 RAMP: Final = 64
-"""With so many probes allowed at once the breaker counts as closed."""
+"""The breaker counts as closed when it allows this many probes at once."""
 
 REMEMBERED: Final = 10_000
 """Most destinations in trouble that a process remembers; the oldest are forgotten first."""

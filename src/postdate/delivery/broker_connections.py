@@ -26,7 +26,7 @@ from postdate.words.error import Refusal
 log = Log()
 
 IDLE_SECONDS: Final = 300.0
-"""How long a connection that nobody uses is kept."""
+"""How long an unused connection is kept."""
 
 OPEN_SECONDS: Final = 10.0
 """How long opening may take altogether, whatever a broker answers or names."""
@@ -158,7 +158,7 @@ class BrokerConnections:
             await _close(silent)
 
     async def close_idle(self, _: int = 1) -> int:
-        """Close connections that nobody has used for a while."""
+        """Close connections that were unused for a while."""
         before = time.monotonic() - IDLE_SECONDS
         for key, one in list(self._held.items()):
             if one.used_at < before and not one.lock.locked():
@@ -217,7 +217,7 @@ async def _close(broker: QueueBroker | None) -> None:
 
 
 def _own_error(error: BaseException | None) -> Exception | None:
-    """Find an error of ours among those that a library wrapped it in."""
+    """Find an error of ours below the errors that a library wrapped around it."""
     while error is not None:
         if isinstance(error, OPEN_ERRORS):
             return error

@@ -16,7 +16,7 @@ IDLE_SECONDS: Final = 4.0
 because a request that crosses with their hanging up is in doubt."""
 
 SWEEP_SECONDS: Final = 0.25
-"""Minimum time between two looks for connections that were idle for too long."""
+"""Minimum time between two sweeps of connections that were idle for too long."""
 
 IDLE_CONNECTIONS: Final = 1024
 """Maximum number of idle connections; the one that was idle for longest is closed first."""

@@ -25,7 +25,7 @@ LOOKUPS: Final = 64
 """Most names being resolved at once: the system's resolver holds a thread for each."""
 
 LOOKUPS_TENANT: Final = 8
-"""Most of them for one tenant, so that names which never answer hold up nobody else."""
+"""Most of them for one tenant, so that names which never answer delay no other tenant."""
 
 STREAM_BYTES: Final = 64 * 1024
 """How much of a broker's connection is buffered before reading pauses."""

@@ -45,7 +45,7 @@ class DestinationHandler(ABC, Generic[C]):
             return call
         now = time.monotonic()
         if wait := self.breakers.admit(call.breaker, now):
-            # Those who wait together should not come back together.
+            # Jobs that wait together should not come back together.
             return Throttled(seconds=wait + random.uniform(0.0, 0.5), reason="breaker_open")
         verdict: DeliveryVerdict | None = None
         try:
@@ -108,7 +108,7 @@ class DestinationHandler(ABC, Generic[C]):
 
 
 def _answer_of(outcome: Outcome) -> str:
-    """Return in a few words what came back, for whoever looks at the destination."""
+    """Return in a few words what came back, for the page of the destination."""
     match outcome:
         case Failed(code=code, error=error) | Unknown(code=code, error=error):
             return f"{code}: {error}"[:ANSWER_CHARACTERS]
@@ -119,7 +119,7 @@ def _answer_of(outcome: Outcome) -> str:
 def pause_seconds(paused_seconds: float) -> float:
     """Return when to ask a paused destination again: a long pause costs few questions."""
     wait = LOOK_AGAIN_SECONDS + paused_seconds / 10
-    # Those who wait together should not come back together.
+    # Jobs that wait together should not come back together.
     return min(MAX_PAUSE_SECONDS, wait) * random.uniform(0.75, 1.0)
 
 

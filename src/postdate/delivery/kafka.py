@@ -35,7 +35,7 @@ a thread that waits for them would be one for each destination."""
 
 POLL_SECONDS_IN_VAIN: Final = 0.02
 POLLS_IN_VAIN: Final = 20
-"""After so many times without a report it is asked less often: its broker may be gone."""
+"""After this many polls without a report it is polled less often: its broker may be gone."""
 
 _TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG})
 # ruff: noqa: SLF001 - librdkafka's local errors begin with an underscore
@@ -75,7 +75,7 @@ class KafkaBroker:
         self._polling: asyncio.Task[None] | None = None
 
     async def _poll(self) -> None:
-        """Let librdkafka deliver its reports as long as somebody waits for one."""
+        """Let librdkafka deliver its reports as long as a delivery waits for one."""
         in_vain = 0
         while self._waiting and self._producers:
             in_vain = 0 if self._producers[0].poll(0) else in_vain + 1
@@ -161,7 +161,7 @@ async def _open(settings: KafkaSettings, access: BrokerAccess) -> QueueBroker:
 def _connected(options: dict[str, Any]) -> list[Producer] | KafkaError:
     """Make a producer that has seen its brokers; one that fails is dropped in this thread.
 
-    It comes in a list, so that whoever takes it leaves no reference behind.
+    It comes in a list, so that taking it leaves no reference behind.
     """
     producers = []
     try:

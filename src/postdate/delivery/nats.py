@@ -148,7 +148,7 @@ class _Client(Client):
 
 
 _NOBODY: Final = "503"
-"""The server's answer when nobody listens on a subject."""
+"""The server's answer when no one is subscribed to a subject."""
 
 
 class _Gate:
@@ -261,7 +261,7 @@ class NatsBroker:
         try:
             await self._client.close()
         except asyncio.CancelledError:
-            # The library cancels its own tasks when the server has gone: nobody cancelled us then.
+            # The library cancels its own tasks when the server has gone: we are not cancelled.
             current = asyncio.current_task()
             if current is None or current.cancelling():
                 raise

@@ -1,6 +1,6 @@
 """Redis and Valkey streams: a message is done when XADD has answered.
 
-The client follows nobody: MOVED is an error to it, and the second version of the protocol has no
+No redirect is followed: MOVED is an error to it, and the second version of the protocol has no
 push messages that would name another host. What it connects to, it connects to by the guard.
 """
 

@@ -150,7 +150,7 @@ class Halting:
             try:
                 async with self._database.write("halt.wait") as connection:
                     await store.wait_alone(connection)
-                # Separately, so that nobody else waits for a client's slow commit.
+                # Separately, so that no other tenant waits for a client's slow commit.
                 async with self._database.write("halt.wait_client") as connection:
                     await store.wait_client_alone(connection, tenant_id)
             except LockNotAvailableError:

@@ -14,7 +14,7 @@ SELECT halt_alone()
 SELECT halt_client_alone($1)
 
 -- name: halt_change
--- Whoever changes a tenant's halts does so alone; nothing else waits for this.
+-- One change of a tenant's halts at a time; nothing else waits for this.
 SELECT lock_named('halt_change', $1)
 
 -- name: halt_share
@@ -44,7 +44,7 @@ RETURNING from_at
 UPDATE tenant_halt SET lifted_at = clock() WHERE tenant_id = $1 AND kind = $2
 
 -- name: halt_list_ended
--- Those that have ended, by a person or by the clock, and whose timers are not yet back: of live
+-- Halts that have ended, by a person or by the clock, and whose timers are not yet back: of live
 -- tenants, or ($1) of one in test mode.
 SELECT h.tenant_id, h.kind, h.lifted_at IS NULL AS by_clock
   FROM tenant_halt h JOIN tenant t USING (tenant_id)
@@ -52,18 +52,18 @@ SELECT h.tenant_id, h.kind, h.lifted_at IS NULL AS by_clock
    AND CASE WHEN $1::integer IS NULL THEN NOT t.test ELSE h.tenant_id = $1 END
 
 -- name: halt_next_end
--- When the next halt of a tenant ends by the clock; long ago where somebody has lifted it.
+-- When the next halt of a tenant ends by the clock; long ago if a person has lifted it.
 SELECT min(CASE WHEN lifted_at IS NOT NULL THEN 'epoch' ELSE until_at END) FROM tenant_halt
  WHERE tenant_id = $1
 
 -- name: halt_set_aside
--- Due payments of a tenant that stands still leave the lane that settlers look at.
+-- Due payments of a halted tenant leave the lane that settlers read.
 UPDATE timer t SET lane_id = $3
   FROM unnest($1::smallint[], $2::uuid[]) AS held (bucket, subject)
  WHERE t.bucket = held.bucket AND t.subject = held.subject
 
 -- name: halt_return
--- Around those that somebody holds: they come back the next time.
+-- Locked ones are skipped: they come back the next time.
 WITH free AS MATERIALIZED (
     SELECT t.subject FROM timer t
      WHERE t.bucket = $1 AND t.lane_id = $3 AND t.tenant_id = $2

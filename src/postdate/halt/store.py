@@ -24,7 +24,7 @@ class NewHalt(NamedTuple):
 
 
 class EndedHalt(NamedTuple):
-    """A halt that has ended; `by_clock` when nobody lifted it."""
+    """A halt that has ended; `by_clock` when it was not lifted."""
 
     tenant_id: int
     kind: HaltKind

@@ -71,7 +71,7 @@ class ServerConnection(asyncio.Protocol):
             self.drop()
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Tell whoever serves that the client has gone."""
+        """Tell the serving task that the client has gone."""
         self._connections.leave(self)
         self._transport = None
         self.resume_writing()

@@ -15,7 +15,7 @@ from postdate.http.request_starts import RequestStarts
 from postdate.http.unread import UnreadBytes
 
 LOOK_SECONDS: Final = 1.0
-"""How often slow connections are looked for."""
+"""How often slow connections are searched."""
 
 SPARE_DESCRIPTORS: Final = 512
 """Descriptors left for the database, for calls that go out, and for files."""
@@ -62,7 +62,7 @@ def make_room(wanted: int) -> int:
 class Connections:
     """The open connections of a server.
 
-    Whoever comes when there is no room takes the place of the connection that has been quiet for
+    A client that connects when there is no room replaces the connection that has been quiet for
     longest: of its own address when that has too many, else of all.
     """
 

@@ -4,6 +4,6 @@ from starlette.types import Receive
 
 
 async def until_gone(receive: Receive) -> None:
-    """Wait until the client has disconnected, discarding a body that nobody read."""
+    """Wait until the client has disconnected, discarding an unread body."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -75,7 +75,7 @@ class Call(Generic[S, B, Q]):
     draining: asyncio.Event
     receive: Receive
     headers: Mapping[bytes, bytes]
-    # Counts this request among those that wait, until it is answered, or refuses it.
+    # Counts this request among the waiting ones, until it is answered, or refuses it.
     hold_open: Callable[[], None]
 
     @property

@@ -13,7 +13,7 @@ from postdate.http.answer import JSON, SECURITY_HEADERS
 from postdate.http.problem import Headers
 
 BODY_BUFFER: Final = 64 * 1024
-"""So many bytes of a body wait for the app; then nothing more is read from the connection."""
+"""The bytes of a body that wait for the app; beyond them the connection is not read."""
 
 PIECE_BYTES: Final = 64 * 1024
 """A longer answer is sent in pieces, as the client takes them."""
@@ -113,7 +113,7 @@ class Exchange:
         self._given = False
         self._unreadable: str | None = None
         self.waiter: asyncio.Future[None] | None = None
-        """Whoever receives the body, and waits for more of it."""
+        """The receiver of the body, while it waits for more."""
         # The head of the answer waits for its first part, which tells how long it is.
         self._head: Message | None = None
         self._framing = _Framing.LENGTH

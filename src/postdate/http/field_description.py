@@ -117,7 +117,7 @@ def _is_instant(example: Any) -> bool:
 
 
 def _describe_parameter(parameter: Json) -> None:
-    """Describe a parameter by its own words, else by those that all of its name share."""
+    """Describe a parameter by its own words, else by the words for its name."""
     name, schema = parameter.get("name", ""), parameter.get("schema", {})
     text, *shared = _words()["parameters"].get(name) or _word("", name) or [""]
     if found := schema.get("description") or text:

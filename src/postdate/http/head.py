@@ -1,4 +1,4 @@
-"""Parse request headers, and refuse those that can be read in two ways.
+"""Parse request headers, and refuse headers that can be read in two ways.
 
 The parser refuses most of them by itself: bare line feeds and carriage returns, folded lines,
 lengths that differ, a length beside `Transfer-Encoding`.

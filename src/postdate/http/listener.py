@@ -26,7 +26,7 @@ def bind(host: str, port: int, backlog: int = BACKLOG, *, shared: bool = False) 
 def bind_beside(host: str, port: int) -> socket.socket:
     """Take a port beside another process, and no connection before the server listens.
 
-    Whoever connects while this process starts is answered by the other one.
+    A client that connects while this process starts is answered by the other one.
     """
     taken = socket.socket(_family(host), socket.SOCK_STREAM)
     try:

@@ -1,4 +1,4 @@
-"""Slow down whoever tries keys that are not valid."""
+"""Slow down clients that try invalid keys."""
 
 from collections import OrderedDict
 from typing import Final, NamedTuple
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from postdate.words.error import Code, refuse
 
 FREE: Final = 20
-"""So many wrong keys from one address cost nothing: people mistype, deployments lag."""
+"""Wrong keys from one address that cost nothing: people mistype, deployments lag."""
 
 FIRST_SECONDS: Final = 1.0
 MAX_SECONDS: Final = 60.0

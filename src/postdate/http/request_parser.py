@@ -79,8 +79,8 @@ class RequestParser:
         self._body_left = 0
         self._head_bytes = 0
         # Whether the parser has reported anything; until then it buffers what it receives.
-        self._told = False
-        self._untold_bytes = 0
+        self._reported = False
+        self._unreported_bytes = 0
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
 
@@ -104,13 +104,13 @@ class RequestParser:
                 self._line = None
             elif self._line is not None:
                 self._check_line(data[at:stop])
-            self._told = False
+            self._reported = False
             try:
                 self._parser.feed_data(data if stop - at == size else data[at:stop])
             except httptools.HttpParserUpgrade:
                 self._read_over()
-            self._untold_bytes = 0 if self._told else self._untold_bytes + stop - at
-            if self._untold_bytes > HEAD_BYTES:
+            self._unreported_bytes = 0 if self._reported else self._unreported_bytes + stop - at
+            if self._unreported_bytes > HEAD_BYTES:
                 raise HeadError(Code.HEAD_TOO_LARGE, _TOO_LONG)
             at = stop
         return at
@@ -169,13 +169,13 @@ class RequestParser:
 
     def on_message_begin(self) -> None:
         """Begin a request."""
-        self._told, self._between = True, False
+        self._reported, self._between = True, False
         self._url, self._headers, self._head_bytes = b"", [], 0
         self._receiver.quiet_since = time.monotonic()
 
     def on_url(self, url: bytes) -> None:
         """Take a part of the target."""
-        self._told = True
+        self._reported = True
         self._url += url
         self._head_bytes += len(url)
         if self._head_bytes > HEAD_BYTES:
@@ -183,7 +183,7 @@ class RequestParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header."""
-        self._told = True
+        self._reported = True
         self._headers.append((name.lower(), value))
         self._head_bytes += len(name) + len(value) + 4
         if self._head_bytes > HEAD_BYTES or len(self._headers) > HEADERS:
@@ -234,7 +234,7 @@ class RequestParser:
 
     def on_body(self, body: bytes) -> None:
         """Hand a part of the body to its request."""
-        self._told = True
+        self._reported = True
         if self.arriving is not None:
             self.arriving.feed(body)
 

@@ -140,7 +140,7 @@ def decode(
 
 
 def _problems(raw: bytes, shape: Any) -> list[FieldProblem]:
-    """Look at a refused body once more, for all that is wrong with it, if it is not too large."""
+    """Check a refused body again for every problem in it, if it is not too large."""
     budget = ExplanationBudget()
     try:
         if not budget.admits(raw):

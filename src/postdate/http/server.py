@@ -1,7 +1,6 @@
 """Run the app on the loop that is already running, until it is stopped.
 
-No signal handler is installed here: whoever runs `HttpServer.run` owns SIGTERM and SIGINT and calls
-`stop`.
+No signal handler is installed here: the caller of `run` owns SIGTERM and SIGINT and calls `stop`.
 """
 
 import asyncio

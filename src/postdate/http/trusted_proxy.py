@@ -6,7 +6,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final
 
 HOPS: Final = 10
-"""How many addresses of `X-Forwarded-For` are looked at, from the nearest on."""
+"""How many addresses of `X-Forwarded-For` are read, from the nearest on."""
 
 Network = IPv4Network | IPv6Network
 

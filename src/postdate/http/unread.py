@@ -19,7 +19,7 @@ class SlowConnection(Protocol):
 
 
 class UnreadBytes:
-    """Counts the bytes that wait; beyond a limit, those that wait for longest are dropped."""
+    """Counts the bytes that wait; beyond a limit, the oldest are dropped."""
 
     def __init__(self, exempt: Callable[[str], bool]) -> None:
         self._exempt = exempt

@@ -14,7 +14,7 @@ from postdate.runtime.coalescer import Coalescer
 from postdate.words.error import Code, Refusal
 
 WAIT_SECONDS: Final = 3.0
-"""How long a request waits for an account that somebody holds, without holding up others."""
+"""How long a request waits for a locked account, without delaying other requests."""
 
 PAUSE_SECONDS: Final = 0.1
 MAX_TRIES: Final = 3

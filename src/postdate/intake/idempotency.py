@@ -165,7 +165,7 @@ class OpenKeys:
 
     @contextmanager
     def hold_all(self, keys: AbstractSet[IdempotencyKey]) -> Iterator[AbstractSet[IdempotencyKey]]:
-        """Reserve many keys; yield those that are already in use."""
+        """Reserve many keys; yield the keys that are already in use."""
         busy = keys & self._keys
         free = keys - busy
         self._keys |= free

@@ -19,7 +19,7 @@ MAX_COUNT: Final = 10_000
 """A lane's jobs are counted about so far; then the counts are "at least"."""
 
 MAX_LIST_COUNT: Final = 1000
-"""The same for each lane of a list."""
+"""How far the jobs of each lane in a list are counted."""
 
 
 LANE: Final = Resource(

@@ -4,8 +4,8 @@
 -- name: lease_claim
 -- Take the first due timers of a bucket's lane. Below the low-water mark ($3) only dead rows
 -- remain, and walking them under a pinned snapshot would cost more than the claim itself. What was
--- just locked is found again by its place in the table, not by another look into an
--- index. A row changed by somebody else since this statement began has another place that it
+-- just locked is found again by its place in the table, not by another lookup in an
+-- index. A row that was changed since this statement began has another place that it
 -- cannot see: it is left, and taken the next time.
 WITH due AS MATERIALIZED (
     SELECT t.ctid AS place, t.due_at
@@ -22,7 +22,7 @@ RETURNING t.subject, t.token, t.ready_at
 
 -- name: lease_take
 -- Claim jobs as lease_claim does, and load what their execution needs in the same breath. OFFSET 0
--- keeps the look at each job a lookup by its key, whatever the planner thinks of LIMIT. Instants
+-- keeps the read of each job a lookup by its key, whatever the planner thinks of LIMIT. Instants
 -- cost the driver most, so one goes for each row: lateness comes in seconds, and the first due
 -- instant only where it is another. A lease that ran out was an attempt: it is counted here, and
 -- written down by lease_record_lost.
@@ -64,7 +64,7 @@ SELECT $1, $2, subject, attempt, 'LOST', due_at, started_at, finished_at, 'worke
               $8::uuid[]) AS lost (subject, attempt, due_at, started_at, finished_at, node_id)
 
 -- name: lease_lock
--- Lock the timers that nobody else holds, and name the others; what has no timer is not named. A
+-- Lock the timers that are free, and name the others; what has no timer is not named. A
 -- claim whose commit is in doubt holds its timers until it has committed or rolled back: what is
 -- locked here shows by the next statement whose it is, for good.
 WITH free AS MATERIALIZED (
@@ -74,8 +74,8 @@ SELECT t.subject FROM timer t
  WHERE t.bucket = $1 AND t.subject = ANY($2::uuid[]) AND t.subject NOT IN (SELECT subject FROM free)
 
 -- name: lease_renew
--- Push the end of leases out. A timer that somebody else has locked is passed by, and comes with
--- NULL: one stranger must not keep the other leases of a node from being renewed.
+-- Push the end of leases out. A timer that another transaction has locked is skipped, and comes
+-- with NULL: one stranger must not keep the other leases of a node from being renewed.
 WITH held AS MATERIALIZED (
     SELECT t.subject
       FROM unnest($2::uuid[], $3::bigint[], $4::float8[]) AS h (subject, token, seconds)
@@ -94,7 +94,7 @@ renewed AS (
 SELECT held.subject, renewed.due_at FROM held LEFT JOIN renewed ON renewed.subject = held.subject
 
 -- name: lease_move
--- End leases without ending the matter: due again after so many seconds, or (NULL) parked for a
+-- End leases without ending the matter: due again after a number of seconds, or (NULL) parked for a
 -- person. The token stays as it is; the next claim raises it. What was tried is counted.
 UPDATE timer t
    SET attempt = t.attempt + m.tried::integer,
@@ -109,7 +109,7 @@ RETURNING t.subject, t.tenant_id, nullif(t.due_at, 'infinity') AS retry_at, was.
           was.claimed_at, was.claimed_by
 
 -- name: lease_find
--- The leases of these jobs, whoever holds them.
+-- The leases of these jobs, of any holder.
 SELECT t.subject, t.tenant_id, t.lane_id, t.token, t.attempt + 1 AS attempt, t.revision,
        t.claimed_at
   FROM unnest($2::uuid[]) AS wanted (subject)

@@ -208,7 +208,7 @@ async def record_lost(
 async def find(
     connection: Connection, bucket: int, subjects: Sequence[UUID]
 ) -> dict[UUID, FoundLease]:
-    """Find the leases of these jobs, whoever holds them."""
+    """Find the leases of these jobs, of any holder."""
     rows = await connection.fetch(query("lease_find"), bucket, subjects)
     return {row[0]: FoundLease(*row) for row in rows}
 
@@ -221,7 +221,7 @@ async def find_end(
 
 
 async def lock(connection: Connection, bucket: int, subjects: Sequence[UUID]) -> set[UUID]:
-    """Lock the free timers until the commit; return those that are locked elsewhere."""
+    """Lock the free timers until the commit; return the ones that are locked elsewhere."""
     rows = await connection.fetch(query("lease_lock"), bucket, subjects)
     return {row[0] for row in rows}
 
@@ -231,7 +231,7 @@ async def renew(
 ) -> dict[UUID, datetime | None]:
     """Renew leases for some seconds; return the new ends of those still held.
 
-    None stands for a lease that could not be pushed out now: somebody else has locked its timer.
+    None stands for a lease that could not be renewed now: another transaction has locked its timer.
     """
     rows = await connection.fetch(query("lease_renew"), bucket, *zip(*held, strict=True))
     return {row[0]: row[1] for row in rows}

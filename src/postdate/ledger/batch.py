@@ -135,7 +135,7 @@ async def _settle_with_locks(
     # A payment without a hold may spend what the batch before has paid.
     await settling.order.wait_for_previous()
     accounts = await account_store.lock(connection, [k for d in dues for k in (d.payer, d.payee)])
-    # Read after the accounts are locked: whoever settled earlier payments of these accounts has
+    # Read after the accounts are locked: a settler of earlier payments of these accounts has
     # either committed before, and we see the balance, or not, and we see the open timer.
     earlier = await _earlier(dues, settling)
     decisions = decide(

@@ -12,12 +12,12 @@ class BatchOrder:
 
     A batch may find, lock and prepare what it likes meanwhile, but touches an account only after
     the one before has ended: what both share is changed in order, and what the one before paid can
-    be spent. The database would let it wait for the accounts that they share, and look at each of
+    be spent. The database would let it wait for the accounts that they share, and read each of
     them twice.
 
-    Whoever waits inside of a transaction holds its share of the lock of halts. The one before has
+    Waiting inside of a transaction, it holds its share of the lock of halts. The one before has
     its own, until it must begin again: then a kill switch may have come between, which waits for
-    the share that is held here. So nobody waits in a transaction for a batch that begins again.
+    the share that is held here. So no batch waits in a transaction for a batch that begins again.
     """
 
     def __init__(self, before: "BatchOrder | None" = None) -> None:

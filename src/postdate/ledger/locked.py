@@ -13,7 +13,7 @@ log = Log()
 
 FIRST_SECONDS: Final = 0.05
 LONGEST_SECONDS: Final = 1.0
-"""The longest wait between two looks at an account that is held."""
+"""Maximum wait between two checks of a locked account."""
 
 DOUBLINGS: Final = 5
 """How often the wait doubles: FIRST_SECONDS to beyond LONGEST_SECONDS."""

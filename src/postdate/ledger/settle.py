@@ -103,10 +103,10 @@ def decide(
 ) -> list[Decision]:
     """Decide payments given in order, changing the accounts: a credit is spendable by the next.
 
-    `at` is the database's time, `pause` the wait after so many executions. `earlier` has the first
+    `at` is the database's time, `pause` the wait after some executions. `earlier` has the first
     open payment outside of this batch that touches an account: a payment that reserved its amount
-    may overtake it and nobody is the poorer; one that looks for its money only now waits its turn,
-    and so do those behind it at the same accounts.
+    may overtake it without taking money from it; a payment without a reservation waits its turn,
+    and so do the payments behind it at the same accounts.
     """
     decisions: list[Decision] = []
     open_orders = dict(earlier or {})

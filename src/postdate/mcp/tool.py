@@ -152,7 +152,7 @@ def _body(described: Json, schemas: Json) -> Json:
 
 
 def _used(value: Any, schemas: Json) -> set[str]:
-    """Return the schemas that a value needs, and those that they need."""
+    """Return the schemas that a value needs, directly and through others."""
     found: set[str] = set()
     waiting = list(_refs(value))
     while waiting:

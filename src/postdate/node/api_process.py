@@ -21,15 +21,15 @@ RESTART_SECONDS: Final = 1.0
 """How long a process that has ended is missing: one that fails at once must not fill the log."""
 
 PARENT_SECONDS: Final = 1.0
-"""How often a process says that it is alive, and looks whether the first one is."""
+"""How often a process says that it is alive, and checks whether the first one is."""
 
 START_SECONDS: Final = 120.0
-"""How long a process may take to start: until then nobody connects to it."""
+"""How long a process may take to start: until then it gets no connections."""
 
 SILENT_SECONDS: Final = 5.0
 MAX_SILENCES: Final = 2
 """A process that was silent so often in a row is ended: the kernel would give it connections that
-nobody answers. Once is too few, for the first process may itself have stood still."""
+stay unanswered. Once is too few, for the first process may itself have stood still."""
 
 MIN_CONNECTIONS: Final = 64
 RUN: Final = "from postdate.cli.main import main; main()"

@@ -16,7 +16,7 @@ log = Log()
 def write_client_file(url: str, settings: ProcessSettings) -> None:
     """Write it for the owner only; a key that the environment gave is not put on a disk.
 
-    Without a data directory nobody runs beside this server, and nothing is written. Nothing
+    Without a data directory no command runs beside this server, and nothing is written. Nothing
     depends on the file, so a disk that refuses it stops no server.
     """
     if not settings.data_dir.is_dir():

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 MAX_WAITING_BYTES: Final = 1024 * 1024
-"""So much may wait to be written; what comes then is dropped."""
+"""How much may wait to be written; what exceeds it is dropped."""
 
 FULL_SECONDS: Final = 1.0
 """How long the writer waits for room where a write does not wait by itself."""

@@ -82,7 +82,7 @@ class NodeMeter:
             "postdate_loop_failures", "Steps of a loop that failed in a row.", labels=["loop"]
         )
         blocked = GaugeMetricFamily(
-            "postdate_loop_blocked", "1 while somebody or a guard has stopped it.", labels=["loop"]
+            "postdate_loop_blocked", "1 while a person or a guard has stopped it.", labels=["loop"]
         )
         for loop in self._node.loops:
             silent.add_metric([loop.name], loop.silent_seconds)
@@ -101,7 +101,7 @@ class NodeMeter:
     def _held(self) -> Metric:
         family = GaugeMetricFamily(
             "postdate_event_loop_held_seconds",
-            "Longest time of the last one or two minutes in which the process served nobody.",
+            "Longest time of the last one or two minutes in which the process served no request.",
         )
         family.add_metric([], self._node.loop_watch.longest_seconds)
         return family

@@ -118,8 +118,8 @@ class ProcessSettings:
         "Maximum number of event streams and long polls of one key in this process, and as many "
         "requests whose body is still on its way.",
     )
-    open_per_tenant: int = _setting(512, "The same for one tenant.")
-    open_per_address: int = _setting(512, "The same for one address.")
+    open_per_tenant: int = _setting(512, "Open requests of one tenant at a time.")
+    open_per_address: int = _setting(512, "Open requests of one address at a time.")
     metrics_port: int = _setting(
         0,
         "Port of /healthz, /readyz and /metrics in a process without the role api, on `host`, and "

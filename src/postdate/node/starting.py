@@ -72,7 +72,7 @@ class Starting:
             await self._unless_stopped(asyncio.sleep(PAUSE_SECONDS))
 
     async def end(self) -> None:
-        """Leave the requests to the server that has started, or to nobody."""
+        """Leave the requests to the server that has started, or unanswered."""
         self._answering.cancel()
         await asyncio.gather(self._answering, return_exceptions=True)
 

@@ -25,7 +25,7 @@ from postdate.test_clock.change.test_clock import TestClocks
 from postdate.worker.single_run import SingleRuns
 
 SEALED_SECONDS: Final = 0.005
-"""How soon one looks again when another sealer is at the same outbox."""
+"""How soon to retry when another sealer works on the same outbox."""
 
 MAX_SEALINGS: Final = 400
 
@@ -63,7 +63,7 @@ class TenantStages:
         await self._halts.run_once()
 
     async def expire(self) -> None:
-        """End payments that nobody has approved in time."""
+        """End payments that were not approved in time."""
         await self._approvals.run_once()
 
     async def expand(self) -> None:

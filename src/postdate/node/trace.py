@@ -137,7 +137,7 @@ class Tracing:
             span.end(ended)
 
     def close(self) -> None:
-        """Export the last spans, for a limited time: nobody may be listening."""
+        """Export the last spans, for a limited time: the collector may be gone."""
         closing = threading.Thread(target=self._close, daemon=True, name="trace-close")
         closing.start()
         closing.join(FLUSH_SECONDS)

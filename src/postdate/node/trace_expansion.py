@@ -25,7 +25,7 @@ from postdate.words.error import Refusal
 class Expansion:
     """The spans of one batch of occurrences.
 
-    A schedule may run for years: were it one trace, none could be looked at. So each occurrence is
+    A schedule may run for years: as one trace it could not be read. So each occurrence is
     the root of its own, linked to the batch that made it and to the request that asked for it.
     """
 

@@ -48,7 +48,7 @@ BUCKET_CHECKS: Final = (
     "job_is_open_or_ended",
     "timer_has_payment",
 )
-"""Those that reconciling makes for one bucket."""
+"""The proofs that reconciling makes for one bucket."""
 
 OPEN_CHECKS: Final = (
     "balance_follows_entries",
@@ -61,7 +61,7 @@ OPEN_CHECKS: Final = (
     "schedule_follows_book",
     "subscription_position",
 )
-"""Those that a round makes for each bucket over all that is open, or has changed since the last."""
+"""The proofs of a round for each bucket, over all that is open or has changed since the last."""
 
 FACT_CHECKS: Final = (
     "versions_have_no_gaps",
@@ -71,22 +71,22 @@ FACT_CHECKS: Final = (
     "payment_keeps_currency",
     "refund_is_of_what_was_paid",
     "events_are_legal",
-    "adjustment_is_as_told",
+    "adjustment_is_as_recorded",
     "outcome_has_subject",
-    "outcome_is_as_told",
+    "outcome_is_as_recorded",
     "job_is_open_or_ended",
     "idempotency_key_names_its_subject",
     "occurrence_has_subject",
     "subject_has_occurrence",
 )
-"""Those that a round makes for each bucket over the facts of the last days, and over a share of
+"""The proofs of a round for each bucket over the facts of the last days, and over a share of
 the older ones. The sums over whole transfers and ledgers are not among them: they follow, once
 every entry is proved to be one of the two that a payment or an adjustment has."""
 
 MORE_CHECKS: Final = (
-    "adjustment_is_as_told",
+    "adjustment_is_as_recorded",
     "outcome_has_subject",
-    "outcome_is_as_told",
+    "outcome_is_as_recorded",
     "job_is_open_or_ended",
     "timer_has_job",
     "timer_has_subject",
@@ -99,7 +99,7 @@ MORE_CHECKS: Final = (
 )
 """The proofs of everything else: jobs, schedules, keys of clients, subscriptions."""
 
-STATE_CHECKS: Final = ("state_is_as_sealed", "state_was_told")
+STATE_CHECKS: Final = ("state_is_as_sealed", "state_is_recorded")
 """The proofs that compare rows with the newest sealed event about them; each names a noun."""
 
 UNREADABLE: Final = "values_are_readable"
@@ -131,14 +131,14 @@ STATE_NOUNS: Final = (
 _OF_EVENTS: Final = frozenset(
     {
         "events_are_legal",
-        "adjustment_is_as_told",
-        "outcome_is_as_told",
+        "adjustment_is_as_recorded",
+        "outcome_is_as_recorded",
         "payment_timer_follows_terms",
         "job_timer_follows_terms",
         *STATE_CHECKS,
     }
 )
-"""Those that lean on events or attempts, of which old weeks may be detached by themselves."""
+"""The proofs that use events or attempts, of which old weeks may be detached by themselves."""
 
 
 _QUERIES: Final = {
@@ -160,12 +160,12 @@ _QUERIES: Final = {
     "timer_has_subject": "prove_terms_timer_has_subject",
     "job_is_open_or_ended": "prove_terms_job_is_open_or_ended",
     "outcome_has_subject": "prove_terms_outcome_has_subject",
-    "outcome_is_as_told": "prove_terms_outcome_is_as_told",
+    "outcome_is_as_recorded": "prove_terms_outcome_is_as_recorded",
     "entry_has_payment": "prove_terms_entry_has_payment",
     "idempotency_key_names_its_subject": "prove_terms_idempotency_key_names_its_subject",
-    "adjustment_is_as_told": "prove_terms_adjustment_is_as_told",
+    "adjustment_is_as_recorded": "prove_terms_adjustment_is_as_recorded",
     "state_is_as_sealed": "prove_state_is_as_sealed",
-    "state_was_told": "prove_state_was_told",
+    "state_is_recorded": "prove_state_is_recorded",
     "subscription_position": "prove_state_subscription_position",
     "occurrence_has_subject": "prove_book_occurrence_has_subject",
     "subject_has_occurrence": "prove_book_subject_has_occurrence",
@@ -197,10 +197,10 @@ class KeyedFact(NamedTuple):
 
 
 class Range(msgspec.Struct, frozen=True):
-    """What to look at: a tenant, some buckets, how many findings of each kind.
+    """What to prove: a tenant, some buckets, how many findings of each kind.
 
     `floor` is where the history of money begins, `event_floor` where that of events does; facts
-    are looked at below `ceiling`.
+    are read below `ceiling`.
     """
 
     tenant_id: int | None = None

@@ -1,6 +1,6 @@
 -- Proofs: each gives what contradicts it as (tenant_id, subject, detail), the first ones of many.
 -- $1 is a tenant or NULL for all, $2 the buckets or NULL for all, $3 how many to give. Facts are
--- looked at whose ids are from $4 on and below $5; $4 is never below the first id that no detached
+-- read whose ids are from $4 on and below $5; $4 is never below the first id that no detached
 -- part of the history can hold. A proof that asks for buckets finds in them all that it finds
 -- without: it looks up by key what belongs to a fact and lies in another bucket.
 
@@ -37,8 +37,8 @@ SELECT tenant_id, tenant_id::text AS subject,
 
 -- name: prove_versions_have_no_gaps
 -- Each entry continues the one before it, or a recorded repair says by how much it does not; the
--- first one begins at nothing, unless its past was detached. Of each account those entries are read
--- that are looked at, and what lies between them and the one before.
+-- first one begins at nothing, unless its past was detached. Of each account the entries in
+-- question are read, and what lies between them and the one before.
 WITH looked AS (
     SELECT bucket, tenant_id, account_id, min(version) AS first, max(version) AS last
       FROM entry
@@ -96,8 +96,8 @@ SELECT coalesce(a.tenant_id, e.tenant_id) AS tenant_id,
  ORDER BY 1, 2 LIMIT $3
 
 -- name: prove_balance_follows_entries
--- The same for some buckets, from what is proved of each account on: its entries since then lead to
--- its balance and version. Only accounts that differ from what is proved are looked at.
+-- For some buckets, from what is proved of each account on: its entries since then lead to its
+-- balance and version. Only accounts that differ from what is proved are read.
 SELECT tenant_id, account_id AS subject,
        format('balance %s at version %s, but from %s at version %s its %s entries lead to %s',
               balance, version, start, from_version, entries, start + amounts) AS detail
@@ -259,7 +259,7 @@ SELECT s.tenant_id, s.subject::text AS subject,
  ORDER BY s.subject LIMIT $3
 
 -- name: prove_overdue
--- Not a contradiction, but somebody waits: due longer ago than $4 seconds and not parked.
+-- Not a contradiction, but work that waits: due longer ago than $4 seconds and not parked.
 SELECT tenant_id, subject::text AS subject,
        format('due %s s ago', round(extract(epoch FROM clock() - due_at))) AS detail
   FROM timer

@@ -34,10 +34,10 @@ SELECT CASE WHEN noun IN ('kill', 'freeze') THEN 'halt' ELSE noun END AS noun, t
                         ELSE interval '90 days' END)
  ORDER BY tenant_id, noun, subject LIMIT $3
 
--- name: prove_state_was_told
+-- name: prove_state_is_recorded
 -- The other way round: a row of which no event tells. Rows without a bucket belong to that of their
 -- tenant; what was told of them is read bucket by bucket, by the index of states. A database that
--- was restored puts itself into quarantine, before there is anybody who could tell.
+-- was restored puts itself into quarantine, before any program could record it.
 WITH kept AS (
     SELECT 'account' AS noun, tenant_id, account_id AS name, NULL::uuid AS subject, created_at,
            true AS placed

@@ -50,7 +50,7 @@ SELECT t.tenant_id, t.subject::text AS subject,
 
 -- name: prove_terms_job_timer_follows_terms
 -- The timer of a job lies in its lane and is due no earlier than its newest revision or its last
--- attempt says, or than somebody had it run; waits for a breaker or a limit only make it later, and
+-- attempt says, or than a person had it run; waits for a breaker or a limit only make it later, and
 -- not by a day. Only doubt about its last attempt lets it wait for a person.
 SELECT t.tenant_id, t.subject::text AS subject,
        format('its timer lies in lane %s at %s, revision %s, after %s attempts; asked for in lane '
@@ -107,7 +107,7 @@ SELECT t.tenant_id, t.subject::text AS subject, 'a timer without its job' AS det
 
 -- name: prove_terms_timer_has_subject
 -- The timers of the system's own lanes belong to a schedule or a subscription; in the other lanes
--- of the system nobody looks.
+-- of the system no stage reads.
 SELECT t.tenant_id, t.subject::text AS subject,
        format('a timer in lane %s of no schedule or subscription', t.lane_id) AS detail
   FROM timer t
@@ -149,7 +149,7 @@ SELECT o.tenant_id, o.subject::text AS subject, 'an outcome without its payment 
    AND o.subject >= $4::uuid AND o.subject < $5::uuid AND p.payment_id IS NULL AND j.job_id IS NULL
  ORDER BY o.subject LIMIT $3
 
--- name: prove_terms_outcome_is_as_told
+-- name: prove_terms_outcome_is_as_recorded
 -- How a payment failed or was cancelled, and how a person ended a job, is what its sealed event
 -- says, of the same transaction: one of ours takes no longer than the half minute that is allowed
 -- here. A job has such an end if and only if it was told. Events stay when their job is pruned.
@@ -263,7 +263,7 @@ SELECT tenant_id, scope, key, subject
    AND key IS NOT NULL AND subject >= $4
  ORDER BY subject LIMIT $3
 
--- name: prove_terms_adjustment_is_as_told
+-- name: prove_terms_adjustment_is_as_recorded
 -- Both legs of an adjustment are those of its sealed event, and the event has its legs. The event
 -- lies in the bucket of the account, the leg of the issuer in the issuer's own: for those, what was
 -- told of the tenants whose issuer is here is read bucket by bucket, by the index of states.

@@ -1,4 +1,4 @@
-"""Prove that the functions in the database are those that this release ships."""
+"""Prove that the database has exactly the functions of this release."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ NOT_COMPARED: Final = frozenset({"clock", "machine_clock", "server_clock"})
 """Replaced where time is travelled; every node compares the time with that of its own machine."""
 
 BUCKET: Final = 0
-"""The bucket with which a round looks at them."""
+"""The bucket with which a round proves them."""
 
 
 async def check(connection: Connection, where: Range) -> list[LedgerFinding]:

@@ -19,7 +19,7 @@ SCOPES: Final = ("payment", "job", "adjustment")
 """What is asked for under a key that its fact knows; each has its own finding."""
 
 PAGE: Final = 20_000
-"""How many facts are looked at together."""
+"""How many facts are read together."""
 
 
 def finding_of(scope: str) -> str:

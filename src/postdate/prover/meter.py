@@ -14,7 +14,7 @@ class ProofMeter:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self._findings = Gauge(
             "postdate_proof_findings",
-            "What the last look at each bucket found that should not be, by finding.",
+            "Contradictions that the last round found in each bucket, by finding.",
             ["finding"],
             registry=registry,
         )

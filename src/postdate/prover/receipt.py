@@ -23,7 +23,7 @@ class ReceiptCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     ok: bool
     key_known: bool
-    """Whether its key is one of those that the caller trusts."""
+    """Whether the caller trusts its key."""
     findings: list[ReceiptFinding]
     key_id: str = ""
     tenant: str = ""

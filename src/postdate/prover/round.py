@@ -21,7 +21,7 @@ from postdate.publisher.anchor import Anchors
 from postdate.publisher.verify import ChainCheck, slipped_in
 
 RECENT_MS: Final = 8 * 24 * 3600 * 1000
-"""How far back every round looks at facts one by one; older ones are looked at in shares."""
+"""How far back every round proves facts one by one; older ones are proved in shares."""
 
 MAX_EVENTS: Final = 50_000
 """Maximum number of sealed events of one tenant that a step compares."""
@@ -45,7 +45,7 @@ class IdWindow(NamedTuple):
 
 
 def windows(oldest_ms: int, now_ms: int, share: FactsShare) -> list[IdWindow]:
-    """Return the facts that a round looks at: those of the last days, and a share of the older."""
+    """Return the facts of a round: the facts of the last days, and a share of the older."""
     recent_ms = now_ms - RECENT_MS
     if share.of == 1:
         return [IdWindow(MIN_ID, MAX_ID)]
@@ -111,7 +111,7 @@ async def prove_chains(
 ) -> tuple[int, list[LedgerFinding]]:
     """Prove what was sealed since the last time, and prove some of the rest again.
 
-    `walk` says how many of so many proved events that is. Gives how many events were compared.
+    `walk` says how many of a number of proved events that is. Gives how many events were compared.
     What a chain holds may come from a node whose commit another one does not show yet:
     `wait_complete` waits for that.
     """

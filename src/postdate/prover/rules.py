@@ -24,7 +24,7 @@ BACK: Final = timedelta(hours=24)
 """How much of the book is compared with the rule; its past was, while it was as new."""
 
 PAGE: Final = 200
-"""Schedules looked at with one statement."""
+"""Schedules read with one statement."""
 
 
 async def check(connection: Connection, where: Range) -> list[LedgerFinding]:

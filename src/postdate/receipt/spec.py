@@ -1,7 +1,7 @@
 """Receipts: what was executed, and the proof that its tenant's chain holds it.
 
-A fact is carried as the bytes that its digest is taken of: a row as PostgreSQL sends it. Whoever
-checks a receipt reads the values out of them, and needs neither the server nor its tables.
+A fact is carried as the bytes that its digest is taken of: a row as PostgreSQL sends it. A
+reader of a receipt takes the values from them, and needs neither the server nor its tables.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

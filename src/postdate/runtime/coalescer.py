@@ -87,7 +87,7 @@ class Coalescer(Generic[Item, Result]):
                     await self._divide(group, error)
         finally:
             # In the same step as the check of the empty queue: a caller that was just answered may
-            # submit again before this coroutine is done, and must see that nobody drains.
+            # submit again before this coroutine is done, and must see that no task drains.
             self._draining.discard(drainer)
 
     def _drained(self, drainer: "asyncio.Task[None]") -> None:
@@ -123,7 +123,7 @@ class Coalescer(Generic[Item, Result]):
             # The same for all, and an unknown commit is never repeated blindly.
             _fail(waiting, error)
         except asyncio.CancelledError:
-            # The process stops: nobody may wait for an answer that does not come.
+            # The process stops: no caller may wait for an answer that does not come.
             _fail(waiting, CommitUnknownError(BROKEN_OFF))
             raise
         else:

@@ -4,7 +4,7 @@
 SELECT tenant_id, name, value, operator FROM setting
 
 -- name: setting_fingerprint
--- Whoever puts a value sets its time, and whoever deletes one changes the count.
+-- Putting a value sets its time, and deleting one changes the count.
 SELECT count(*), coalesce(sum(timestamp_hash_extended(changed_at AT TIME ZONE 'UTC', 0)), 0)::text
   FROM setting
 

@@ -32,7 +32,7 @@ class SettingView(View, frozen=True, kw_only=True):
         Meta(description="Who decides the value that holds.", examples=["default"]),
     ]
     default: Annotated[
-        SettingValue, Meta(description="What holds when nobody sets it.", examples=[3])
+        SettingValue, Meta(description="The value while it is not set.", examples=[3])
     ]
     doc: Annotated[
         str, Meta(description="What the setting does.", examples=["How often a job is tried."])

@@ -13,7 +13,7 @@ from postdate.database.connection.off_loop import in_thread
 from postdate.database.connection.query import Connection, Reader, fetch_all, query
 
 WHOLE_SECONDS: Final = 60.0
-"""How often all values are read without a sign of a change: somebody may edit them by hand."""
+"""How often all values are read without a sign of a change: they may be edited by hand."""
 
 
 class SettingRow(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ async def page(connection: Reader, tenant_id: int) -> list[SettingRow]:
 
 
 async def change_alone(connection: Connection, tenant_id: int) -> None:
-    """Lock what a tenant has set: nobody else of it changes that before our commit."""
+    """Lock what a tenant has set: no other request of it changes that before our commit."""
     await connection.execute(query("setting_change"), tenant_id)
 
 

@@ -27,11 +27,11 @@ class BlockedPayments:
         return len(self._payments)
 
     def subjects(self) -> list[UUID]:
-        """Return the payments that the next look leaves out."""
+        """Return the payments that the next scan leaves out."""
         return list(self._payments)
 
     def candidates(self) -> list[Candidate]:
-        """List the payments left out, in the form in which a look would have found them."""
+        """List the payments left out, in the form in which a scan would have found them."""
         return [candidate for candidate, _ in self._payments.values()]
 
     def divide(self, payments: Sequence[LockedPayment]) -> Sequence[LockedPayment]:

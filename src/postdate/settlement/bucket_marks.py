@@ -27,7 +27,7 @@ class BucketMarks:
         self._saw_at = 0.0
 
     def raise_to(self, floor: datetime) -> None:
-        """Look at nothing due before an instant."""
+        """Ignore what is due before an instant."""
         for mark in self._marks:
             mark.raise_to(floor)
 
@@ -63,11 +63,11 @@ class BucketMarks:
         return [(bucket, mark.floor) for bucket, mark in enumerate(self._marks)]
 
     def heads(self) -> list[tuple[int, int, datetime]]:
-        """Return where to look for the next due instant, allowing for slow commits."""
+        """Return where to scan for the next due instant, allowing for slow commits."""
         return [(bucket, LANE_PAYMENT, low) for bucket, low in self.safe_lows()]
 
     def clock_was_set(self, at: datetime) -> bool:
-        """Return whether the database's clock has been set since the last look."""
+        """Return whether the database's clock has been set since the last scan."""
         passed = time.monotonic() - self._saw_at
         return abs((at - self._at).total_seconds() - passed) > CLOCK_SECONDS
 
@@ -79,11 +79,11 @@ class BucketMarks:
         *,
         cut: bool = False,
     ) -> bool:
-        """Move the marks after a look: nothing older than what was seen is visible.
+        """Move the marks after a scan: nothing older than what was seen is visible.
 
-        `aside` is what the look left out. With `cut` there was more to see than the given: it lies
+        `aside` is what the scan left out. With `cut` there was more to see than the given: it lies
         behind the last of them. False when the clock has stepped back: what was accepted since may
-        be due before the marks. They are forgotten, and one must look again.
+        be due before the marks. They are forgotten, and the scan must be repeated.
         """
         before, self._at, self._saw_at = self._at, at, time.monotonic()
         if at < before:
@@ -103,7 +103,7 @@ class BucketMarks:
     def next_due(self, heads: Sequence[Head]) -> float | None:
         """Return the seconds until the first of these may be settled by this node.
 
-        What is due lowers its bucket's mark: the next look must find it.
+        What is due lowers its bucket's mark: the next scan must find it.
         """
         waits = [(head.seconds + self.grace(head.bucket), head) for head in heads]
         for seconds, head in waits:

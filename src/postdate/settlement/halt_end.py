@@ -42,7 +42,7 @@ class HaltEnds:
     async def _bring_back(self, over: EndedHalt) -> None:
         """Return payments bucket by bucket, then once more exclusively: some may be added.
 
-        Locked payments are returned the next time, and only then is the halt deleted. Nobody
+        Locked payments are returned the next time, and only then is the halt deleted. No node
         settles during the exclusive part, so it is only done if it can succeed.
         """
         everything = True

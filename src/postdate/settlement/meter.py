@@ -140,7 +140,7 @@ class SettlementMeter:
             "Due payments known to this process that wait for a locked account.",
             registry=registry,
         )
-        self._told_at = 0.0
+        self._reported_at = 0.0
 
     def waiting(self, accounts: int, payments: int) -> None:
         """Set how many accounts are locked by others, and how many due payments wait for them."""
@@ -206,8 +206,8 @@ class SettlementMeter:
         ((tenant_id, account_id), count), *_ = Count(legs).most_common(1)
         ratio = count / len(legs)
         self._hottest.observe(ratio)
-        if ratio >= HOT_RATIO and time.monotonic() >= self._told_at + REPORT_SECONDS:
-            self._told_at = time.monotonic()
+        if ratio >= HOT_RATIO and time.monotonic() >= self._reported_at + REPORT_SECONDS:
+            self._reported_at = time.monotonic()
             log.info(
                 "settlement.hot_account",
                 tenant_id=tenant_id,

@@ -43,7 +43,7 @@ MAX_BATCH: Final = 1000
 """Payments of one commit; fewer where that would lock the accounts for 100 ms."""
 
 MAX_LOOK: Final = 16 * MAX_BATCH
-"""Payments of one look, settled in several commits."""
+"""Payments of one scan, settled in several commits."""
 
 AT_ONCE: Final = 2
 """Batches under way: while one changes accounts, the next one is locked and prepared."""
@@ -56,10 +56,10 @@ LOOK_SECONDS: Final = 5.0
 
 SHARE_SECONDS: Final = 2.0
 BUSY_SECONDS: Final = 0.01
-"""The wait when all that is due is being settled by somebody else."""
+"""The wait when other nodes settle all that is due."""
 
 BLOCKED_SECONDS: Final = 0.05
-"""The wait when what is due waits for an account that somebody holds."""
+"""The wait when what is due waits for a locked account."""
 
 _MIN_LOOK: Final = 16
 DEEPER: Final = 4
@@ -145,9 +145,9 @@ class Settler:
         return await self._settle_all(keys)
 
     async def _idle(self) -> bool:
-        """Return whether a look would find nothing: nothing was due a moment ago or is now.
+        """Return whether a scan would find nothing: nothing was due a moment ago or is now.
 
-        A full look still follows when settlement was stopped or resumed, when the database's clock
+        A full scan still follows when settlement was stopped or resumed, when the database's clock
         was set, and occasionally.
         """
         stopped = str(self._settings.get(STOPPED)) or None
@@ -165,9 +165,9 @@ class Settler:
         return _LookAhead(at, self._marks.next_due(heads))
 
     def _next_look(self, candidates: Sequence[Candidate]) -> datetime | None:
-        """Return where to look next if others are settling all of these; None to start over.
+        """Return where to scan next if others are settling all of these; None to start over.
 
-        The first payments must be looked at again: their settler may be gone.
+        The first payments must be read again: their settler may be gone.
         """
         last = candidates[-1].due_at
         return None if last == self._beyond else last

@@ -29,7 +29,7 @@ UPDATE subscription SET position = $4, failures = 0, failing_since = NULL, error
 RETURNING paused_at IS NULL AS running
 
 -- name: subscription_start
--- Have it looked at now, whatever its timer said.
+-- Have it served now, whatever its timer said.
 INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at) VALUES ($1, $2, $3, $4, clock())
 ON CONFLICT (bucket, subject) DO UPDATE
    SET due_at = excluded.due_at, claimed_at = NULL, claimed_by = NULL, ready_at = NULL
@@ -38,8 +38,9 @@ ON CONFLICT (bucket, subject) DO UPDATE
 DELETE FROM timer WHERE bucket = $1 AND subject = $2 AND lane_id = $3
 
 -- name: subscription_wake
--- Make timers for those who have none and may want these events. Of a tenant's many subscriptions
--- only those whose types match are touched. A tenant in test mode has its own lane and clock.
+-- Make timers for subscriptions without one that may want these events. Of a tenant's many
+-- subscriptions only those whose types match are touched. A tenant in test mode has its own lane
+-- and clock.
 INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
 SELECT DISTINCT s.bucket, s.tenant_id,
        CASE WHEN c.at IS NULL THEN $3::integer ELSE -(s.tenant_id * 16 + $3) END,
@@ -63,7 +64,7 @@ SELECT s.tenant_id, t.name AS tenant, s.destination, s.patterns, s.accounts, s.p
  WHERE lease.bucket = $1 AND lease.subject = $2 AND lease.token = $3
 
 -- name: subscription_advance
--- Note what was delivered, if the lease still holds and nobody has changed the subscription. A new
+-- Note what was delivered, if the lease still holds and the subscription is unchanged. A new
 -- timer counts its tokens from the beginning, so a late comer is also known by its old position.
 UPDATE subscription s
    SET position = $6, error = CASE WHEN $9::boolean THEN $7::text ELSE s.error END,
@@ -83,7 +84,7 @@ RETURNING s.failures
 SELECT subscription_release_if_idle($1, $2, $3, $4, $5)
 
 -- name: subscription_page
--- With how far each is behind: an upper bound, for what it has not looked at may not be for it.
+-- With how far each is behind: an upper bound, for unread events may not be for it.
 -- One without a timer has nothing left to send.
 SELECT s.subscription_id,
        CASE WHEN s.paused_at IS NOT NULL THEN 'PAUSED' WHEN s.failures > 0 THEN 'RETRYING'

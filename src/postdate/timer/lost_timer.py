@@ -19,7 +19,7 @@ CLOCK_MS: Final = 86_400_000
 
 
 class LostTimer(msgspec.Struct, frozen=True):
-    """A payment or job that nobody will ever settle or run."""
+    """A payment or job that will never be settled or run."""
 
     tenant_id: int
     subject: UUID

@@ -1,8 +1,8 @@
 -- Lost timers: of payments and jobs that have neither a timer nor an outcome. Inserting the timer
--- is the lock: whoever else puts it back, or ends the thing, waits here.
+-- is the lock: another transaction that puts it back, or ends the thing, waits here.
 
 -- name: lost_timer_list
--- Those of one bucket, of a tenant ($2) or of all, from an id on ($3), at most so many ($4).
+-- Lost timers of one bucket, of a tenant ($2) or of all, from an id on ($3), at most $4.
 (SELECT p.tenant_id, p.payment_id AS subject, 'payment' AS noun,
         EXISTS (SELECT FROM test_clock c WHERE c.tenant_id = p.tenant_id) AS test
    FROM payment p
@@ -53,7 +53,7 @@ RETURNING nullif(due_at, 'infinity') AS due_at
 -- name: lost_timer_put_back_job
 -- Where its newest revision or its last attempt left it. One in doubt waits for a person again.
 -- One that was due may have been running: it comes back as a lease that has run out, so that
--- whoever claims it writes down a lost attempt, and the job's policy decides whether it runs.
+-- the claim writes down a lost attempt, and the job's policy decides whether it runs.
 INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at, revision, attempt, token,
                    claimed_at, ready_at)
 SELECT j.bucket, j.tenant_id, j.lane_id, j.job_id,
@@ -113,7 +113,7 @@ SELECT 'the sealed event ' || s.types[one.kind] AS told
 SELECT tenant_id FROM payment WHERE bucket = $1 AND payment_id = $2
 
 -- name: lost_timer_requested
--- Who asked last for a payment's timer, since so many seconds, and who they are.
+-- Who asked last for a payment's timer, within a number of seconds, and which persons they are.
 SELECT e.actor, e.data::text FROM event e
  WHERE e.bucket = $1 AND e.tenant_id = $2 AND e.subject = $3
    AND e.type = 'payment.repair_requested' AND e.time > clock() - make_interval(secs => $4)

@@ -36,7 +36,7 @@ MAX_LANE_BUCKETS: Final = 16
 """The most buckets of one transaction: lanes with a job each share the cost of a commit."""
 
 MAX_LOOK: Final = 2000
-"""The most buckets of one look."""
+"""Maximum number of buckets of one statement."""
 
 MAX_HINTED: Final = 1000
 """The most unknown lanes that hints may name before they are loaded."""
@@ -109,7 +109,7 @@ class Claimer:
         return None if lane.tenant_id in self._held else lane
 
     def hint(self, lane_id: int | None) -> bool:
-        """Look at a lane soon, or at all lanes; return False if the lane is unknown."""
+        """Read a lane soon, or all lanes; return False if the lane is unknown."""
         now = time.monotonic()
         if lane_id is None:
             self.lane_buckets.hint_all(now)
@@ -126,7 +126,7 @@ class Claimer:
         return [claim for transaction in self._transactions for claim in transaction.claims]
 
     def reexamine(self, bucket: int, lane_id: int) -> None:
-        """Forget what is remembered of a bucket, and look at it immediately."""
+        """Forget what is remembered of a bucket, and read it immediately."""
         if (lane := self._runnable(lane_id)) is not None:
             self.lane_buckets.forget(lane, bucket, time.monotonic())
 
@@ -146,7 +146,7 @@ class Claimer:
         return transaction.claims
 
     async def _look(self) -> None:
-        """Read the first timers of the buckets that are due for a look, and sweep for others."""
+        """Read the first timers of the buckets that are due for a read, and sweep for others."""
         async with self._looking:
             now, floor = time.monotonic(), self.settings.floor
             looked = self.lane_buckets.due(now, MAX_LOOK)
@@ -174,7 +174,7 @@ class Claimer:
             self.ready.add(lane_bucket)
 
     async def _sweep(self) -> list[Head]:
-        """Find lanes with timers that are not watched yet, and load those that are not known."""
+        """Find lanes with timers that are not watched yet, and load unknown lanes."""
         began = time.monotonic()
         found = await self.lane_buckets.sweep.step(self.reads)
         now = time.monotonic()
@@ -185,7 +185,7 @@ class Claimer:
     def _newly_watched(self, found: Sequence[Head]) -> list[LaneBucket]:
         """Watch what the sweep has found, return what is learnt; set aside what may not run.
 
-        Below the floor lies what must not be touched: a look from the floor on shows the rest.
+        Below the floor lies what must not be touched: a read from the floor on shows the rest.
         """
         learnt, now = [], time.monotonic()
         for head in found:
@@ -280,7 +280,7 @@ class Claimer:
         claim.trim()
 
     def _conclude(self, claim: LaneClaim) -> None:
-        """Release what a claim did not need, plan the next look, and hand its jobs over."""
+        """Release what a claim did not need, plan the next read, and hand its jobs over."""
         claim.trim()
         lane_bucket, now, taken = claim.lane_bucket, time.monotonic(), claim.executions
         self.ready.spend(claim.lane, len(taken))

@@ -25,7 +25,7 @@ MAX_LANES: Final = 50
 """The most lanes of a bucket that one step searches; the next step goes on after them."""
 
 MAX_LOOKS: Final = 20
-"""The most looks at one lane bucket in a step."""
+"""Maximum number of reads of one lane bucket in a step."""
 
 FIRST_LANE: Final = 15
 LAST_LANE: Final = 2**31 - 1

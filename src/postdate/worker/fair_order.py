@@ -1,4 +1,4 @@
-"""Fair order: whoever has used the least, relative to its weight, is next."""
+"""Fair order: the participant that has used the least, relative to its weight, is next."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
@@ -7,7 +7,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class FairOrder(Generic[K]):
-    """Stride scheduling: whoever has used the least, relative to its weight, is next.
+    """Stride scheduling: the participant that has used the least for its weight is next.
 
     A participant that returns after a pause starts level with the others, without a credit.
     """
@@ -17,7 +17,7 @@ class FairOrder(Generic[K]):
         self._now = 0.0
 
     def choose(self, ready: Iterable[K]) -> K:
-        """Choose among those that have work."""
+        """Choose among participants with work."""
         chosen = min(ready, key=lambda key: self._passed.get(key, self._now))
         self._now = max(self._now, self._passed.get(chosen, self._now))
         return chosen
@@ -27,5 +27,5 @@ class FairOrder(Generic[K]):
         self._passed[key] = max(self._passed.get(key, self._now), self._now) + amount
 
     def forget_others(self, known: Callable[[K], bool]) -> None:
-        """Forget those who are gone."""
+        """Forget participants that are gone."""
         self._passed = {key: passed for key, passed in self._passed.items() if known(key)}

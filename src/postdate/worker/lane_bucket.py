@@ -15,7 +15,7 @@ from postdate.runtime.share import AFAR_SECONDS, OTHERS_SECONDS
 from postdate.timer.timer import Head
 
 PROBES_PER_SECOND: Final = 4000
-"""The most buckets looked at in a second; with more idle ones than that, each waits longer."""
+"""Maximum number of buckets read in a second; with more idle ones, each waits longer."""
 
 ACTIVE_SECONDS: Final = 60.0
 """How long a bucket counts as one with recent work."""
@@ -39,7 +39,7 @@ INSTANT_SECONDS: Final = 0.001
 
 VAIN_SECONDS: Final = 0.01
 MAX_VAIN_SECONDS: Final = 0.32
-"""The first and the longest rest after claims in vain: whoever holds a timer may hold it long."""
+"""The first and the longest rest after claims in vain: a timer may stay locked for long."""
 
 NEVER: Final = float("inf")
 
@@ -73,15 +73,15 @@ class LaneBucket:
     def rest_seconds(self) -> float:
         """Return how long to leave a bucket alone that others have locked, longer each time.
 
-        The first empty claim says little: a look shows whether anything is still due.
+        The first empty claim says little: a read shows whether anything is still due.
         """
         return min(VAIN_SECONDS * 2 ** (self.vain - 2), MAX_VAIN_SECONDS) if self.vain > 1 else 0.0
 
 
 class LaneBuckets:
-    """The buckets with timers of lanes that may run, ordered by when to look at each next.
+    """The buckets with timers of lanes that may run, ordered by when to read each next.
 
-    A sweep finds them, or a hint does; a lane without timers costs nothing. Those that may not run
+    A sweep finds them, or a hint does; a lane without timers costs nothing. Lanes that may not run
     (paused, halted, for others to take) are set aside, so that the sweep does not find them again.
     """
 
@@ -115,7 +115,7 @@ class LaneBuckets:
                     self.plan(self.watch(lane, bucket), now)
 
     def watch(self, lane: Lane, bucket: int) -> LaneBucket:
-        """Return a bucket of a lane, from now on among those that are looked at."""
+        """Return a bucket of a lane, which is read from now on."""
         buckets = self._watched.setdefault(lane.lane_id, {})
         lane_bucket = buckets.get(bucket)
         if lane_bucket is None:
@@ -159,19 +159,19 @@ class LaneBuckets:
         return set(self._watched), tenants
 
     def plan(self, lane_bucket: LaneBucket, at: float) -> None:
-        """Plan a look at a bucket at this instant, unless one is planned earlier."""
+        """Plan a read of a bucket at this instant, unless one is planned earlier."""
         lane_bucket.look_at, lane_bucket.busy = at, False
         heapq.heappush(self._agenda, (at, next(self._order), lane_bucket))
 
     def hint(self, lane: Lane, now: float) -> None:
-        """Plan a look at all buckets of a lane soon: there may be new jobs."""
+        """Plan a read of all buckets of a lane soon: there may be new jobs."""
         for bucket in lane.buckets:
             lane_bucket = self.watch(lane, bucket)
             lane_bucket.active_until = now + ACTIVE_SECONDS
             self._hint(lane_bucket, now)
 
     def hint_all(self, now: float) -> None:
-        """Plan a look at everything, and a sweep."""
+        """Plan a read of everything, and a sweep."""
         self.sweep.begin()
         self.sweep_at = now
         for lane_bucket in self:
@@ -182,7 +182,7 @@ class LaneBuckets:
             self.plan(lane_bucket, now)
 
     def due(self, now: float, max_count: int) -> list[LaneBucket]:
-        """Take the buckets to look at now, the earliest planned first."""
+        """Take the buckets to read now, the earliest planned first."""
         found: list[LaneBucket] = []
         while (
             self._agenda and self._agenda[0][0] <= now + INSTANT_SECONDS and len(found) < max_count
@@ -196,7 +196,7 @@ class LaneBuckets:
         return found
 
     def next_look(self) -> float:
-        """Return when the next look or sweep is planned."""
+        """Return when the next read or sweep is planned."""
         while self._agenda and self._agenda[0][2].look_at != self._agenda[0][0]:
             heapq.heappop(self._agenda)
         return min(self._agenda[0][0], self.sweep_at) if self._agenda else self.sweep_at
@@ -221,7 +221,7 @@ class LaneBuckets:
         mine: frozenset[int],
         left_alone: frozenset[int] = frozenset(),
     ) -> list[LaneBucket]:
-        """Return the buckets with something due; plan when to look at the others again.
+        """Return the buckets with something due; plan when to read the others again.
 
         `now` is the monotonic clock and the time of the database, as this node knows it. Others
         get more time to do what is due in the buckets that are `left_alone`.
@@ -246,7 +246,7 @@ class LaneBuckets:
         return ready
 
     def _next_look(self, lane_bucket: LaneBucket, now: float) -> float:
-        """Return when to look at a bucket without a hint: on the next tick, or when it is due."""
+        """Return when to read a bucket without a hint: on the next tick, or when it is due."""
         turn_seconds = self._count / PROBES_PER_SECOND
         if lane_bucket.active_until > now or turn_seconds <= POLL_SECONDS:
             return next_tick(now)

@@ -153,7 +153,7 @@ class LimitedJobs:
         except Exception as error:  # noqa: BLE001 - without a permit nothing starts
             log.warning("limit.not_asked", scopes=_scopes(line), error=repr(error))
         finally:
-            # In one step with the check that nobody waits: what comes now makes a new line.
+            # In one step with the check that no job waits: what comes now makes a new line.
             del self._lines[line.limits]
             for share in shares:
                 share.waiters.discard(line.event)

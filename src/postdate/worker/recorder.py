@@ -31,7 +31,7 @@ TRIES: Final = RetryLimits(transient=None, alone=5, backoff=Backoff(0.1, 2.0))
 """The database is waited for; a verdict that fails by itself is given up after some tries."""
 
 LOCKED_SECONDS: Final = 0.1
-"""How soon a verdict is tried again whose timer somebody else had locked."""
+"""How soon a verdict is retried whose timer another transaction had locked."""
 
 ClaimedGroup = Sequence[ClaimedJob]
 """Jobs whose verdicts are written together."""
@@ -112,7 +112,7 @@ class OutcomeRecorder:
                 group = ()
         finally:
             # In the same step as the check of the empty queue: a verdict that comes before this
-            # coroutine is done must see that nobody drains, or it would wait forever.
+            # coroutine is done must see that no task drains, or it would wait forever.
             self._active -= 1
             # Verdicts of an interrupted commit are not lost.
             self._waiting.extendleft(self._unfinished(group))

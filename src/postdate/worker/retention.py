@@ -32,7 +32,7 @@ OwnBuckets = Callable[[], Awaitable[frozenset[int]]]
 
 
 async def every_bucket() -> frozenset[int]:
-    """Return all buckets: nobody else walks."""
+    """Return all buckets: no other process walks."""
     return EVERY_BUCKET
 
 
@@ -86,7 +86,7 @@ class Retention:
             await self._prune_jobs(stretch)
 
     async def _search(self, search: TenantSearch) -> None:
-        """Find the next tenants with something old enough to be looked at."""
+        """Find the next tenants with something old enough to be pruned."""
         async with self._database.connection() as connection:
             tenants = await prune.tenants(connection, search, MAX_TENANTS)
         if len(tenants) == MAX_TENANTS:

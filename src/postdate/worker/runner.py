@@ -312,19 +312,21 @@ class Runner:
         return {job.claim.room for job in self._jobs if job.holds_room}
 
     def owned_permits(self) -> set[HeldPermits]:
-        """Return the permits of running jobs, and those that are being acquired."""
+        """Return the permits of running jobs, and the permits that are being acquired."""
         permits = {job.permits for job in self._jobs if job.permits is not None}
         return permits.union(self.limited.acquiring())
 
     def end_unhandled(self) -> None:
-        """Finish jobs that no runner is working on; give back those that never started."""
+        """Finish jobs that no runner is working on; give back jobs that never started."""
         cared = {*self._waiting, *self._arrived, *self.limited}.union(*self._admitting)
         for job in self._jobs - cared:
             if job.running is not None or job.recording:
                 continue
             log.error("job.unhandled", job_id=str(job.key[0]), token=job.key[1])
             if job.started_at:
-                self._end(job, Unknown(code="handler_lost", error="Nobody is working on the job."))
+                self._end(
+                    job, Unknown(code="handler_lost", error="No runner is working on the job.")
+                )
             else:
                 self._recorder.submit(job, Move(seconds=0.0))
         self._recorder.resume()
@@ -346,7 +348,7 @@ class Runner:
             if held.get(job.execution.held.job_id) is not None:
                 job.renew_at = now + job.claim.lease_seconds / 3
             elif job.execution.held.job_id not in held and not job.recording:
-                # Somebody else has it, or it was cancelled. One that is only locked is tried again.
+                # Another node has it, or it was cancelled. A locked one is tried again.
                 job.stop(TAKEN)
         return 0
 

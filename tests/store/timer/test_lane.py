@@ -49,8 +49,8 @@ async def test_the_directory_follows_changes_of_other_nodes(
     async with database.write() as connection:
         await lane_store.pause(connection, tenant_id, "a", paused=True)
     await directory.refresh()
-    assert directory.by_place[tenant_id, "a", "push"].paused
-    assert not directory.by_place[tenant_id, "b", "pull"].paused
+    assert directory.by_key[tenant_id, "a", "push"].paused
+    assert not directory.by_key[tenant_id, "b", "pull"].paused
     assert [lane.name for lane in await directory.of_tenant(tenant_id, "b")] == ["b"]
 
 
@@ -67,7 +67,7 @@ async def test_a_directory_reads_few_lanes_at_first_and_a_tenant_when_asked(
         )
     directory = LaneDirectory(database)
     await directory.refresh()
-    assert not any(key in directory.by_place for key in names)
+    assert not any(key in directory.by_key for key in names)
     found = await directory.find(tenant_id, "a", "push")
     assert found is not None
     assert {lane.name for lane in await directory.of_tenant(tenant_id)} == {"a", "b", "c"}
@@ -95,6 +95,6 @@ async def test_a_change_that_the_clock_hides_is_found_by_reading_again(
     directory._reload_at = 0.0
     for _ in range(100):
         await directory.refresh()
-        if directory.by_place[tenant_id, "a", "push"].weight == 7:
+        if directory.by_key[tenant_id, "a", "push"].weight == 7:
             return
     raise AssertionError("the change was never read")

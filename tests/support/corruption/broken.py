@@ -9,37 +9,37 @@ ENDED: Final = {
         "INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, finished_at) "
         "SELECT bucket, tenant_id, subject, 0, 'CANCELLED', due_at, clock() FROM timer "
         "WHERE subject = '{job_open}'; DELETE FROM timer WHERE subject = '{job_open}'",
-        "outcome_is_as_told",
+        "outcome_is_as_recorded",
         "{job_open}",
     ),
     "a cancelled job is revived": Corruption(
         "DELETE FROM outcome WHERE subject = '{job_cancelled}'; INSERT INTO timer (bucket, "
         "tenant_id, lane_id, subject, due_at) SELECT bucket, tenant_id, lane_id, job_id, "
         "effective_at FROM job WHERE job_id = '{job_cancelled}'",
-        "outcome_is_as_told",
+        "outcome_is_as_recorded",
         "{job_cancelled}",
     ),
     "when a job was cancelled": Corruption(
         "UPDATE outcome SET finished_at = finished_at - interval '1 day' "
         "WHERE subject = '{job_cancelled}'",
-        "outcome_is_as_told",
+        "outcome_is_as_recorded",
         "{job_cancelled}",
     ),
     "a cancelled job counts as failed": Corruption(
         "UPDATE outcome SET status = 'FAILED' WHERE subject = '{job_cancelled}'",
-        "outcome_is_as_told",
+        "outcome_is_as_recorded",
         "{job_cancelled}",
     ),
     "a job in doubt was completed": Corruption(
         "UPDATE outcome SET status = 'COMPLETED' WHERE subject = '{doubt_failed}'",
-        "outcome_is_as_told",
+        "outcome_is_as_recorded",
         "{doubt_failed}",
     ),
     "an open job counts as resolved": Corruption(
         "INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, finished_at, "
         "code) SELECT bucket, tenant_id, subject, 0, 'COMPLETED', due_at, clock(), 'resolved' "
         "FROM timer WHERE subject = '{job_moved}'; DELETE FROM timer WHERE subject = '{job_moved}'",
-        "outcome_is_as_told",
+        "outcome_is_as_recorded",
         "{job_moved}",
     ),
     "a job that is tried again waits for a person": Corruption(
@@ -71,7 +71,7 @@ UNREADABLE: Final = {
         'UPDATE event SET data = data || \'{{"amount": "x"}}\' '
         "WHERE tenant_id = {t} AND type = 'account.adjusted'",
         "values_are_readable",
-        "adjustment_is_as_told",
+        "adjustment_is_as_recorded",
         alone=True,
     ),
     "an entry is too large to be added": Corruption(

@@ -145,13 +145,13 @@ MONEY: Final = {
     ),
     "why a payment failed": Corruption(
         "UPDATE outcome SET code = 'account_frozen' WHERE subject = '{failed}'",
-        "outcome_is_as_told",
+        "outcome_is_as_recorded",
         "{failed}",
     ),
     "when a payment was cancelled": Corruption(
         "UPDATE outcome SET finished_at = finished_at + interval '1 hour' "
         "WHERE subject = '{cancelled}'",
-        "outcome_is_as_told",
+        "outcome_is_as_recorded",
         "{cancelled}",
     ),
     "the time of an entry": Corruption(
@@ -202,18 +202,18 @@ MONEY: Final = {
         "account_id, reason, created_at) SELECT bucket, {t}, "
         "overlay('{settled}' placing 'ffff' from 33)::uuid, amount, balance, version, "
         "'ADJUSTMENT', account_id, 'opening', clock() FROM moved",
-        "adjustment_is_as_told",
+        "adjustment_is_as_recorded",
         "carol",
     ),
     "the reason of an adjustment": Corruption(
         f"UPDATE entry SET reason = 'gift' WHERE {of_account('eve')}",
-        "adjustment_is_as_told",
+        "adjustment_is_as_recorded",
         "eve",
     ),
     "an adjustment is gone with its account's balance": Corruption(
         f"DELETE FROM entry WHERE {of_account('eve')};"
         f"UPDATE account SET balance = 0, version = 0 WHERE {of_account('eve')}",
-        "adjustment_is_as_told",
+        "adjustment_is_as_recorded",
         "eve",
     ),
     "a balance": Corruption(

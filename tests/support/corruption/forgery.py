@@ -49,7 +49,7 @@ FORGED: Final = {
     "the time of an adjustment": Corruption(
         "UPDATE entry SET created_at = created_at - interval '1 day' "
         "WHERE tenant_id = {t} AND account_id = 'eve' AND type = 'ADJUSTMENT'",
-        "adjustment_is_as_told",
+        "adjustment_is_as_recorded",
         "eve",
     ),
     "an adjustment is told by an event that took a payment's id": Corruption(

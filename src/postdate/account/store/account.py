@@ -88,7 +88,7 @@ def key_of(tenant_id: int, account_id: str) -> AccountKey:
 
 
 async def lock(connection: Connection, keys: Iterable[AccountKey]) -> dict[AccountKey, Account]:
-    """Lock accounts in key order, and return those that exist."""
+    """Lock accounts in key order, and return the existing ones."""
     rows = await connection.fetch(query("account_lock"), *_columns(keys))
     return _by_key(rows)
 

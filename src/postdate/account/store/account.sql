@@ -1,4 +1,4 @@
--- Accounts. Those that a transaction changes are locked first, in one order.
+-- Accounts. A transaction locks the accounts that it changes first, in one order.
 
 -- name: account_lock
 SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
@@ -35,7 +35,7 @@ SELECT account_id, balance, held, balance - held AS available, version, floor, m
   FROM account WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3
 
 -- name: account_currencies
--- Of those that name one; no account is ever given another.
+-- Of the accounts that name one; no account is ever given another.
 SELECT a.account_id, a.currency
   FROM unnest($2::smallint[], $3::text[]) AS wanted (bucket, account_id)
   JOIN account a ON a.bucket = wanted.bucket AND a.tenant_id = $1

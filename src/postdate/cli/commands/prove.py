@@ -62,7 +62,7 @@ def reconcile(*, tenant: str | None = None, repair: bool = False) -> None:
     Parameters
     ----------
     tenant
-        Look at one tenant only.
+        Prove one tenant only.
     repair
         Put back the timers of jobs that have lost theirs, and request it for payments. What another
         person has requested within the last day is put back. The key (POSTDATE_API_KEY) needs the

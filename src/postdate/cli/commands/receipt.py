@@ -36,7 +36,7 @@ def verify(
     if wants_json():
         show(found)
     else:
-        # The facts are wider than any screen: whoever wants to read them asks for JSON.
+        # The facts are wider than any screen: they are read as JSON.
         show({name: getattr(found, name) for name in ("ok", "kind", "subject", "status", "key_id")})
         for finding in found.findings:
             print(f"{finding.field}: {finding.detail}")

@@ -32,7 +32,7 @@ def relay(
     once: Annotated[
         bool, Parameter(negative=(), help="Send the rows that are there now, then exit.")
     ] = False,
-    pause_seconds: Annotated[float, Parameter(help="Delay after a look that finds nothing.")] = 1.0,
+    pause_seconds: Annotated[float, Parameter(help="Delay after a poll that finds nothing.")] = 1.0,
 ) -> None:
     """Send the rows of an outbox over HTTP, each with its own idempotency key, and mark them."""
     connection, paramstyle = _open(from_)

@@ -62,7 +62,7 @@ def status() -> None:
 
 @restore_app.command(name="resume")
 def resume() -> None:
-    """Release everything that is held back, after somebody has checked what really happened."""
+    """Release everything that is held back, after a person has checked what really happened."""
     show(_with_any_database(release))
 
 

@@ -40,7 +40,7 @@ def stop(reason: str) -> None:
 
 @settlement_app.command(name="resume")
 def resume() -> None:
-    """Resume settlement; if nobody stopped it, confirm a database clock that nodes doubt."""
+    """Resume settlement; if it was not stopped, confirm a database clock that nodes doubt."""
 
     async def run(database: Database) -> dict[str, bool]:
         was_stopped = await _clear(database)

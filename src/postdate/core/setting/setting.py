@@ -20,7 +20,7 @@ _KINDS: Final[Mapping[type, str]] = {
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """A value somebody set, for one tenant or (tenant 0) for all."""
+    """A value that was set, for one tenant or (tenant 0) for all."""
 
     tenant_id: int
     name: str

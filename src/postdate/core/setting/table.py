@@ -9,7 +9,7 @@ import msgspec
 SettingValue = int | float | bool | str
 
 NAME_CHARACTERS: Final = 64
-"""No setting has a longer name; a longer one is refused without looking for similar names."""
+"""No setting has a longer name; a longer one is refused without a search for similar names."""
 
 TEXT_CHARACTERS: Final = 500
 
@@ -143,7 +143,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "foresight.payments_per_second": Setting(
         0.0,
-        "The same for payments.",
+        "How many payments can be settled in a second, for `/foresight/load`; 0 uses the busiest "
+        "minute of the last two hours.",
         0,
         1e6,
         tenant_may=CHOOSE,

@@ -110,7 +110,7 @@ class DestinationPauseBody(Spec, kw_only=True):
         Meta(
             min_length=1,
             max_length=500,
-            description="Why; whoever looks at a job that waits reads it.",
+            description="Why; shown with each waiting job.",
             examples=["their release, until 14:00"],
         ),
     ]

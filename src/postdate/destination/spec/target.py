@@ -29,7 +29,7 @@ NAME_CHARACTERS: Final = 253
 MAX_PORT: Final = 65535
 PORTS: Final = {"http": 80, "https": 443}
 
-# Services that would take a request for their own language: those that browsers refuse.
+# Services that would take a request for their own language; browsers refuse these ports too.
 FOREIGN_PORTS: Final = frozenset({
     1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102,
     103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465,
@@ -41,7 +41,7 @@ FOREIGN_PORTS: Final = frozenset({
 # Data stores, which matter to webhooks once a private network is allowed.
 STORE_PORTS: Final = frozenset({445, 2375, 2379, 3306, 5432, 6379, 11211, 27017})
 
-# No allow-list opens these: they reach the machine's own keys, nobody, or everybody at once.
+# No allow-list opens these: they reach the machine's own keys, no host, or every host at once.
 NEVER: Final[Networks] = tuple(
     ip_network(text)
     for text in (

@@ -26,7 +26,7 @@ SELECT report.*
  ORDER BY report.target, report.node_id
 
 -- name: call_doubted
--- The targets of which a node's newest answer is a failure: those that serve least come first, so
+-- The targets of which a node's newest answer is a failure, the least successful first, so
 -- that no number of others hides one that serves nothing. Reports outlive a deleted destination.
 SELECT report.target, max(d.changed_at)
   FROM destination_call report

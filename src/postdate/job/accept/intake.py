@@ -41,7 +41,7 @@ Where = tuple[int, str, JobDestination]
 """What most jobs of a batch share: tenant, lane, destination."""
 
 IMPATIENT: Final = "SET LOCAL lock_timeout = '100ms'"
-"""Somebody's own transaction may have made the lane and not ended: a whole batch waits for it."""
+"""An own transaction may have made the lane and not ended: a whole batch waits for it."""
 
 CheckNames = Callable[[Collection[Named]], Awaitable[Mapping[Named, Refusal]]]
 """Returns which of these destinations may not be used, and why."""
@@ -91,7 +91,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
             else validation.check(each, to, self.keyed(each))
             for each, number in zip(items, which, strict=True)
         ]
-        known = self._lanes.directory.by_place
+        known = self._lanes.directory.by_key
         missing = any(to.lane_key not in known for to in routes if isinstance(to, Route))
         return await self._with_lanes(checked) if missing else checked
 
@@ -168,7 +168,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
     ) -> JobGroup:
         """Return an empty group of jobs that is decided at this instant."""
         rules = JobRules(self._settings, self._quotas, self._encryption, self._database.unix_ms())
-        return JobGroup(now, known, lanes or self._lanes.directory.by_place, rules, unique)
+        return JobGroup(now, known, lanes or self._lanes.directory.by_key, rules, unique)
 
     async def replay(
         self,

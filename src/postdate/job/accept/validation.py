@@ -208,7 +208,7 @@ def _too_far_ahead(field: str, limits: DueWindow) -> Refusal:
 def effective_at(due: datetime, spread_seconds: int | None, seed: UUID, now: datetime) -> datetime:
     """Move a job within its spread; the same seed always gives the same offset.
 
-    Never before now, because workers do not look for earlier instants.
+    Never before now, because workers do not scan earlier instants.
     """
     if spread_seconds:
         due += timedelta(seconds=spread_offset(seed, spread_seconds))

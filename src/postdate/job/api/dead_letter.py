@@ -90,7 +90,7 @@ class RedriveCursor(msgspec.Struct, frozen=True):
 class RedriveOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """One entry for each dead letter; with a filter, `next_cursor` goes on.
 
-    `redriven` counts those that were, or in a dry run would be.
+    `redriven` counts the redriven dead letters; in a dry run the ones that would be.
     """
 
     redriven: int

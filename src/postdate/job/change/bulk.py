@@ -187,7 +187,7 @@ class JobBulk:
         """Move exactly these jobs to another instant, unless they have started; return how many.
 
         Those in `back` go back to where they were, or are due now where that has passed, unless
-        somebody has changed them since.
+        they were changed since.
         """
 
         def target(job: OpenJob) -> JobInstant:

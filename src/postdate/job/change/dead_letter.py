@@ -235,7 +235,7 @@ class DeadLetters:
     async def purge(
         self, tenant_id: int, job_ids: Sequence[UUID], actor: str, reason: str | None = None
     ) -> list[UUID]:
-        """Remove dead letters with their history; return those that were removed."""
+        """Remove dead letters with their history; return the removed ones."""
         try:
             return await self._purge(tenant_id, job_ids, actor, reason)
         except LockNotAvailableError:

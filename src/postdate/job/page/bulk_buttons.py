@@ -56,7 +56,7 @@ def _back(request: PageRequest) -> str:
 
 
 async def _found(request: PageRequest, wanted: BulkFilter, allowed: Sequence[JobStatus]) -> Found:
-    """Take the jobs that were selected, or else those that the filter finds."""
+    """Take the selected jobs, or else the jobs that the filter finds."""
     tenant_id, chosen = request.actor.tenant_id, selected_ids(request, SELECTED)
     if not chosen:
         return await request.services.job.bulk.find(tenant_id, wanted, allowed)
@@ -156,7 +156,7 @@ BUTTONS: Final = (
         at="/jobs/bulk/cancel",
         label="Cancel these",
         title="Cancel many jobs",
-        means="The jobs found by this dry run end as CANCELLED; those that have started or ended "
+        means="The jobs found by this dry run end as CANCELLED; jobs that have started or ended "
         "by then are skipped.",
         danger=True,
         fields=(*_FILTER, LATE_REASON),
@@ -172,7 +172,7 @@ BUTTONS: Final = (
         at="/jobs/bulk/reschedule",
         label="Reschedule these",
         title="Reschedule many jobs",
-        means="The jobs found by this dry run get the new time; those that have started or ended "
+        means="The jobs found by this dry run get the new time; jobs that have started or ended "
         "by then are skipped.",
         fields=(
             *_FILTER,

@@ -43,7 +43,7 @@ async def dead_letters_page(request: PageRequest) -> Response:
 
 
 def groups(failed: Sequence[JobView], now: datetime) -> list[tuple[str, str, int, int, int]]:
-    """Count failures by code and lane: of the last hour, of the last day, of all looked at."""
+    """Count failures by code and lane: of the last hour, of the last day, of all that were read."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     for job in failed:
         age = now - (job.finished_at or now)

@@ -1,4 +1,4 @@
-"""Redrive dead letters: those that were shown, or those that a filter finds."""
+"""Redrive dead letters: the ones shown, or the ones that a filter finds."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -84,7 +84,7 @@ def _redriven(_: PageRequest, answer: Answer) -> str:
 
 _MEANS: Final = (
     "Each becomes a new job with the same payload, which names the failed one as its origin. "
-    "A job can be redriven once; those that were are skipped."
+    "A job can be redriven once; redriven jobs are skipped."
 )
 _PACE: Final = FieldSpec("per_second", label="Jobs per second")
 

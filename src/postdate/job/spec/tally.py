@@ -94,7 +94,7 @@ class Tally:
     def count_lost(self, tenant_id: int, leases: int, retried: int) -> None:
         """Count leases of a tenant that ran out, and how many of their jobs are tried again.
 
-        Whoever takes the jobs over counts them: the process that lost them may be gone.
+        The process that takes the jobs over counts them: the one that lost them may be gone.
         """
         if leases:
             self.counts["lease_lost"] += leases

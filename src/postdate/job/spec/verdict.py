@@ -29,7 +29,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     first_due_at: datetime
     expires_at: datetime | None
     policy: Policy
-    # The lease before this one ran out: nobody knows how far its holder came.
+    # The lease before this one ran out: it is unknown how far its holder came.
     lost: bool = False
 
 

@@ -13,14 +13,14 @@ from postdate.job.store.execution import HeldLease
 from postdate.lane.store.lane import Lane
 
 MAX_LOOK: Final = 500
-"""The most due timers of one look."""
+"""Maximum number of due timers that one statement reads."""
 
 LEASE_SECONDS: Final = 30.0
 NOT_EXPIRED: Final = Move(seconds=0.0)
 
 
 class ExpiryLook(NamedTuple):
-    """What one look found: the expired jobs, how many timers it read, and the last instant."""
+    """One statement's result: the expired jobs, how many timers it read, and the last instant."""
 
     expired: list[UUID]
     looked: int

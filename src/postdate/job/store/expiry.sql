@@ -18,7 +18,7 @@ SELECT coalesce(array_agg(d.subject) FILTER (WHERE
           AND d.revision = 0 AND d.claimed_at IS NULL OFFSET 0) AS j ON true
 
 -- name: expiry_take
--- Claim as lease_take does, of these jobs alone, those that are due and that nobody has.
+-- Claim as lease_take does, of these jobs alone, the due and unclaimed ones.
 WITH due AS MATERIALIZED (
     SELECT t.ctid AS place, t.due_at, t.claimed_at, t.claimed_by, t.ready_at,
            t.token + t.attempt > 0 AS again

@@ -23,7 +23,7 @@ SELECT j.job_id, j.effective_at, j.expires_at, j.policy::text
             AND j.job_id = wanted.job_id AND j.job_id BETWEEN $4 AND $5
 
 -- name: job_load_revised
--- Jobs changed before execution: few, so the ordinary load need not look for revisions.
+-- Jobs changed before execution: few, so the ordinary load need not read revisions.
 SELECT j.job_id, r.effective_at, r.expires_at, r.policy::text,
        CASE r.payload_revision WHEN 0 THEN j.payload ELSE p.payload END,
        CASE r.payload_revision WHEN 0 THEN j.content_type ELSE p.content_type END,

@@ -1,4 +1,4 @@
--- Changes to open jobs: whoever holds the timer's row decides, and claimers pass it by.
+-- Changes to open jobs: the transaction that locks the timer's row decides; claimers skip it.
 
 -- name: job_change_lock
 -- A person's change waits for the claim or record under way, which is a matter of milliseconds.
@@ -10,7 +10,7 @@ SELECT subject AS job_id, lane_id, nullif(due_at, 'infinity') AS due_at, claimed
  ORDER BY subject FOR UPDATE
 
 -- name: job_change_lock_free
--- A change of many jobs goes around those that somebody holds, and comes back to them.
+-- A change of many jobs skips locked ones, and comes back to them.
 SELECT subject AS job_id, lane_id, nullif(due_at, 'infinity') AS due_at, claimed_at, ready_at,
        attempt + (claimed_at IS NOT NULL)::integer AS attempt, revision,
        job_status(due_at, claimed_at, clock()) AS status, clock() AS now
@@ -19,7 +19,7 @@ SELECT subject AS job_id, lane_id, nullif(due_at, 'infinity') AS due_at, claimed
  ORDER BY subject FOR UPDATE SKIP LOCKED
 
 -- name: job_change_open
--- Which of these jobs are open, whoever holds them.
+-- Which of these jobs are open, locked or not.
 SELECT subject FROM timer
  WHERE bucket = $1 AND subject = ANY($2::uuid[]) AND tenant_id = $3 AND lane_id >= 16
 

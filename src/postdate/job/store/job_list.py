@@ -14,13 +14,13 @@ from postdate.job.store.job_view import JobRow
 from postdate.lane.store.lane import Lane
 
 SCAN_ROWS: Final = 200
-"""How many rows of a bucket one page looks at when a filter may pass most of them over."""
+"""How many rows of a bucket one page reads when a filter may drop most of them."""
 
 SHORT_ROWS: Final = 8
 """A first walk is this long and a quarter of the page: enough where buckets are alike."""
 
 OPEN: Final = frozenset({"PENDING", "READY", "RUNNING", "UNKNOWN"})
-"""Those that still have a timer; a list of them is in the order of their instants."""
+"""The statuses of jobs with a timer; a list of such jobs is in the order of their instants."""
 
 EVER: Final = "infinity"
 NEVER: Final = "-infinity"

@@ -164,7 +164,7 @@ SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM 
 
 -- name: job_list_count
 -- How many jobs of each lane are ready, pending, running or in doubt, counted only so far: from the
--- soonest on, at most so many in a bucket. Those in doubt lie at infinity and are counted apart.
+-- soonest on, up to a limit in each bucket. Jobs in doubt lie at infinity and are counted apart.
 SELECT lane_id, sum(walked[2])::integer AS ready, sum(walked[3])::integer AS pending,
        sum(walked[4])::integer AS running, sum(in_doubt)::integer AS in_doubt,
        bool_or(walked[1] >= $3 OR in_doubt >= $3) AS capped

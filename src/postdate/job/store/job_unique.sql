@@ -1,4 +1,4 @@
--- Unique keys: which job is the newest under each. Whoever accepts jobs under unique keys locks
+-- Unique keys: which job is the newest under each. Accepting jobs under unique keys locks
 -- their rows in the order of bucket, tenant and key, and only then the timers of the jobs.
 
 -- name: job_unique_lock

@@ -1,5 +1,5 @@
 -- Progress: what workers report of executions under way, and requests to cancel them. A statement
--- names one bucket. Whoever writes holds the lock of the job's timer.
+-- names one bucket. A writer has locked the job's timer.
 
 -- name: progress_checkpoints
 -- What earlier attempts at these jobs left for the next.

@@ -42,7 +42,7 @@ class KeyStretch(NamedTuple):
 
 
 async def tenants(connection: Connection, search: TenantSearch, max_count: int) -> list[int]:
-    """Find the next tenants that have something to look at, in the order of their ids."""
+    """Find the next tenants that have something to prune, in the order of their ids."""
     asked = (search.bucket, search.after, max_count)
     if search.scope is None:
         rows = await connection.fetch(query("prune_tenants_of_jobs"), *asked)
@@ -52,13 +52,13 @@ async def tenants(connection: Connection, search: TenantSearch, max_count: int) 
 
 
 async def jobs(connection: Connection, stretch: Stretch, max_count: int) -> PruneStep:
-    """Scan a bounded number of jobs and remove those that are old enough."""
+    """Scan a bounded number of jobs and remove the ones that are old enough."""
     row = await connection.fetchrow(query("prune_jobs"), *stretch, max_count)
     return PruneStep(*row) if row else PruneStep(0, None)
 
 
 async def keys(connection: Connection, stretch: KeyStretch, max_count: int) -> UUID | None:
-    """Scan a bounded number of keys, delete those that are old enough; return where to continue."""
+    """Scan a bounded number of keys, delete the old enough ones; return where to continue."""
     row = await connection.fetchrow(query("prune_keys"), *stretch, max_count)
     return row["last"] if row else None
 

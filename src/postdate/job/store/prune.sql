@@ -17,7 +17,7 @@ WITH RECURSIVE found (tenant_id, number) AS (
 SELECT tenant_id FROM found WHERE tenant_id IS NOT NULL ORDER BY tenant_id
 
 -- name: prune_tenants_of_keys
--- The same of those that have keys of one scope.
+-- The next tenants that have keys of one scope.
 WITH RECURSIVE found (tenant_id, number) AS (
     SELECT (SELECT i.tenant_id FROM idempotency i
              WHERE i.bucket = $1 AND i.scope = $4 AND i.tenant_id > $2

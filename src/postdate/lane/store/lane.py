@@ -20,7 +20,7 @@ REFRESH_SECONDS: Final = 2.0
 """How long a change made on another node may go unnoticed."""
 
 MAX_FIRST: Final = 1000
-"""How many lanes are read at first: those that were changed last. Others are read on demand."""
+"""How many lanes are read at first: the ones changed last. Others are read on demand."""
 
 RELOAD_SECONDS: Final = 60.0
 MAX_RELOADED: Final = 50
@@ -121,7 +121,7 @@ async def find(connection: Reader, names: Iterable[tuple[int, str]]) -> list[Lan
 
 
 async def change_alone(connection: Connection, tenant_id: int) -> None:
-    """Lock the lanes of a tenant: nobody else changes one before our commit."""
+    """Lock the lanes of a tenant: no other transaction changes one before our commit."""
     await connection.execute(query("lane_alone"), tenant_id)
 
 
@@ -172,7 +172,7 @@ class LaneDirectory:
         """The tenants whose lanes are all known."""
         self._reload_at = 0.0
         self.by_id: dict[int, Lane] = {}
-        self.by_place: dict[LaneKey, Lane] = {}
+        self.by_key: dict[LaneKey, Lane] = {}
         self.by_tenant: dict[int, dict[int, Lane]] = {}
         """In the order in which they are read again."""
 
@@ -235,7 +235,7 @@ class LaneDirectory:
         """Take over lanes that this node has just seen or changed."""
         for lane in lanes:
             self.by_id[lane.lane_id] = lane
-            self.by_place[lane.tenant_id, lane.name, lane.kind] = lane
+            self.by_key[lane.tenant_id, lane.name, lane.kind] = lane
             self.by_tenant.setdefault(lane.tenant_id, {})[lane.lane_id] = lane
 
     async def of_tenant(self, tenant_id: int, name: str | None = None) -> list[Lane]:
@@ -252,6 +252,6 @@ class LaneDirectory:
     async def find(self, tenant_id: int, name: str, kind: LaneKind) -> Lane | None:
         """Return a lane by its name."""
         key = tenant_id, name, kind
-        if key not in self.by_place:
+        if key not in self.by_key:
             await self.load(tenant_ids=[tenant_id])
-        return self.by_place.get(key)
+        return self.by_key.get(key)

@@ -71,14 +71,14 @@ async def lock_room(
 async def lock(connection: Connection, limit: Limit) -> float:
     """Lock a scope until the commit; return its tokens.
 
-    Whoever has the lock knows that a grant in doubt has committed, or never will.
+    The holder of the lock knows that a grant in doubt has committed, or never will.
     """
     asked = (_bucket(limit.scope), limit.scope, limit.rate_per_second or 0.0, limit.burst)
     return float(await connection.fetchval(query("permit_lock"), *asked))
 
 
 async def spend(connection: Connection, limit: Limit, starts: int) -> None:
-    """Take the tokens of so many starts."""
+    """Take a token for each start."""
     if limit.paced and starts:
         key = (_bucket(limit.scope), limit.scope)
         await connection.execute(query("permit_spend"), *key, starts)

@@ -7,7 +7,7 @@ SELECT permit_lock($1, $2, $3, $4)
 
 -- name: permit_others
 -- Slots that have run out count as long as their holder is a node that lives: it could not renew
--- them, because somebody holds the row, and runs what it has started.
+-- them, because the row is locked, and runs what it has started.
 SELECT coalesce(sum(p.slots), 0)::integer FROM permit p
  WHERE p.bucket = $1 AND p.scope = $2 AND p.holder <> $3
    AND (p.expires_at > clock() OR EXISTS (SELECT FROM node n WHERE n.node_id = p.holder
@@ -33,8 +33,8 @@ DO UPDATE SET slots = excluded.slots, expires_at = excluded.expires_at
 DELETE FROM permit WHERE bucket = $1 AND scope = $2 AND holder = ANY($3::uuid[])
 
 -- name: permit_sweep
--- Those whose holders died; they count no more, and need not lie about. One that somebody holds is
--- left: whoever waited here would not renew its own.
+-- Slots whose holders died; they count no more, and need not lie about. A locked row is skipped:
+-- a node that waited here would not renew its own.
 DELETE FROM permit WHERE bucket = $1 AND scope = $2 AND holder IN (
     SELECT p.holder FROM permit p
      WHERE p.bucket = $1 AND p.scope = $2 AND p.expires_at <= clock()

@@ -69,7 +69,7 @@ class ClaimAsk:
 
 @dataclass(slots=True)
 class _Door:
-    """What this process knows of one lane; all waiting requests share one look at it."""
+    """What this process knows of one lane; all waiting requests share one read of it."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     hint: asyncio.Event = field(default_factory=asyncio.Event)
@@ -122,7 +122,7 @@ class LeaseClaims:
     async def _try(self, ask: ClaimAsk, *, first: bool) -> tuple[list[Leased], float]:
         """Claim once; without success, return how long to sleep.
 
-        Waiting requests share what one of them has seen; a new request looks for itself.
+        Waiting requests share what one of them has seen; a new request reads for itself.
         """
         lane = await self._lanes.find(ask.tenant_id, ask.lane, "pull")
         if lane is None or lane.paused:
@@ -162,7 +162,7 @@ class LeaseClaims:
     def _owned(self, lane: Lane, door: _Door, ask: ClaimAsk) -> Iterator[list[ClaimedExecution]]:
         """Own what is claimed: the client gets all of it, or it is given back, whatever is raised.
 
-        This includes a claim whose commit is unknown: nobody runs it.
+        This includes a claim whose commit is unknown: no worker runs it.
         """
         taken: list[ClaimedExecution] = []
         handed = False
@@ -248,7 +248,7 @@ class LeaseClaims:
         return max(SOON_SECONDS, min([POLL_SECONDS, *(head.seconds for head in heads)]))
 
     async def _wait(self, ask: ClaimAsk, seconds: float) -> None:
-        lane = self._lanes.by_place.get((ask.tenant_id, ask.lane, "pull"))
+        lane = self._lanes.by_key.get((ask.tenant_id, ask.lane, "pull"))
         events = [ask.gone]
         if lane is not None and lane.lane_id in self._doors:
             events.append(self._doors[lane.lane_id].hint)

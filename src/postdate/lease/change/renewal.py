@@ -149,7 +149,7 @@ class LeaseRenewals:
 
 
 def bounded_log(lines: Sequence[str], dropped: int) -> LogRow:
-    """Keep the last lines within the limits, and count those that are dropped."""
+    """Keep the last lines within the limits, and count the dropped ones."""
     room = LOG_BYTES
     kept: list[str] = []
     for line in reversed(lines[-LOG_LINES:]):

@@ -125,7 +125,7 @@ class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
     async def write(self, connection: Connection) -> None:
         """Write payments, timers and addresses in the outbox; then the holds, and the keys last.
 
-        Nobody waits for the payers before the holds are written. The account's CHECK ensures that
+        No request waits for payers before the holds are written. The account's CHECK ensures that
         the money is there; everything else about a payer is compared with what was read.
         """
         payments = self._payments

@@ -192,7 +192,7 @@ async def get_payment(call: Call[Services, None, None]) -> PaymentView:
 async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList:
     """List payments, the newest first.
 
-    Filter by account, status or time of acceptance; `broken` finds those that wait for a person.
+    Filter by account, status or time of acceptance; `broken` finds payments that wait for a person.
     """
     query = call.query
     for name in ("from_time", "to_time"):

@@ -24,7 +24,7 @@ log = Log()
 LOOK_SECONDS: Final = 5.0
 MAX_EXPIRED: Final = 100
 HELD_SECONDS: Final = 10.0
-"""How long a payment rests that could not expire because somebody holds it or its account."""
+"""How long a payment rests that could not expire because it or its account was locked."""
 
 
 class Approvals:
@@ -104,7 +104,7 @@ class Approvals:
         async with self._database.write("approval.expire") as connection:
             found, terms = await open_payment(connection, nobody, payment_id)
             if found.unapproved:
-                error = "Nobody approved it in time."
+                error = "It was not approved in time."
                 ending = Ending(PaymentStatus.FAILED, "approval_expired", error, "expired")
                 await end_payment(connection, found, terms, ending, SYSTEM)
 

@@ -218,7 +218,7 @@ class PaymentChanges:
     async def _needs_new_approval(
         self, connection: Connection, actor: Identity, timer: LockedTimer
     ) -> bool:
-        """Void the approval if the payment needs one; whoever changed it cannot approve it."""
+        """Void the approval if the payment needs one; its author cannot approve it."""
         seconds = self._settings.number("payment.approval_seconds", actor.tenant_id)
         asks = Decider(actor.key_id, actor.persons)
         return await approval_store.void(connection, actor.tenant_id, timer.subject, asks, seconds)

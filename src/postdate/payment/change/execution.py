@@ -86,7 +86,7 @@ class PaymentExecutions:
         if timer.due_at < self._settings.floor:
             raise refuse(
                 Code.UNAVAILABLE,
-                f"The payment {timer.subject} was due before a restore that nobody has confirmed.",
+                f"The payment {timer.subject} was due before a restore that is not confirmed.",
                 retry_after_seconds=60,
             )
         settling = batch.Settling(

@@ -214,5 +214,5 @@ def approval_seconds(settings: Settings, tenant_id: int, amount: int) -> float |
 
 
 def execution_name(payment_id: UUID, number: int) -> str:
-    """Name an execution that nobody has given a name of its own; the first is number 1."""
+    """Name an execution that has no name of its own; the first is number 1."""
     return f"{payment_id}.{number}"

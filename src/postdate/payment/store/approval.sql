@@ -1,9 +1,9 @@
 -- Approvals: who asked for a large payment, and what a second person said.
 
 -- name: approval_request
--- For what a version of a schedule makes, whoever wrote its template asked, together with those who
--- have changed the rest up to this version, or have run it by hand. Persons come as one JSON array
--- for each payment.
+-- A payment that a version of a schedule makes was requested by the author of its template,
+-- together with everyone who has changed the rest up to this version, or has run it by hand.
+-- Persons come as one JSON array for each payment.
 INSERT INTO payment_approval (bucket, tenant_id, payment_id, requested_by, requested_persons,
                               expires_at)
 SELECT new.bucket, new.tenant_id, new.payment_id, coalesce(v.template_by, new.actor),
@@ -39,8 +39,8 @@ UPDATE payment_approval
 RETURNING requested_by, requested_at, expires_at, decision, decided_by, decided_at, note
 
 -- name: approval_void
--- Terms were changed: whoever did so asks now, together with those who asked before. What was
--- decided no longer counts; the events keep it.
+-- Terms were changed: the author of the change asks now, together with the earlier requesters. What
+-- was decided no longer counts; the events keep it.
 UPDATE payment_approval
    SET requested_by = $4, requested_at = clock(),
        requested_persons = ARRAY(SELECT DISTINCT unnest(requested_persons || $5::text[])
@@ -60,7 +60,7 @@ SELECT payment_id FROM payment_approval
  WHERE tenant_id = $1 AND payment_id > $2 AND decision IS NULL ORDER BY payment_id LIMIT $3
 
 -- name: approval_expired
--- Without payments ($2) and accounts ($3, $4) that somebody holds: of live tenants, or ($5) of one
+-- Without locked payments ($2) and accounts ($3, $4): of live tenants, or ($5) of one
 -- in test mode.
 SELECT a.tenant_id, a.payment_id, p.from_account
   FROM payment_approval a

@@ -55,8 +55,8 @@ SELECT found.payment_id FROM (
  ORDER BY found.payment_id DESC LIMIT $3
 
 -- name: payment_of_amount
--- Looks at the newest $7 of each bucket, and from there on at none: `edge` is where the next look
--- begins. An index would find any amount, and every payment would pay for it.
+-- Reads the newest $7 of each bucket and no more: `edge` is where the next read begins. An index
+-- would find any amount, and every payment would pay for it.
 WITH scanned AS (
     SELECT found.* FROM outbox_lock AS buckets
      CROSS JOIN LATERAL (
@@ -104,9 +104,9 @@ edge AS (SELECT payment_id FROM scanned WHERE walked = $7 ORDER BY payment_id DE
  UNION ALL SELECT payment_id, true FROM edge
 
 -- name: payment_ended
--- Those that failed or were cancelled; jobs that ended so are passed over, looked up in the order
--- of the list until it is full. Looks at the newest $6 of each bucket: `edge` is where the next
--- look begins.
+-- Payments that failed or were cancelled; jobs that ended so are passed over, looked up in the
+-- order of the list until it is full. Reads the newest $6 of each bucket: `edge` is where the next
+-- read begins.
 WITH scanned AS (
     SELECT buckets.bucket, found.subject FROM outbox_lock AS buckets
      CROSS JOIN LATERAL (
@@ -135,7 +135,7 @@ SELECT t.subject FROM outbox_lock AS buckets
  ORDER BY t.subject DESC LIMIT $3
 
 -- name: payment_executions
--- Every execution: those that did not end the payment, and the one that did.
+-- Every execution: the ones that did not end the payment, and the one that did.
 SELECT attempt, status, due_at, started_at, finished_at, retry_at, execution_id, code, error
   FROM attempt WHERE bucket = $2 AND subject = $3 AND tenant_id = $1
 UNION ALL

@@ -1,4 +1,4 @@
--- Changes to an open payment. Whoever locks its timer first decides what becomes of it.
+-- Changes to an open payment. The transaction that locks its timer first decides its outcome.
 
 -- name: payment_change_lock
 -- Waits for a settlement under way; if that ended the payment, there is no row any more.

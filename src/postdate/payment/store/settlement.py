@@ -134,9 +134,9 @@ async def peek(
 async def lock(
     connection: Connection, keys: Iterable[tuple[int, UUID]]
 ) -> tuple[list[LockedPayment], list[LockedPayment]]:
-    """Lock timers that are still due; skip those that another transaction has locked.
+    """Lock timers that are still due; skip the ones that another transaction has locked.
 
-    Returns those that may be settled, and those whose tenant is halted.
+    Returns the payments that may be settled, and the payments whose tenant is halted.
     """
     ordered = sorted(keys)
     *rows, last = await connection.fetch(
@@ -266,7 +266,9 @@ async def delete(connection: Connection, timers: Sequence[LockedTimer]) -> None:
 
 async def count_tries(connection: Connection, timer: LockedTimer, code: str) -> int:
     """Count the executions of a payment that broke with this code."""
-    return await connection.fetchval(query("settlement_trials"), timer.bucket, timer.subject, code)
+    return await connection.fetchval(
+        query("settlement_broken_count"), timer.bucket, timer.subject, code
+    )
 
 
 async def on_broken(connection: Connection, timer: LockedTimer) -> OnBroken | None:

@@ -1,10 +1,10 @@
 -- Settlement: find due payments, lock them, write what became of them as sets.
 
 -- name: settlement_peek
--- The first due timers, unlocked: so many of each bucket, so many of them all, in order; and as the
+-- The first due timers, unlocked: up to a number in each bucket and in all, in order; and as the
 -- last row the time, even where nothing is due. A node waits `grace` before it reaches into a
 -- bucket that another one prefers. Below the low-water mark only dead rows remain. Left out are
--- those of accounts that somebody holds ($7).
+-- payments of locked accounts ($7).
 SELECT due_at, subject, bucket, at FROM (
     (SELECT found.due_at, found.subject, found.bucket, NULL::timestamptz AS at
        FROM settlement_due($1, $2, $3, $4, $5, $7) AS found
@@ -89,7 +89,7 @@ UPDATE timer t SET due_at = later.due_at, token = t.token + 1, claimed_at = NULL
  WHERE t.bucket = later.bucket AND t.subject = later.subject
 
 -- name: settlement_park
--- It waits for a person: nothing that looks for due timers finds it again.
+-- It waits for a person: no scan for due timers finds it again.
 UPDATE timer SET due_at = 'infinity', ready_at = due_at, token = token + 1, claimed_at = clock()
  WHERE bucket = $1 AND subject = $2
 
@@ -100,6 +100,6 @@ DELETE FROM timer t USING unnest($1::smallint[], $2::uuid[]) AS done (bucket, su
 -- name: settlement_on_broken
 SELECT on_broken FROM payment WHERE bucket = $1 AND tenant_id = $2 AND payment_id = $3
 
--- name: settlement_trials
+-- name: settlement_broken_count
 -- How often an execution broke for a reason that had nothing to do with money.
 SELECT count(*) FROM attempt WHERE bucket = $1 AND subject = $2 AND code = $3

@@ -47,13 +47,13 @@ SKEW_MS: Final = 60_000
 """By how much the ids of two nodes may disagree about the time."""
 
 TEXT_SCAN: Final = 1000
-"""The same for a list by text."""
+"""Maximum number of rows that a list by text reads."""
 
 MIN_ID_TAIL: Final = 6
-"""From so many characters on a text may be the end of an id."""
+"""A text of this length or more may be the end of an id."""
 
 RECENT_MS: Final = 14 * 24 * 3600 * 1000
-"""A list looks into the partitions of the last two weeks first, and into all only if it must."""
+"""A list reads the partitions of the last two weeks first, and all only if it must."""
 
 AMOUNT_DEPTH: Final = 125
 """How many payments of each bucket a list by amount looks through: 8,000 in all."""
@@ -190,7 +190,7 @@ class PaymentViews:
     def _new_reader(self, tenant_id: int) -> Coalescer[UUID, tuple[PaymentRow | None, bool]]:
         """Make the coalescer of one tenant's reads: tenants are never read together."""
         if len(self._readers) >= MAX_TENANTS:
-            # Reads under way are finished by those who wait for them.
+            # Reads under way are finished by the requests that wait for them.
             self._readers.clear()
         self._readers[tenant_id] = Coalescer(partial(self._load, tenant_id))
         return self._readers[tenant_id]

@@ -108,7 +108,7 @@ class JobOccurrences:
     async def _with_lanes(
         self, connection: Connection, items: list[CheckedJob | Refusal]
     ) -> tuple[Mapping[LaneKey, Lane], list[CheckedJob | Refusal]]:
-        known = self._lanes.directory.by_place
+        known = self._lanes.directory.by_key
         lane_keys = {each.lane_key for each in items if not isinstance(each, Refusal)}
         missing = {lane_key for lane_key in lane_keys if lane_key not in known}
         if not missing:

@@ -254,7 +254,7 @@ async def replace_key(
 ) -> tuple[key_store.NewKeyRow, str, datetime]:
     """Create a key with the reach of the old one, which ends after the overlap.
 
-    It counts as the people of the old key, and as those who see it now.
+    It counts as the persons of the old key, and as the persons who see it now.
     """
     key_id, reach = old
     if reach.ended:

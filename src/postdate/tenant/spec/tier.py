@@ -5,7 +5,7 @@ from typing import Final
 from postdate.core.setting.setting import Settings
 
 MAX_TIERS: Final = 10
-"""So many tiers have series of their own in one process; the others share one."""
+"""Maximum number of tiers with series of their own in one process; the others share one."""
 
 OTHER: Final = "other"
 

@@ -2,7 +2,7 @@
 
 -- name: quota_pending
 -- One bucket's timers of these tenants: payments lie in lanes 0, 3 and 4 (of tenants in
--- test mode in those that stand for them), jobs from 16 on.
+-- test mode in the lanes that stand for them), jobs from 16 on.
 SELECT tenant_id, CASE WHEN lane_id >= 16 THEN 'jobs' ELSE 'payments' END AS kind, count(*) AS many
   FROM timer
  WHERE bucket = $1 AND tenant_id = ANY ($2::integer[])

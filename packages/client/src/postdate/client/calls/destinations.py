@@ -147,7 +147,7 @@ class Destinations(Group[K]):
         Calls that run end normally. A job whose `expires_at` or `max_age_seconds` passes
         meanwhile fails, as in a paused lane.
         `name`: The name by which it is known.
-        `reason`: Why; whoever looks at a job that waits reads it.
+        `reason`: Why; shown with each waiting job.
         """
 
     @call("resume_destination", "POST", "/destinations/{name}/resume")

@@ -95,7 +95,7 @@ class Payments(Group[K]):
     ) -> PaymentList:
         """List payments, the newest first.
 
-        Filter by account, status or time of acceptance; `broken` finds those that wait for a
+        Filter by account, status or time of acceptance; `broken` finds payments that wait for a
         person.
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
@@ -120,7 +120,7 @@ class Payments(Group[K]):
     ) -> Iterator[Payment]:
         """List payments, the newest first, page by page until the end.
 
-        Filter by account, status or time of acceptance; `broken` finds those that wait for a
+        Filter by account, status or time of acceptance; `broken` finds payments that wait for a
         person.
         `account_id`: Only payments from or to this account.
         `status`: Only payments with this status. A page may then have fewer than `limit` and

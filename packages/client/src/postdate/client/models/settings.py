@@ -34,7 +34,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     set_by: SettingSetBy
     """Who decides the value that holds."""
     default: int | float | bool | str
-    """What holds when nobody sets it."""
+    """The value while it is not set."""
     doc: str
     """What the setting does."""
     tenant_may: TenantMay
