@@ -529,7 +529,7 @@ CREATE FUNCTION idempotency_insert(new idempotency_columns) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) RETURNS record
+CREATE FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, max_count integer, OUT removed integer, OUT last uuid) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET enable_seqscan TO 'off';
@@ -624,7 +624,7 @@ CREATE FUNCTION job_insert(new job_columns, at timestamp with time zone) RETURNS
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) RETURNS record
+CREATE FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, max_count integer, OUT removed integer, OUT last uuid) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET enable_seqscan TO 'off';
@@ -633,7 +633,7 @@ CREATE FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) RET
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION job_purge_tell(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) RETURNS void
+CREATE FUNCTION job_purge_record(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -695,7 +695,7 @@ CREATE FUNCTION machine_clock() RETURNS timestamp with time zone
 CREATE FUNCTION occurrence_final() RETURNS trigger
     LANGUAGE plpgsql;
 
-CREATE FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], most integer) RETURNS TABLE(schedule_id uuid, occurrence_id uuid, scheduled_for timestamp with time zone, nominal_local timestamp without time zone, due_at timestamp with time zone, status text, cause text, version integer, kind text, subject uuid, code text, notes text[], created_at timestamp with time zone)
+CREATE FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], max_count integer) RETURNS TABLE(schedule_id uuid, occurrence_id uuid, scheduled_for timestamp with time zone, nominal_local timestamp without time zone, due_at timestamp with time zone, status text, cause text, version integer, kind text, subject uuid, code text, notes text[], created_at timestamp with time zone)
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) RETURNS TABLE(place tid, "time" timestamp with time zone)
@@ -817,7 +817,7 @@ CREATE FUNCTION payment_terms(of_tenant integer, buckets smallint[], ids uuid[])
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off';
 
-CREATE FUNCTION payment_timers_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer) RETURNS TABLE(cut_at timestamp with time zone, timers bytea)
+CREATE FUNCTION payment_timers_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, bucket_limit integer) RETURNS TABLE(cut_at timestamp with time zone, timers bytea)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -834,7 +834,7 @@ CREATE FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double preci
 CREATE FUNCTION refuse_change() RETURNS trigger
     LANGUAGE plpgsql;
 
-CREATE FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], most integer) RETURNS TABLE(schedule_id uuid, version integer, since timestamp with time zone, previous_until timestamp with time zone, name text, rule text, policies text, template text)
+CREATE FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], max_count integer) RETURNS TABLE(schedule_id uuid, version integer, since timestamp with time zone, previous_until timestamp with time zone, name text, rule text, policies text, template text)
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint DEFAULT NULL::bigint, scheduled_time timestamp with time zone DEFAULT NULL::timestamp with time zone, description text DEFAULT NULL::text, funding text DEFAULT 'hold'::text, retry_until timestamp with time zone DEFAULT NULL::timestamp with time zone, on_broken text DEFAULT NULL::text, traceparent text DEFAULT NULL::text) RETURNS uuid
@@ -869,27 +869,27 @@ ALTER TABLE ONLY seal ALTER COLUMN events SET STORAGE EXTERNAL;
 ALTER TABLE ONLY seal ALTER COLUMN digests SET STORAGE EXTERNAL;
 ALTER TABLE ONLY seal FORCE ROW LEVEL SECURITY;
 
-CREATE FUNCTION seal_after(of_tenant integer, after bigint, most bigint) RETURNS SETOF seal
+CREATE FUNCTION seal_after(of_tenant integer, after bigint, max_count bigint) RETURNS SETOF seal
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION seal_around(of_tenant integer, at_position bigint) RETURNS SETOF seal
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], most bigint) RETURNS TABLE("position" bigint, type text, subject uuid, event_id uuid)
+CREATE FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], max_count bigint) RETURNS TABLE("position" bigint, type text, subject uuid, event_id uuid)
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) RETURNS bigint
     LANGUAGE sql STABLE
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION seal_since(of_tenant integer, since timestamp with time zone, most bigint) RETURNS SETOF seal
+CREATE FUNCTION seal_since(of_tenant integer, since timestamp with time zone, max_count bigint) RETURNS SETOF seal
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION seal_time(of_tenant integer, at_position bigint) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], most bigint) RETURNS TABLE("position" bigint, type text, subject uuid, event_id uuid, sealed_at timestamp with time zone)
+CREATE FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], max_count bigint) RETURNS TABLE("position" bigint, type text, subject uuid, event_id uuid, sealed_at timestamp with time zone)
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION server_clock() RETURNS timestamp with time zone
@@ -956,19 +956,19 @@ CREATE FUNCTION text_finds(wanted text, id uuid, description text, metadata json
 CREATE FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) RETURNS TABLE(bucket smallint, lane_id integer, due_at timestamp with time zone)
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION timer_lanes(buckets smallint[], afters integer[], befores integer[], most integer) RETURNS TABLE(bucket smallint, lane_id integer, due_at timestamp with time zone)
+CREATE FUNCTION timer_lanes(buckets smallint[], afters integer[], befores integer[], max_count integer) RETURNS TABLE(bucket smallint, lane_id integer, due_at timestamp with time zone)
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) RETURNS TABLE(place bigint, bucket smallint, lane_id integer, tenant_id integer, subject uuid, token bigint, due_at timestamp with time zone, claimed_at timestamp with time zone, claimed_by uuid)
+CREATE FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, max_count integer) RETURNS TABLE(place bigint, bucket smallint, lane_id integer, tenant_id integer, subject uuid, token bigint, due_at timestamp with time zone, claimed_at timestamp with time zone, claimed_by uuid)
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) RETURNS boolean
+CREATE FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, max_count integer) RETURNS boolean
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off';
 
-CREATE FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer) RETURNS TABLE(lane_id integer, place integer, minutes integer[], walked integer, known timestamp with time zone)
+CREATE FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, bucket_limit integer) RETURNS TABLE(lane_id integer, place integer, minutes integer[], walked integer, known timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -2571,8 +2571,8 @@ REVOKE ALL ON FUNCTION idempotency_fits(key uuid, fingerprint uuid, subject uuid
 GRANT ALL ON FUNCTION idempotency_fits(key uuid, fingerprint uuid, subject uuid) TO postdate_writer;
 REVOKE ALL ON FUNCTION idempotency_insert(new idempotency_columns) FROM PUBLIC;
 GRANT ALL ON FUNCTION idempotency_insert(new idempotency_columns) TO postdate_writer;
-REVOKE ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) TO postdate_writer;
+REVOKE ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, max_count integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, max_count integer, OUT removed integer, OUT last uuid) TO postdate_writer;
 REVOKE ALL ON FUNCTION instant_text(at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION instant_text(at timestamp with time zone) TO postdate_writer;
 GRANT ALL ON FUNCTION instant_text(at timestamp with time zone) TO postdate_reader;
@@ -2602,12 +2602,12 @@ GRANT ALL ON FUNCTION job_finds(wanted text, named text, id uuid, description te
 GRANT ALL ON FUNCTION job_finds(wanted text, named text, id uuid, description text, metadata jsonb, destination jsonb) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_insert(new job_columns, at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_insert(new job_columns, at timestamp with time zone) TO postdate_writer;
-REVOKE ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) TO postdate_writer;
+REVOKE ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, max_count integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, max_count integer, OUT removed integer, OUT last uuid) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) TO postdate_writer;
-REVOKE ALL ON FUNCTION job_purge_tell(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION job_purge_tell(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION job_purge_record(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_purge_record(buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[], actors text[], datas jsonb[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_writer;
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_reader;
@@ -2646,9 +2646,9 @@ GRANT ALL ON FUNCTION machine_clock() TO postdate_reader;
 REVOKE ALL ON FUNCTION occurrence_final() FROM PUBLIC;
 GRANT ALL ON FUNCTION occurrence_final() TO postdate_writer;
 GRANT ALL ON FUNCTION occurrence_final() TO postdate_reader;
-REVOKE ALL ON FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], most integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], most integer) TO postdate_writer;
-GRANT ALL ON FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], most integer) TO postdate_reader;
+REVOKE ALL ON FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], max_count integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], max_count integer) TO postdate_writer;
+GRANT ALL ON FUNCTION occurrence_recent(buckets smallint[], tenants integer[], schedules uuid[], max_count integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION outbox_head(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) FROM PUBLIC;
@@ -2710,8 +2710,8 @@ REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens inte
 GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues double precision[], transfers uuid[], amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_terms(of_tenant integer, buckets smallint[], ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_terms(of_tenant integer, buckets smallint[], ids uuid[]) TO postdate_reader;
-REVOKE ALL ON FUNCTION payment_timers_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_timers_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer) TO postdate_reader;
+REVOKE ALL ON FUNCTION payment_timers_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, bucket_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_timers_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, bucket_limit integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION payment_touches(of_tenant integer, of_subject uuid, accounts text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_touches(of_tenant integer, of_subject uuid, accounts text[]) TO postdate_writer;
 GRANT ALL ON FUNCTION payment_touches(of_tenant integer, of_subject uuid, accounts text[]) TO postdate_reader;
@@ -2720,34 +2720,34 @@ GRANT ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double
 REVOKE ALL ON FUNCTION refuse_change() FROM PUBLIC;
 GRANT ALL ON FUNCTION refuse_change() TO postdate_writer;
 GRANT ALL ON FUNCTION refuse_change() TO postdate_reader;
-REVOKE ALL ON FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], most integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], most integer) TO postdate_writer;
-GRANT ALL ON FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], most integer) TO postdate_reader;
+REVOKE ALL ON FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], max_count integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], max_count integer) TO postdate_writer;
+GRANT ALL ON FUNCTION schedule_newest(buckets smallint[], tenants integer[], schedules uuid[], max_count integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) FROM PUBLIC;
 GRANT ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) TO postdate_client;
 GRANT SELECT ON TABLE seal TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE seal TO postdate_writer;
-REVOKE ALL ON FUNCTION seal_after(of_tenant integer, after bigint, most bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION seal_after(of_tenant integer, after bigint, most bigint) TO postdate_writer;
-GRANT ALL ON FUNCTION seal_after(of_tenant integer, after bigint, most bigint) TO postdate_reader;
+REVOKE ALL ON FUNCTION seal_after(of_tenant integer, after bigint, max_count bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION seal_after(of_tenant integer, after bigint, max_count bigint) TO postdate_writer;
+GRANT ALL ON FUNCTION seal_after(of_tenant integer, after bigint, max_count bigint) TO postdate_reader;
 REVOKE ALL ON FUNCTION seal_around(of_tenant integer, at_position bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION seal_around(of_tenant integer, at_position bigint) TO postdate_writer;
 GRANT ALL ON FUNCTION seal_around(of_tenant integer, at_position bigint) TO postdate_reader;
-REVOKE ALL ON FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], most bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], most bigint) TO postdate_writer;
-GRANT ALL ON FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], most bigint) TO postdate_reader;
+REVOKE ALL ON FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], max_count bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], max_count bigint) TO postdate_writer;
+GRANT ALL ON FUNCTION seal_decided(of_tenant integer, before bigint, patterns text[], max_count bigint) TO postdate_reader;
 REVOKE ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_reader;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_writer;
-REVOKE ALL ON FUNCTION seal_since(of_tenant integer, since timestamp with time zone, most bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION seal_since(of_tenant integer, since timestamp with time zone, most bigint) TO postdate_writer;
-GRANT ALL ON FUNCTION seal_since(of_tenant integer, since timestamp with time zone, most bigint) TO postdate_reader;
+REVOKE ALL ON FUNCTION seal_since(of_tenant integer, since timestamp with time zone, max_count bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION seal_since(of_tenant integer, since timestamp with time zone, max_count bigint) TO postdate_writer;
+GRANT ALL ON FUNCTION seal_since(of_tenant integer, since timestamp with time zone, max_count bigint) TO postdate_reader;
 REVOKE ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) TO postdate_reader;
 GRANT ALL ON FUNCTION seal_time(of_tenant integer, at_position bigint) TO postdate_writer;
-REVOKE ALL ON FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], most bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], most bigint) TO postdate_writer;
-GRANT ALL ON FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], most bigint) TO postdate_reader;
+REVOKE ALL ON FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], max_count bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], max_count bigint) TO postdate_writer;
+GRANT ALL ON FUNCTION seal_walk(of_tenant integer, after bigint, until bigint, patterns text[], max_count bigint) TO postdate_reader;
 REVOKE ALL ON FUNCTION server_clock() FROM PUBLIC;
 GRANT ALL ON FUNCTION server_clock() TO postdate_writer;
 GRANT ALL ON FUNCTION server_clock() TO postdate_reader;
@@ -2786,17 +2786,17 @@ GRANT ALL ON FUNCTION text_finds(wanted text, id uuid, description text, metadat
 REVOKE ALL ON FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) TO postdate_writer;
 GRANT ALL ON FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamp with time zone[]) TO postdate_reader;
-REVOKE ALL ON FUNCTION timer_lanes(buckets smallint[], afters integer[], befores integer[], most integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION timer_lanes(buckets smallint[], afters integer[], befores integer[], most integer) TO postdate_writer;
-GRANT ALL ON FUNCTION timer_lanes(buckets smallint[], afters integer[], befores integer[], most integer) TO postdate_reader;
-REVOKE ALL ON FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) TO postdate_writer;
-GRANT ALL ON FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, most integer) TO postdate_reader;
-REVOKE ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) TO postdate_reader;
-GRANT ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, most integer) TO postdate_writer;
-REVOKE ALL ON FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer) TO postdate_reader;
+REVOKE ALL ON FUNCTION timer_lanes(buckets smallint[], afters integer[], befores integer[], max_count integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION timer_lanes(buckets smallint[], afters integer[], befores integer[], max_count integer) TO postdate_writer;
+GRANT ALL ON FUNCTION timer_lanes(buckets smallint[], afters integer[], befores integer[], max_count integer) TO postdate_reader;
+REVOKE ALL ON FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, max_count integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, max_count integer) TO postdate_writer;
+GRANT ALL ON FUNCTION timer_walk(buckets smallint[], lanes integer[], lows timestamp with time zone[], after uuid, until_at timestamp with time zone, of_tenant integer, max_count integer) TO postdate_reader;
+REVOKE ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, max_count integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, max_count integer) TO postdate_reader;
+GRANT ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, max_count integer) TO postdate_writer;
+REVOKE ALL ON FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, bucket_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, bucket_limit integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) TO postdate_writer;
 GRANT ALL ON FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) TO postdate_reader;

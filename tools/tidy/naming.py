@@ -8,7 +8,6 @@ from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from tidy.pages import GLOSSARY
-from tidy.prose import NOT_YET
 from tidy.rule import Finding, Rule, Tree, nodes, python, select, without_comments
 from tidy.words import snake
 
@@ -168,16 +167,10 @@ def _sql_definitions(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def hidden_riddles(tree: Tree) -> Iterator[Finding]:
-    """Find riddles among attributes, SQL, settings and test modules, in the rooms that are done."""
-    named = [
-        (path, each)
-        for path, module in python(tree, SOURCE)
-        if not path.startswith(NOT_YET)
-        for each in _attributes(module)
-    ]
+    """Find riddles among attributes, SQL, settings and test modules."""
+    named = [(path, each) for path, module in python(tree, SOURCE) for each in _attributes(module)]
     for path, text in select(tree, (SOURCE,), ".sql"):
-        if not path.startswith(NOT_YET):
-            named += [(path, each) for each in _sql_definitions(text)]
+        named += [(path, each) for each in _sql_definitions(text)]
     settings = _SETTING.finditer(tree.get(SETTINGS, ""))
     named += [(SETTINGS, (1, "field", each[1].replace(".", "_"))) for each in settings]
     for path, _ in select(tree, ("tests/",), ".py"):
@@ -296,7 +289,6 @@ RULES: Final = (
         ),
         good=(
             {f"{SOURCE}event/a.py": "self.max_count = found.most"},
-            {f"{SOURCE}database/shard/a.sql": "CREATE FUNCTION a(most integer)"},
             {f"{SOURCE}event/a.sql": "-- most\nCREATE FUNCTION a(max_count integer)"},
             {SETTINGS: 'A = {\n    "key.max_count": Setting(1)}'},
             {"tests/support/culprit_free.py": ""},

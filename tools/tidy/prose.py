@@ -80,16 +80,6 @@ HABITS: Final = (
 )
 """Four habits that cost a reader the subject of a sentence; pages keep them for now."""
 
-NOT_YET: Final = tuple(
-    f"{SOURCE}{room}"
-    for rooms in (
-        "database/functions/ database/migrations/ database/obstacle database/partition",
-        "database/shard/",
-    )
-    for room in rooms.split()
-)
-"""Rooms where the habits and the names of `naming` are not checked yet. The list only shrinks."""
-
 
 def phrase_of(text: str, phrases: Iterable[Phrase] = PHRASES) -> Phrase | None:
     """Return the first phrase that a text contains, across line breaks."""
@@ -127,12 +117,10 @@ def riddle_phrases(tree: Tree) -> Iterator[Finding]:
 def habits(tree: Tree) -> Iterator[Finding]:
     """Find sentences without a subject or a number in docstrings, comments, messages and SQL."""
     for path, module in python(tree, SOURCE):
-        if not path.startswith(NOT_YET):
-            said = dict.fromkeys([*_texts(tree[path], module), *_messages(module)])
-            yield from _habits_of(path, said)
+        said = dict.fromkeys([*_texts(tree[path], module), *_messages(module)])
+        yield from _habits_of(path, said)
     for path, text in select(tree, (SOURCE,), ".sql"):
-        if not path.startswith(NOT_YET):
-            yield from _habits_of(path, _sql_comments(text))
+        yield from _habits_of(path, _sql_comments(text))
 
 
 def _habits_of(path: str, said: Iterable[tuple[int, str]]) -> Iterator[Finding]:
@@ -177,7 +165,6 @@ RULES: Final = (
         ),
         good=(
             {f"{SOURCE}event/a.py": '"""Look a key up; it is not so much work."""\nx = "nobody"'},
-            {f"{SOURCE}database/shard/a.py": '"""Wait until somebody answers."""'},
             {"docs/a.md": "Nobody answers."},
         ),
     ),

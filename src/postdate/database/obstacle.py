@@ -37,7 +37,7 @@ ASKED: Final = ("api_key", "lane", "tenant", "tenant_halt")
 """The tables that are read before anything is written."""
 
 HALT_LOCK: Final = "halt_lock"
-"""The table that is locked by whoever accepts something or changes halts."""
+"""The table that accepting something or changing halts locks."""
 
 SHOWN: Final = (
     "account",
@@ -110,7 +110,7 @@ UNASKED: Final = frozenset(
 """The tables that no request waits for: what is locked there is named, and stops none."""
 
 KEYS: Final = ("api_key", "tenant")
-"""The tables without which nobody is let in."""
+"""The tables without which no login works."""
 
 EXCLUSIVE: Final = "AccessExclusiveLock"
 """The mode of a lock that keeps readers away, too."""

@@ -2,7 +2,7 @@
 -- Only the catalog is read, as the login itself: no lock on a table of ours delays the answer.
 
 -- name: obstacle_list
--- A lock that is only waited for counts as well: whoever comes later waits behind it.
+-- A lock that is only waited for counts as well: later requests wait behind it.
 SELECT 'read_only' AS kind, '' AS subject, '' AS detail, 0 AS pid
  WHERE pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean
 UNION ALL
@@ -24,7 +24,7 @@ SELECT DISTINCT 'lock', t.relname::text, l.mode, coalesce(l.pid, 0)
  WHERE l.pid <> pg_backend_pid() AND t.relkind IN ('r', 'p')
    AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
 UNION ALL
--- Whoever has had a lock between transactions of ours for seconds, and the sessions that wait for
+-- Sessions that have had a lock between transactions of ours for seconds, and those waiting for
 -- it. How old a transaction of another login is shows only to members of pg_read_all_stats.
 (SELECT DISTINCT 'holder', c.relname::text,
         a.usename || coalesce(', session ' || waiting.pids || ' waits', ''), a.pid

@@ -7,7 +7,7 @@ from postdate.database.connection.query import Connection, Reader, fetch_all, qu
 
 
 class PartitionsMade(NamedTuple):
-    """How many partitions were made, and the names of those that could not be."""
+    """How many partitions were made, and the names of the ones that could not be."""
 
     made: int
     blocked: list[str]

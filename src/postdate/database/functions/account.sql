@@ -25,7 +25,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Say which of these accounts somebody holds, without waiting for any of them. The arguments come
+-- Say which of these accounts are locked, without waiting for any of them. The arguments come
 -- sorted by bucket; one bucket at a time, as everywhere where rows are locked.
 CREATE OR REPLACE FUNCTION account_locked(buckets smallint[], tenants integer[], accounts text[])
     RETURNS TABLE (bucket smallint, tenant_id integer, account_id text)
@@ -58,7 +58,7 @@ END $$;
 
 -- What a decision about payments needs, in one round trip: the accounts to change, locked in their
 -- order, then others as they are, and the time. An account that does not exist gives no row; the
--- row with the time is always there. Tenants to look at may come as one value
+-- row with the time is always there. Tenants to read may come as one value
 -- for all.
 CREATE OR REPLACE FUNCTION account_gather(
     lock_buckets smallint[], lock_tenants integer[], lock_accounts text[],
@@ -124,7 +124,7 @@ BEGIN
             a.closed_at;
 END $$;
 
--- Hold amounts of payers that were only looked at, or refuse with PD006 where one of them is gone,
+-- Hold amounts of payers that were only read, or refuse with PD006 where one of them is gone,
 -- frozen or closed by now, or has other limits. Whether the money is there, its own CHECK tells.
 -- Locks rows in the global order with a short timeout; see account_add.
 CREATE OR REPLACE FUNCTION account_hold(

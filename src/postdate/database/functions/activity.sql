@@ -7,14 +7,14 @@ CREATE OR REPLACE FUNCTION array_sum(integer[], integer[]) RETURNS integer[]
 
 -- In which minutes timers of one tenant become due, at each of the given places (buckets with a
 -- lane beside each). Minutes are counted from `begin_at` on; -1 is that of all that is due before.
--- At most `place_limit` timers are walked at a place, those of others included: payments of every
--- tenant share a lane, so the walk must be bounded before the tenant is looked at, which row-level
+-- At most `bucket_limit` timers are walked at a place, those of others included: payments of every
+-- tenant share a lane, so the walk must be bounded before the tenant is checked, which row-level
 -- security would do first. A place is added up while it is walked: no timer is kept.
 -- The last row has no place. `walked` is how many timers were seen; `known` the whole minute up to
 -- which every place was walked.
 CREATE OR REPLACE FUNCTION timers_by_minute(
     of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamptz,
-    until_at timestamptz, place_limit integer
+    until_at timestamptz, bucket_limit integer
 ) RETURNS TABLE (lane_id integer, place integer, minutes integer[], walked integer,
                  known timestamptz)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT
@@ -30,11 +30,11 @@ WITH walked AS MATERIALIZED (
              FROM (SELECT t.tenant_id, t.due_at, t.claimed_at FROM timer t
                     WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
                       AND t.due_at < until_at
-                    ORDER BY t.due_at LIMIT place_limit) AS t) AS head),
+                    ORDER BY t.due_at LIMIT bucket_limit) AS t) AS head),
 seen AS MATERIALIZED (
     SELECT sum(w.timers)::integer AS walked,
            floor(date_part('epoch',
-               min(w.last_at) FILTER (WHERE w.timers = place_limit) - begin_at) / 60) AS whole
+               min(w.last_at) FILTER (WHERE w.timers = bucket_limit) - begin_at) / 60) AS whole
       FROM walked w)
 SELECT w.lane_id, w.place,
        CASE WHEN seen.whole IS NULL THEN w.minutes

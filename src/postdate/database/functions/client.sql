@@ -132,9 +132,9 @@ CREATE OR REPLACE FUNCTION client_refuse_reused(differs text[]) RETURNS void
         jsonb_build_object('differs', differs))
 $$;
 
--- Refuse where the tenant stands still. Whoever asks has a share of a lock of the tenant's own
--- until its commit, so that a switch can wait for it; the lock of all nodes (halt_share) is none of
--- a client's business, who may hold it for as long as it likes.
+-- Refuse where the tenant is halted. The asking transaction has a share of a lock of the tenant's
+-- own until its commit, so that a switch can wait for it; the lock of all nodes (halt_share) is
+-- none of a client's business, who may hold it for as long as it likes.
 CREATE OR REPLACE FUNCTION client_refuse_halted(of_tenant integer, new_work boolean) RETURNS void
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
@@ -213,7 +213,7 @@ BEGIN
     PERFORM client_accept_jobs(mine, of_tenant);
     PERFORM client_accept_cancels(mine, of_tenant);
     PERFORM client_accept_payments(mine, of_tenant);
-    -- The keys last: whoever waits for a key waits for nothing else.
+    -- The keys last: a transaction that waits for a key waits for nothing else.
     SELECT array_agg((get_byte(uuid_send(key), 0) & 63)::smallint ORDER BY key),
            array_agg(CASE kind WHEN 'job' THEN 1 ELSE 3 END::smallint ORDER BY key),
            array_agg(key ORDER BY key), array_agg(fingerprint ORDER BY key),
@@ -381,7 +381,7 @@ BEGIN
     EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation THEN
         NULL;
     END;
-    -- All logins share the memory for locks: whoever fills it with advisory ones stops the server.
+    -- All logins share the memory for locks: filling it with advisory locks stops the server.
     SELECT format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC',
                   string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.oid)) INTO advisory
       FROM pg_proc p

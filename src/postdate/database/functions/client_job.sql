@@ -36,7 +36,7 @@ BEGIN
     RETURN given;
 END $$;
 
--- How many lanes a tenant has, with those that this transaction will make.
+-- How many lanes a tenant has, including the lanes that this transaction will make.
 CREATE OR REPLACE FUNCTION client_lanes(of_tenant integer) RETURNS bigint
     LANGUAGE sql SET search_path FROM CURRENT AS $$
     SELECT count(*) FROM (

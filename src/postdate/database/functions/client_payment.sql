@@ -1,5 +1,5 @@
 -- Payments in your own transaction: the amount is held when it commits, not before, so that a long
--- transaction holds nobody's account.
+-- transaction locks no account.
 
 -- An account by its id. Its bucket is a hash that SQL does not know: each of the 64 is asked, which
 -- are as many look-ups by key.

@@ -1,4 +1,4 @@
--- Unique keys in your own transaction: looked at when they are asked for, decided at the commit.
+-- Unique keys in your own transaction: read when they are asked for, decided at the commit.
 
 -- What is said of a unique key, as it is stored; the rules that are not about one field.
 CREATE OR REPLACE FUNCTION client_check_unique(

@@ -1,7 +1,7 @@
 -- The watch of the server's clock.
 
 -- Record the time that a node believes. One that has not seen the last confirmation records
--- nothing, and none waits for the row: whoever holds it records the time, too.
+-- nothing, and none waits for the row: the node that has locked it records the time, too.
 CREATE OR REPLACE FUNCTION clock_watch_record(
     believed timestamptz, since timestamptz, seen bigint, why text) RETURNS void
     LANGUAGE sql SET search_path FROM CURRENT AS

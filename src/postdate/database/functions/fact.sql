@@ -123,9 +123,9 @@ $$;
 
 -- What an address leads to, and the bytes that its digest is taken of; no row where it is gone. Of
 -- the branches only one is ever begun: each has a condition on the address alone. An event never
--- has the id of its subject: one that somebody gave the address of a job or payment makes no second
+-- has the id of its subject: an event with the address of a job or payment makes no second
 -- row. A fact of another type or id than the address says has no bytes to take a digest of. Callers
--- put it into LATERAL (… OFFSET 0), so that it stays a look-up by key. So do the legs
+-- put it into LATERAL (… OFFSET 0), so that it stays one lookup by key. So do the legs
 -- of a transfer: the planner takes each partition for a row, joined a hash of them instead, and
 -- read everything of the payee's bucket once for each payment into it.
 CREATE OR REPLACE FUNCTION fact_find(

@@ -1,4 +1,4 @@
--- What must hold whoever writes: triggers that refuse, rights and row-level security.
+-- What must hold for every writer: triggers that refuse, rights and row-level security.
 
 -- Facts are immutable, no matter who writes. Only the owner, inside a prune, may remove old ones.
 CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -56,7 +56,7 @@ CREATE OR REPLACE FUNCTION client_commit() RETURNS trigger LANGUAGE plpgsql
     SET standard_conforming_strings = on SET extra_float_digits = 1 SET lock_timeout = '500ms'
     SET enable_seqscan = off AS $$
 BEGIN
-    -- By its key: to look for whatever is left would read the deleted rows again for each of them.
+    -- By its key: a search for whatever is left would read the deleted rows again for each of them.
     IF EXISTS (SELECT FROM client_request r WHERE r.transaction = NEW.transaction
                   AND r.subject = NEW.subject AND r.number = NEW.number) THEN
         PERFORM client_accept();
@@ -100,9 +100,9 @@ BEGIN
     END IF;
 END $$;
 
--- The locks between transactions of ours. An advisory lock is anybody's who can log in; these are
+-- The locks between transactions of ours. An advisory lock is open to every login; these are
 -- tables, which only the roles of nodes may lock. A sharded PostgreSQL has its own at each node.
--- halt_lock is empty and locked as a whole, which costs what an advisory lock costs: whoever moves
+-- halt_lock is empty and locked as a whole, which costs what an advisory lock costs: moving
 -- money shares it. A row of named_lock is for what happens seldom.
 CREATE OR REPLACE FUNCTION lock_tables_ensure() RETURNS void
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$

@@ -8,12 +8,12 @@ CREATE OR REPLACE FUNCTION tenants_held() RETURNS integer[]
        WHERE h.mode = 'hold' AND h.lifted_at IS NULL AND h.from_at <= greatest(clock(), h.set_at)
          AND (h.until_at IS NULL OR h.until_at > clock())$$;
 
--- One lock stands between money and switches: whoever moves money or accepts work shares it until
--- its commit, and looks at the switches after it has its share. Whoever turns a switch commits that
+-- One lock stands between money and switches: a transaction that moves money or accepts work shares
+-- it until its commit, and reads the switches after it has its share. Turning a switch commits that
 -- first, then waits until it has had the lock alone: everything that did not see the switch has
--- ended by then. It waits for a second, for meanwhile nobody else gets a share, and asks again.
--- Whoever has a share waits for no other lock for long, or a row that a stranger holds would delay
--- the switches of all tenants.
+-- ended by then. It waits for a second, for meanwhile no transaction gets a share, and asks again.
+-- The holder of a share waits for no other lock for long, or one locked row would delay the
+-- switches of all tenants.
 CREATE OR REPLACE FUNCTION halt_share() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     LOCK TABLE halt_lock IN ROW SHARE MODE;
@@ -38,7 +38,7 @@ BEGIN
     END IF;
 END $$;
 
--- Change what is open only where nobody has turned the kill switch, of which this node may not have
+-- Change what is open only while the kill switch is off, of which this node may not have
 -- heard: a window that only holds lets terms be changed.
 CREATE OR REPLACE FUNCTION halt_refuse_killed(tenant integer) RETURNS void
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$

@@ -1,6 +1,6 @@
 -- History that is no longer asked for leaves by whole weeks.
 
--- Detach one partition. Refused, whoever asks: what is younger than two weeks, and what holds
+-- Detach one partition. Refused for every caller: what is younger than two weeks, and what holds
 -- anything that still has a timer. Money (payment, entry, and outcome, which ends payments) only
 -- leaves when it is meant by name.
 CREATE OR REPLACE FUNCTION history_detach(child text, money boolean) RETURNS void

@@ -1,6 +1,6 @@
--- Keys of requests: found, inserted, and forgotten when nobody can ask for them any more.
+-- Keys of requests: found, inserted, and forgotten when they can no longer be repeated.
 
--- The rows of those of the keys that are known. LATERAL and OFFSET 0 pin one look-up by primary key
+-- The rows of the known keys. LATERAL and OFFSET 0 pin one lookup by primary key
 -- for each: a plan that was cached while the table was small and freshly analysed would otherwise
 -- hash the whole index, for ever. The planner inlines this function.
 CREATE OR REPLACE FUNCTION idempotency_find(
@@ -42,13 +42,13 @@ CREATE OR REPLACE FUNCTION idempotency_fits(key uuid, fingerprint uuid, subject 
       FROM (SELECT substring(sha256(uuid_send(key) || uuid_send(fingerprint)) FOR 8)) AS made (tail)
 $$;
 
--- Walk a tenant's keys of jobs (or of redrives) in a bucket from a key on, forget those that are
+-- Walk a tenant's keys of jobs (or of redrives) in a bucket from a key on, forget the keys that are
 -- older than an instant and whose job had ended by then or is gone, and say where to go on: NULL at
 -- the end. The key of a job that is due in ten years is as old as the job. A job's own bucket is
--- another than that of its key, so its rows are looked up by their own keys.
+-- another than that of its key, so its rows are found by their own keys.
 CREATE OR REPLACE FUNCTION idempotency_prune(
     in_bucket smallint, in_tenant integer, in_scope smallint, before timestamptz, after uuid,
-    most integer, OUT removed integer, OUT last uuid)
+    max_count integer, OUT removed integer, OUT last uuid)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = 'off' AS $$
 DECLARE
     walked uuid[];
@@ -61,9 +61,9 @@ BEGIN
       INTO walked, old, jobs
       FROM (SELECT key, subject, created_at FROM idempotency
              WHERE bucket = in_bucket AND tenant_id = in_tenant AND scope = in_scope
-               AND key > after ORDER BY key LIMIT most) AS kept;
-    IF cardinality(walked) = most THEN
-        last := walked[most];
+               AND key > after ORDER BY key LIMIT max_count) AS kept;
+    IF cardinality(walked) = max_count THEN
+        last := walked[max_count];
     END IF;
     wanted := ARRAY(
         SELECT t.subject FROM unnest(jobs) AS job (id)

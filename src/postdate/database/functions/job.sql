@@ -66,7 +66,7 @@ BEGIN
 END $$;
 
 -- Accept jobs in one round trip, unless their tenant is halted. JSON comes as text, encoded once by
--- whoever decided. The keys last: whoever waits for a key waits for nothing else.
+-- the intake. The keys last: a transaction that waits for a key waits for nothing else.
 CREATE OR REPLACE FUNCTION job_accept(
     new job_columns, at timestamptz, keys idempotency_columns DEFAULT NULL)
     RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -159,7 +159,7 @@ END $$;
 
 -- Tell of it as the role that removed them: of two roles in one transaction, a sharded PostgreSQL
 -- lets only the first write to a shard.
-CREATE OR REPLACE FUNCTION job_purge_tell(
+CREATE OR REPLACE FUNCTION job_purge_record(
     buckets smallint[], tenants integer[], subjects uuid[], ids uuid[], types text[],
     actors text[], datas jsonb[])
     RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -167,10 +167,10 @@ BEGIN
     PERFORM event_insert(buckets, tenants, subjects, ids, types, actors, datas);
 END $$;
 
--- Walk a tenant's jobs of a bucket from an id on, remove those that ended before an instant, and
+-- Walk a tenant's jobs of a bucket from an id on, remove the jobs that ended before an instant, and
 -- say where to go on: NULL at the end. One node at a time walks a bucket.
 CREATE OR REPLACE FUNCTION job_prune(
-    in_bucket smallint, in_tenant integer, before timestamptz, after uuid, most integer,
+    in_bucket smallint, in_tenant integer, before timestamptz, after uuid, max_count integer,
     OUT removed integer, OUT last uuid)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = 'off' AS $$
 DECLARE
@@ -184,9 +184,9 @@ BEGIN
     END IF;
     walked := ARRAY(
         SELECT job_id FROM job WHERE bucket = in_bucket AND tenant_id = in_tenant
-           AND job_id > after AND job_id < uuid_floor(before) ORDER BY job_id LIMIT most);
-    IF cardinality(walked) = most THEN
-        last := walked[most];
+           AND job_id > after AND job_id < uuid_floor(before) ORDER BY job_id LIMIT max_count);
+    IF cardinality(walked) = max_count THEN
+        last := walked[max_count];
     END IF;
     removed := job_remove(in_bucket, in_tenant, ARRAY(
         SELECT subject FROM outcome WHERE bucket = in_bucket AND subject = ANY(walked)
@@ -199,10 +199,10 @@ BEGIN
 END $$;
 
 REVOKE EXECUTE ON FUNCTION job_doubted, job_cancel_result, job_insert, job_accept,
-    job_unique_hash, job_unique_bucket, job_unique_forget, job_remove, job_purge, job_purge_tell,
+    job_unique_hash, job_unique_bucket, job_unique_forget, job_remove, job_purge, job_purge_record,
     job_prune FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION job_doubted, job_insert, job_accept, job_unique_hash,
-    job_unique_bucket, job_purge, job_purge_tell, job_prune TO postdate_writer;
+    job_unique_bucket, job_purge, job_purge_record, job_prune TO postdate_writer;
 
 -- The status of a job: how it ended, or what its timer says. No row stores it; this is the one
 -- place where SQL derives it, and the planner folds it into the statement.
@@ -306,7 +306,7 @@ END $$;
 REVOKE EXECUTE ON FUNCTION job_read FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION job_read TO postdate_writer, postdate_reader;
 
--- Whether somebody who looks for a text means this job: part of its description, a key of its
+-- Whether a search for a text finds this job: part of its description, a key of its
 -- metadata or `key=value`, or the end of its id, of which lists show twelve characters.
 CREATE OR REPLACE FUNCTION text_finds(wanted text, id uuid, description text, metadata jsonb)
     RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

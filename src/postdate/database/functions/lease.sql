@@ -4,7 +4,7 @@
 -- cost half as much again, most of it in carrying the same values to and fro. Columns may come
 -- short, as database/connection/column.py says; in the select list they are walked, in FROM each
 -- would be laid down first. Returns NULL when every token still held: the rule, and nothing to
--- carry back; else those that did.
+-- carry back; else the jobs whose tokens did.
 CREATE OR REPLACE FUNCTION lease_end(
     of_bucket smallint, given lease_endings, of_actor text, reported boolean
 ) RETURNS uuid[] LANGUAGE plpgsql SET search_path FROM CURRENT AS $$

@@ -1,6 +1,6 @@
 -- Locks by name: rows that only the roles of nodes can reach (`lock_tables_ensure` says why).
 
--- Take a lock until the commit. Whoever is first to ask for it makes its row, and others wait for
+-- Take a lock until the commit. The first transaction to ask makes its row, and others wait for
 -- that as they wait for the lock.
 CREATE OR REPLACE FUNCTION lock_named(of_name text, of_number integer) RETURNS void
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$

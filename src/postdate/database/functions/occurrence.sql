@@ -2,7 +2,7 @@
 
 -- So many of each schedule. The planner inlines this function.
 CREATE OR REPLACE FUNCTION occurrence_recent(
-    buckets smallint[], tenants integer[], schedules uuid[], most integer)
+    buckets smallint[], tenants integer[], schedules uuid[], max_count integer)
     RETURNS TABLE (schedule_id uuid, occurrence_id uuid, scheduled_for timestamptz,
                    nominal_local timestamp, due_at timestamptz, status text, cause text,
                    version integer, kind text, subject uuid, code text, notes text[],
@@ -16,5 +16,5 @@ CREATE OR REPLACE FUNCTION occurrence_recent(
            SELECT * FROM occurrence o
             WHERE o.bucket = wanted.bucket AND o.tenant_id = wanted.tenant_id
               AND o.schedule_id = wanted.schedule_id
-            ORDER BY o.occurrence_id DESC LIMIT most) AS newest
+            ORDER BY o.occurrence_id DESC LIMIT max_count) AS newest
 $$;

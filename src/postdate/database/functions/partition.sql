@@ -23,7 +23,7 @@ END $$;
 
 -- Make every partition from the last week to `weeks` ahead. Returns how many were made, and which
 -- could not be: a row in the default partition that belongs to a week stands in the way of that
--- week alone, a table that somebody holds in the way of that table alone.
+-- week alone, a locked table in the way of that table alone.
 CREATE OR REPLACE FUNCTION partition_create_ahead(
     weeks integer, OUT made integer, OUT blocked text[])
     LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -76,7 +76,7 @@ BEGIN
 END $$;
 
 -- Make the partition of one week of one table although rows of that week lie in the default
--- partition: they are moved into it. Nobody uses the table meanwhile.
+-- partition: they are moved into it. The table is locked meanwhile.
 CREATE OR REPLACE FUNCTION partition_move_misplaced(parent text, monday timestamptz) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE

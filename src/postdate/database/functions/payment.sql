@@ -194,8 +194,8 @@ BEGIN
     IF missing = 0 THEN
         RETURN;
     END IF;
-    -- Those that were tried, and ids of nothing. A payment with neither timer nor outcome would be
-    -- a loss: it is shown, and found by reconciling.
+    -- Payments that were tried, and ids of nothing. A payment with neither timer nor outcome would
+    -- be a loss: it is shown, and found by reconciling.
     RETURN QUERY
     SELECT coalesce(t.due_at = 'infinity', false), nullif(t.due_at, 'infinity'),
            o.status, o.due_at, o.finished_at, o.transfer_id, coalesce(o.code, a.code),
@@ -221,8 +221,8 @@ BEGIN
        AND p.bucket = ANY (buckets);
 END $$;
 
--- What refunds of a payment return or have returned; those that failed or were cancelled do not
--- count. They lie in the bucket of its payee, who pays them; ids below `since` are not looked at.
+-- What refunds of a payment return or have returned; failed and cancelled refunds do not
+-- count. They lie in the bucket of its payee, who pays them; ids below `since` are not read.
 -- One row, as a set: so it is planned with the statement that asks.
 CREATE OR REPLACE FUNCTION payment_refunded(
     of_bucket smallint, of_tenant integer, of_payment uuid, since uuid
@@ -235,7 +235,7 @@ CREATE OR REPLACE FUNCTION payment_refunded(
                           AND o.status <> 'COMPLETED')
 $$;
 
--- The same for a reader of few payments: a session plans it once, not with each statement.
+-- What refunds return, for a reader of few payments: a session plans it once, not each statement.
 CREATE OR REPLACE FUNCTION payment_refund_total(
     of_bucket smallint, of_tenant integer, of_payment uuid, since uuid
 ) RETURNS bigint LANGUAGE plpgsql STABLE AS $$

@@ -1,8 +1,8 @@
 -- Permits: the lock of a scope.
 
 -- Refill the tokens by what has passed since, hold the row until the commit, and give the tokens; a
--- scope that is new begins with its burst. Nodes hold it for milliseconds. Whoever holds it longer
--- must not keep them: they go on with the jobs of others and come back.
+-- scope that is new begins with its burst. Nodes lock it for milliseconds. A longer lock
+-- must not stop them: they go on with the jobs of others and come back.
 CREATE OR REPLACE FUNCTION permit_lock(in_bucket smallint, in_scope text, rate float8, burst float8)
     RETURNS float8 LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
     SET lock_timeout = '200ms' AS $$

@@ -2,7 +2,7 @@
 
 -- So many of each schedule. The planner inlines this function.
 CREATE OR REPLACE FUNCTION schedule_newest(
-    buckets smallint[], tenants integer[], schedules uuid[], most integer)
+    buckets smallint[], tenants integer[], schedules uuid[], max_count integer)
     RETURNS TABLE (schedule_id uuid, version integer, since timestamptz,
                    previous_until timestamptz, name text, rule text, policies text, template text)
     LANGUAGE sql STABLE AS $$
@@ -13,5 +13,5 @@ CREATE OR REPLACE FUNCTION schedule_newest(
            SELECT * FROM schedule_version v
             WHERE v.bucket = wanted.bucket AND v.tenant_id = wanted.tenant_id
               AND v.schedule_id = wanted.schedule_id
-            ORDER BY v.version DESC LIMIT most) AS held
+            ORDER BY v.version DESC LIMIT max_count) AS held
 $$;

@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION outbox_types(types text[]) RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
     $$SELECT CASE WHEN types[1] = ALL (types) THEN types[1:1] ELSE types END$$;
 
--- The first rows of a bucket's outbox in the order of sealing, not more than so many, and none
+-- The first rows of a bucket's outbox in the order of sealing, up to a limit, and none
 -- behind the one with which there are events enough. Below `low` only dead rows remain.
 CREATE OR REPLACE FUNCTION outbox_head(
     one smallint, low timestamptz, event_limit integer, row_limit integer, without integer[]
@@ -22,7 +22,7 @@ CREATE OR REPLACE FUNCTION outbox_head(
      WHERE before < event_limit
 $$;
 
--- Which of these rows nobody has locked. What came after a locked row of the same subjects stays,
+-- Which of these rows are not locked. What came after a locked row of the same subjects stays,
 -- too, and so does what came after that: a tenant's order is made by taking.
 CREATE OR REPLACE FUNCTION outbox_free(
     one smallint, low timestamptz, event_limit integer, row_limit integer, without integer[]
@@ -53,10 +53,10 @@ BEGIN
     END LOOP;
 END $$;
 
--- Take what the outbox holds of the buckets that nobody else is sealing, the oldest of each first.
--- The lock comes before the look: a snapshot from before it could miss what the last sealer has
--- left. `around` goes around rows that a stranger has locked; it is no habit, for it writes each
--- row once more. Whoever holds the bucket's lock is the only one to delete, and nobody changes a
+-- Take what the outbox holds of the buckets that no other node is sealing, the oldest of each
+-- first. The lock comes before the read: a snapshot from before it could miss what the last sealer
+-- has left. `around` goes around rows that a stranger has locked; it is no habit, for it writes
+-- each row once more. Only the holder of the bucket's lock deletes, and no transaction changes a
 -- row: it is found again by its place in the table, between the times that the index is asked for.
 CREATE OR REPLACE FUNCTION outbox_take(
     low timestamptz, event_limit integer, row_limit integer, without integer[], around boolean
@@ -113,9 +113,9 @@ CREATE OR REPLACE FUNCTION seal_find(
 $$;
 
 -- A tenant's events after a position and up to another, by type. Functions, so that a sharded
--- PostgreSQL looks for the seals first and then for what they seal; others inline them.
+-- PostgreSQL reads the seals first and then what they seal; others inline them.
 CREATE OR REPLACE FUNCTION seal_walk(
-    of_tenant integer, after bigint, until bigint, patterns text[], most bigint)
+    of_tenant integer, after bigint, until bigint, patterns text[], max_count bigint)
     RETURNS TABLE ("position" bigint, type text, subject uuid, event_id uuid,
                    sealed_at timestamptz)
     LANGUAGE sql STABLE AS $$
@@ -132,12 +132,12 @@ CREATE OR REPLACE FUNCTION seal_walk(
               AND first.position <= after + 1 ORDER BY first.position DESC LIMIT 1), 0)
        AND s.position + one.place - 1 > after AND s.position + one.place - 1 <= until
        AND s.types[one.kind] LIKE ANY (patterns)
-     ORDER BY s.position, one.place LIMIT most
+     ORDER BY s.position, one.place LIMIT max_count
 $$;
 
 -- Decisions before a position, the newest first: an index knows the seals that hold any.
 CREATE OR REPLACE FUNCTION seal_decided(
-    of_tenant integer, before bigint, patterns text[], most bigint)
+    of_tenant integer, before bigint, patterns text[], max_count bigint)
     RETURNS TABLE ("position" bigint, type text, subject uuid, event_id uuid)
     LANGUAGE sql STABLE AS $$
     SELECT s.position + one.place - 1, s.types[one.kind], one.subject,
@@ -148,24 +148,24 @@ CREATE OR REPLACE FUNCTION seal_decided(
      WHERE s.bucket = tenant_bucket(of_tenant) AND s.tenant_id = of_tenant AND s.decision
        AND s.position < before AND s.position + one.place - 1 < before
        AND s.types[one.kind] LIKE ANY (patterns)
-     ORDER BY s.position DESC, one.place DESC LIMIT most
+     ORDER BY s.position DESC, one.place DESC LIMIT max_count
 $$;
 
 -- The seals of a tenant after a position.
-CREATE OR REPLACE FUNCTION seal_after(of_tenant integer, after bigint, most bigint)
+CREATE OR REPLACE FUNCTION seal_after(of_tenant integer, after bigint, max_count bigint)
     RETURNS SETOF seal LANGUAGE sql STABLE AS $$
     SELECT * FROM seal s
      WHERE s.bucket = tenant_bucket(of_tenant) AND s.tenant_id = of_tenant AND s.position > after
-     ORDER BY s.position LIMIT most
+     ORDER BY s.position LIMIT max_count
 $$;
 
 -- The first seals of a tenant that were made since an instant.
-CREATE OR REPLACE FUNCTION seal_since(of_tenant integer, since timestamptz, most bigint)
+CREATE OR REPLACE FUNCTION seal_since(of_tenant integer, since timestamptz, max_count bigint)
     RETURNS SETOF seal LANGUAGE sql STABLE AS $$
     SELECT * FROM seal s
      WHERE s.bucket = tenant_bucket(of_tenant) AND s.tenant_id = of_tenant
        AND s.sealed_at >= since AND s.seal_id >= uuid_floor(since - interval '1 day')
-     ORDER BY s.sealed_at, s.position LIMIT most
+     ORDER BY s.sealed_at, s.position LIMIT max_count
 $$;
 
 -- The seal that holds a position of a tenant's chain.

@@ -1,10 +1,10 @@
 -- Settling: what is due is locked and loaded with one call.
 
--- Lock due payments' timers bucket by bucket, then load what they ask for, all at once: a plan
--- over the weeks of payments is long, and is not begun anew for each bucket; and weeks outside of
--- the ids' range are not even begun: with a year of weeks, that took longer than to lock and load
--- one payment. Says which may not be settled because their tenant stands still: the lock of halts
--- comes first. The arguments come sorted by bucket. What somebody else holds (another settler, a
+-- Lock due payments' timers bucket by bucket, then load what they ask for, all at once: a plan over
+-- the weeks of payments is long, and is not begun anew for each bucket; and weeks outside of the
+-- ids' range are not even begun: with a year of weeks, that took longer than to lock and load one
+-- payment. Says which may not be settled because their tenant is halted: the lock of halts comes
+-- first. The arguments come sorted by bucket. What another transaction has locked (a settler, a
 -- cancel) is skipped: none waits for a timer. A timer without its payment gives nulls, never
 -- nothing: it must not be overlooked. The last row has the time and nothing else.
 CREATE OR REPLACE FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[])

@@ -1,5 +1,5 @@
--- State: what a change leaves behind is sealed with the event that tells of it, so that a row which
--- somebody changes in another way no longer agrees with the chain.
+-- State: what a change leaves behind is sealed with its event, so that a row which is changed in
+-- another way no longer agrees with the chain.
 
 -- The kind of row that an event with a state tells of.
 CREATE OR REPLACE FUNCTION state_noun(type text) RETURNS text
@@ -16,7 +16,7 @@ CREATE OR REPLACE FUNCTION state_noun(type text) RETURNS text
                 ELSE split_part(type, '.', 1) END
 $$;
 
--- Everything that somebody decided about one row, as text, or that was written down of a job's or
+-- Everything that was decided about one row, as text, or that was written down of a job's or
 -- payment's changes and of its last eight attempts (a lost lease tells of nothing); NULL where
 -- there is no such row. What changes with the work (balances, positions, progress, last use) is
 -- proved in other ways, and an encrypted envelope may be written anew with another key.

@@ -1,7 +1,7 @@
 -- Timers: the token that fences a claim, and the lanes of the system.
 
 -- What a lane of the system is for. A tenant in test mode has lanes of its own, below zero, where
--- nobody looks but its test clock (core/test_clock.py says how they are counted).
+-- only its test clock reads (core/test_clock.py says how they are counted).
 CREATE OR REPLACE FUNCTION lane_purpose(lane_id integer) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
     'SELECT CASE WHEN lane_id < 0 THEN -lane_id % 16 ELSE lane_id END';
@@ -28,10 +28,10 @@ CREATE OR REPLACE FUNCTION timer_first(buckets smallint[], lanes integer[], lows
 $$;
 
 -- The lanes that have timers, with the first timer of each: in a bucket, after one lane and before
--- another, at most so many of each such gap. It goes from one lane that has timers to the next, so
--- that lanes without any cost nothing.
+-- another, at most `max_count` of each such gap. It goes from one lane that has timers to the next,
+-- so that lanes without any cost nothing.
 CREATE OR REPLACE FUNCTION timer_lanes(
-    buckets smallint[], afters integer[], befores integer[], most integer)
+    buckets smallint[], afters integer[], befores integer[], max_count integer)
     RETURNS TABLE (bucket smallint, lane_id integer, due_at timestamptz)
     LANGUAGE sql STABLE AS $$
     WITH RECURSIVE found (bucket, before, lane_id, due_at, number) AS (
@@ -49,16 +49,16 @@ CREATE OR REPLACE FUNCTION timer_lanes(
                 WHERE t.bucket = last.bucket AND t.lane_id > last.lane_id
                   AND t.lane_id < last.before
                 ORDER BY t.lane_id, t.due_at LIMIT 1) AS head
-         WHERE last.number < most)
+         WHERE last.number < max_count)
     SELECT found.bucket, found.lane_id, found.due_at FROM found
 $$;
 
 -- Walk the timers of each place in their order: after an instant (one for each place, or one for
--- all) and a subject, up to an instant, of one tenant or (NULL) of all, at most so many of each.
--- The planner inlines this function. CASE, not COALESCE: see clock().
+-- all) and a subject, up to an instant, of one tenant or (NULL) of all, at most `max_count` of
+-- each. The planner inlines this function. CASE, not COALESCE: see clock().
 CREATE OR REPLACE FUNCTION timer_walk(
     buckets smallint[], lanes integer[], lows timestamptz[], after uuid, until_at timestamptz,
-    of_tenant integer, most integer)
+    of_tenant integer, max_count integer)
     RETURNS TABLE (place bigint, bucket smallint, lane_id integer, tenant_id integer, subject uuid,
                    token bigint, due_at timestamptz, claimed_at timestamptz, claimed_by uuid)
     LANGUAGE sql STABLE AS $$
@@ -72,5 +72,5 @@ CREATE OR REPLACE FUNCTION timer_walk(
               AND (t.due_at, t.subject)
                   > (CASE WHEN wanted.low IS NULL THEN lows[1] ELSE wanted.low END, after)
               AND t.due_at <= until_at AND (of_tenant IS NULL OR t.tenant_id = of_tenant)
-            ORDER BY t.due_at, t.subject LIMIT most) AS head
+            ORDER BY t.due_at, t.subject LIMIT max_count) AS head
 $$;

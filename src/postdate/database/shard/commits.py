@@ -1,6 +1,6 @@
 """Hold up commits over several database nodes for a moment, so that all nodes show one state.
 
-Citus commits at one database node after the other: whoever looks meanwhile sees a part of what was
+Citus commits at one database node after the other: a reader meanwhile sees a part of what was
 done. Where such a commit began it is written down before anything is prepared, and the table in
 which it is written down stays locked until every node has committed.
 """

@@ -34,7 +34,7 @@ _DATABASE_SETTINGS: Final = {
     "citus.max_adaptive_executor_pool_size": "1",
     "citus.multi_shard_modify_mode": "sequential",
     "citus.enable_deadlock_prevention": "off",
-    # The triggers of ours look at nothing but their own row.
+    # The triggers of ours read nothing but their own row.
     "citus.enable_unsafe_triggers": "on",
     # Functions that look something up in a small table are called beside the rows of a shard.
     "citus.allow_nested_distributed_execution": "on",

@@ -4,7 +4,7 @@
 SELECT event_insert($1, $2, $3, $4, $5, $6, $7)
 
 -- name: event_insert_purged
-SELECT job_purge_tell($1, $2, $3, $4, $5, $6, $7)
+SELECT job_purge_record($1, $2, $3, $4, $5, $6, $7)
 
 -- name: event_insert_state
 -- Events of changed rows: each with the digest of the row that it leaves behind. The change comes

@@ -20,7 +20,7 @@ CREATE TRIGGER tenant_mode BEFORE UPDATE OF test ON tenant
     FOR EACH ROW WHEN (OLD.test <> NEW.test) EXECUTE FUNCTION tenant_keeps_mode();
 
 -- The clock of a tenant in test mode: what it shows, and the advance under way. `held_until` is by
--- the server's clock: whoever runs the advance pushes it out, and whoever finds it passed goes on.
+-- the server's clock: the process that advances pushes it out; one that finds it passed goes on.
 -- The first `position` events of the chain are entered in the log.
 CREATE TABLE test_clock (
     tenant_id  integer PRIMARY KEY REFERENCES tenant,
@@ -69,8 +69,8 @@ CREATE TABLE api_key (
 );
 CREATE INDEX api_key_tenant ON api_key (tenant_id, key_id);
 
--- Who is signed in to the console. The cookie alone opens `secret`, which holds the key: whoever
--- reads this table, or a dump of it, has neither.
+-- Who is signed in to the console. The cookie alone opens `secret`, which holds the key: a
+-- reader of this table, or of a dump of it, has neither.
 CREATE TABLE console_session (
     digest    bytea PRIMARY KEY CHECK (octet_length(digest) = 32),
     tenant_id integer NOT NULL REFERENCES tenant,
@@ -80,7 +80,7 @@ CREATE TABLE console_session (
 );
 
 -- Run-time settings: tenant 0 speaks for all tenants. What the operator has set for a tenant and
--- what the tenant has set for itself stand beside each other: nobody overwrites the other's.
+-- what the tenant has set for itself stand beside each other: neither overwrites the other's.
 CREATE TABLE setting (
     tenant_id  integer NOT NULL,
     name       text NOT NULL,

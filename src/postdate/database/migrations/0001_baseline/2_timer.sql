@@ -20,7 +20,7 @@ CREATE TABLE lane (
     paused_by       text,
     created_at      timestamptz NOT NULL DEFAULT clock(),
     changed_at      timestamptz NOT NULL DEFAULT server_clock(),
-    -- Of a tenant in test mode: nobody claims here but its test clock.
+    -- Of a tenant in test mode: only its test clock claims here.
     test            boolean NOT NULL DEFAULT false,
     UNIQUE (tenant_id, name, kind)
 );
@@ -108,7 +108,7 @@ CREATE TABLE outcome (
     -- The entries of the transfer, by the versions of the payer's and the payee's account.
     from_version bigint,
     to_version   bigint,
-    -- Nobody knows whether the work was done: the last attempt had no clear answer (LAST), or only
+    -- It is unknown whether the work was done: the last attempt had no clear answer (LAST), or only
     -- an earlier one (EARLIER).
     doubt        text CHECK (doubt IN ('LAST', 'EARLIER')),
     PRIMARY KEY (bucket, subject),

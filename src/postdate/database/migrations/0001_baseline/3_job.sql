@@ -59,8 +59,8 @@ CREATE INDEX job_unique_by ON job (bucket, tenant_id, (unique_by ->> 'key'), job
     WHERE unique_by IS NOT NULL;
 
 -- The newest job under each unique key: the key is held while that job waits, which its timer
--- says. Whoever accepts a job under the key locks this row first, then the timer; nobody else
--- touches it but prune, with the job. The key is a hash (job_unique_hash), so that rows are narrow.
+-- says. Accepting a job under the key locks this row first, then the timer; only prune also
+-- touches it, with the job. The key is a hash (job_unique_hash), so that rows are narrow.
 CREATE TABLE job_unique (
     bucket    smallint NOT NULL,
     tenant_id integer NOT NULL,
@@ -93,7 +93,7 @@ CREATE TABLE job_revision (
 ) PARTITION BY RANGE (job_id);
 
 -- How far the execution of a job has come, as its worker reports it, and what the next attempt goes
--- on from; and that somebody asked to cancel it while it ran, until `cancel_deadline`: NULL once
+-- on from; and that its cancellation was requested while it ran, until `cancel_deadline`: NULL once
 -- that is settled. Only jobs whose worker reports progress, or that are cancelled while they run,
 -- have a row. Note and checkpoint are encrypted where payloads are.
 CREATE TABLE job_progress (

@@ -98,8 +98,8 @@ CREATE INDEX payment_schedule ON payment (bucket, schedule_id, payment_id)
 CREATE INDEX payment_refund ON payment (bucket, tenant_id, refund_of) WHERE refund_of IS NOT NULL;
 
 -- Payments above a tenant's threshold wait for a second person: one row for each. Its timer lies in
--- a lane of its own, where no settler looks, until it is decided. That nobody approves what he
--- asked for holds no matter who writes: `persons` are those who may stand behind a key or token,
+-- a lane of its own, which no settler reads, until it is decided. That no person approves an own
+-- request holds for every writer: `persons` are the people who may stand behind a key or token,
 -- and none of them is on both sides.
 CREATE TABLE payment_approval (
     bucket       smallint NOT NULL,

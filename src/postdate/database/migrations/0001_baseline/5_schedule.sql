@@ -14,7 +14,7 @@ CREATE TABLE schedule_version (
     created_at  timestamptz NOT NULL DEFAULT clock(),
     actor       text NOT NULL,
     -- Who wrote the template as it stands, and the persons behind it as it will be executed: the
-    -- author's, and those who have changed the rule or the policies since.
+    -- author's, and everyone's who has changed the rule or the policies since.
     template_by text NOT NULL,
     persons     text[] NOT NULL CHECK (cardinality(persons) > 0),
     -- It decides about what is scheduled after `since`; the version before it about what is
@@ -45,7 +45,7 @@ CREATE TABLE schedule (
     resumed_at   timestamptz,
     paused_note  text,
     missed_at    timestamptz,
-    -- Expanding it failed: it has no timer until somebody changes or resumes it.
+    -- Expanding it failed: it has no timer until it is changed or resumed.
     set_aside_at    timestamptz,
     set_aside_error text,
     -- Since when the audit has found that it does not fire when its rule says so.

@@ -1,6 +1,6 @@
 -- Seals: everything that was told, in one gapless, hash-chained order for each tenant.
 --
--- Whoever inserts something that must be told also puts its address into the outbox, in the same
+-- What must be told is inserted together with its address in the outbox, in the same
 -- transaction. The sealer takes what the outbox holds, gives each its position in its tenant, and
 -- writes one seal for a whole batch. Nothing rests on transaction ids or snapshots: what is
 -- committed is in the outbox, and what is taken from it is sealed in the same commit.
@@ -23,7 +23,7 @@ CREATE INDEX event_state ON event (bucket, tenant_id, subject, time) WHERE state
 
 -- The addresses of what is committed and not sealed yet: one row for all that a statement tells of
 -- a tenant in a bucket, in the order of the events' ids. `time` is when the inserting statement
--- began, by the server's clock: whoever changes a subject holds its lock, so of two rows of one
+-- began, by the server's clock: a change of a subject holds its lock, so of two rows of one
 -- subject the later one has the later time. Where one word for all says it, arrays are short.
 CREATE TABLE outbox (
     bucket    smallint NOT NULL CHECK (bucket BETWEEN 0 AND 63),
@@ -48,7 +48,7 @@ CREATE TABLE outbox (
 -- Random bytes do not get smaller, and a row that fits on a page stays there: it lives a second.
 ALTER TABLE outbox ALTER subjects SET STORAGE EXTERNAL, ALTER events SET STORAGE EXTERNAL,
     ALTER digests SET STORAGE EXTERNAL;
--- Nobody looks for them, and to count what arrays hold takes long.
+-- No query filters by them, and to count what arrays hold takes long.
 ALTER TABLE outbox ALTER types SET STATISTICS 0, ALTER subjects SET STATISTICS 0,
     ALTER events SET STATISTICS 0, ALTER digests SET STATISTICS 0;
 
@@ -76,8 +76,8 @@ CREATE TABLE chain (
     PRIMARY KEY (bucket, tenant_id)
 ) WITH (fillfactor = 50);
 
--- Where the seals of a tenant were detached: the end of its chain as it was then, which those that
--- are left must continue.
+-- Where the seals of a tenant were detached: the end of its chain as it was then, which the seals
+-- that are left must continue.
 CREATE TABLE chain_start (
     bucket    smallint NOT NULL,
     tenant_id integer NOT NULL,
@@ -108,7 +108,7 @@ CREATE TABLE seal (
     position  bigint NOT NULL CHECK (position > 0),
     -- No earlier than anything in it, whatever a clock does.
     sealed_at timestamptz NOT NULL,
-    -- Whether it holds a decision of somebody, not only the course of work.
+    -- Whether it holds a decision of a person, not only the course of work.
     decision  boolean NOT NULL,
     types     text[] NOT NULL,
     kinds     smallint[] NOT NULL,

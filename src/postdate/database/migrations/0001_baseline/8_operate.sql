@@ -11,10 +11,10 @@ CREATE TABLE node (
     started_at timestamptz NOT NULL DEFAULT clock(),
     seen_at    timestamptz NOT NULL DEFAULT clock()
 );
--- Nodes that are gone are kept for a week: whoever asks for the living does not read them all.
+-- Nodes that are gone are kept for a week: a query for the living does not read them all.
 CREATE INDEX node_seen ON node (seen_at);
 GRANT SELECT, INSERT, UPDATE, DELETE ON node TO postdate_writer;
--- A reader may count the live nodes of a role, and those that have a key; their names are the
+-- A reader may count the live nodes of a role, and the nodes that have a key; their names are the
 -- operators'.
 GRANT SELECT (roles, seen_at, started_at, secret_keys) ON node TO postdate_reader;
 
@@ -79,7 +79,7 @@ INSERT INTO birthplace (place) VALUES (birthplace_now());
 
 -- Change sets: changes that are made together, step by step, and undone in the same way. `steps`
 -- says of each what there was before it and whether it is done, so that a node that dies in between
--- is followed by one that goes on. Whoever works on a set holds it until `held_until`, with
+-- is followed by one that goes on. A process that works on a set holds it until `held_until`, with
 -- a `token` of its own: one whose time is over records nothing any more.
 CREATE TABLE change_set (
     bucket        smallint NOT NULL CHECK (bucket BETWEEN 0 AND 63),
@@ -117,7 +117,7 @@ INSERT INTO proof_round DEFAULT VALUES;
 GRANT SELECT, UPDATE ON proof_round TO postdate_writer;
 
 -- The channel on which nodes send each other hints. Every login may send on any channel that it
--- knows by name, so nobody but the nodes can read the name of this one.
+-- knows by name, so only the nodes can read the name of this one.
 CREATE TABLE wakeup_channel (
     one  boolean PRIMARY KEY DEFAULT true CHECK (one),
     name text NOT NULL DEFAULT 'postdate_' || replace(gen_random_uuid()::text, '-', '')

@@ -15,7 +15,7 @@ CREATE TABLE client_role (
 );
 
 -- What was asked for in a transaction that has not ended. The trigger below accepts all of it when
--- the transaction commits, and deletes it in the same commit: no row is ever seen by anybody else,
+-- the transaction commits, and deletes it in the same commit: no other transaction ever sees a row,
 -- none outlives a crash, and so none is logged.
 CREATE UNLOGGED TABLE client_request (
     transaction  xid8 NOT NULL DEFAULT pg_current_xact_id(),

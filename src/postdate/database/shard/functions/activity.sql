@@ -1,8 +1,8 @@
--- Activity, as Citus can walk it: a look ahead takes its timers from the walk of each shard.
+-- Activity, as Citus can walk it: the forecast takes its timers from the walk of each shard.
 
 CREATE OR REPLACE FUNCTION timers_by_minute(
     of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamptz,
-    until_at timestamptz, place_limit integer
+    until_at timestamptz, bucket_limit integer
 ) RETURNS TABLE (lane_id integer, place integer, minutes integer[], walked integer,
                  known timestamptz)
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -16,8 +16,8 @@ BEGIN
                    AS minute
           FROM timer_walk(buckets, lanes, ARRAY['-infinity'::timestamptz],
                           '00000000-0000-0000-0000-000000000000',
-                          until_at - interval '1 microsecond', NULL, place_limit) AS head),
-    cut AS (SELECT max(due_at) AS at FROM timed GROUP BY place HAVING count(*) = place_limit),
+                          until_at - interval '1 microsecond', NULL, bucket_limit) AS head),
+    cut AS (SELECT max(due_at) AS at FROM timed GROUP BY place HAVING count(*) = bucket_limit),
     seen AS MATERIALIZED (
         SELECT (SELECT count(*) FROM timed)::integer AS timers,
                floor(date_part('epoch', (SELECT min(at) FROM cut) - begin_at) / 60) AS whole)

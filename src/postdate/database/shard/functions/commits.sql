@@ -1,6 +1,6 @@
 -- Commits over several database nodes, where there are several.
 
--- Let none begin at this node before the end of the transaction, and wait for those that are under
+-- Let none begin at this node before the end of the transaction, and wait for the commits under
 -- way; return how many are prepared here all the same. The owner may lock the table in which Citus
 -- writes them down: the writer must not change it.
 CREATE OR REPLACE FUNCTION shard_hold_commits() RETURNS bigint LANGUAGE plpgsql

@@ -1,7 +1,7 @@
--- Foresight, as Citus can look at it: each payment is found by its own key, on its own shard.
+-- Foresight, as Citus can read it: each payment is found by its own key, on its own shard.
 
 CREATE OR REPLACE FUNCTION payment_timers_ahead(
-    of_tenant integer, of_lane integer, until_at timestamptz, place_limit integer
+    of_tenant integer, of_lane integer, until_at timestamptz, bucket_limit integer
 ) RETURNS TABLE (cut_at timestamptz, timers bytea)
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
@@ -12,8 +12,8 @@ BEGIN
          CROSS JOIN LATERAL (
                SELECT t.bucket, t.subject, t.tenant_id, t.due_at FROM timer t
                 WHERE t.bucket = buckets.bucket AND t.lane_id = of_lane AND t.due_at < until_at
-                ORDER BY t.due_at LIMIT place_limit) AS head)
-    SELECT CASE WHEN count(*) = place_limit THEN max(w.due_at) END,
+                ORDER BY t.due_at LIMIT bucket_limit) AS head)
+    SELECT CASE WHEN count(*) = bucket_limit THEN max(w.due_at) END,
            string_agg(timestamptz_send(w.due_at) || uuid_send(w.subject), '')
                FILTER (WHERE w.tenant_id = of_tenant)
       FROM timed w WHERE of_tenant = current_tenant() GROUP BY w.bucket;

@@ -1,7 +1,7 @@
 -- Occurrences, schedule by schedule: each lives in one shard.
 
 CREATE OR REPLACE FUNCTION occurrence_recent(
-    buckets smallint[], tenants integer[], schedules uuid[], most integer)
+    buckets smallint[], tenants integer[], schedules uuid[], max_count integer)
     RETURNS TABLE (schedule_id uuid, occurrence_id uuid, scheduled_for timestamptz,
                    nominal_local timestamp, due_at timestamptz, status text, cause text,
                    version integer, kind text, subject uuid, code text, notes text[],
@@ -16,6 +16,6 @@ BEGIN
           FROM occurrence o
          WHERE o.bucket = buckets[place] AND o.tenant_id = tenants[place]
            AND o.schedule_id = schedules[place]
-         ORDER BY o.occurrence_id DESC LIMIT most;
+         ORDER BY o.occurrence_id DESC LIMIT max_count;
     END LOOP;
 END $$;

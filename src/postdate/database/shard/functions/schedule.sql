@@ -1,7 +1,7 @@
 -- Versions of schedules, schedule by schedule: each lives in one shard.
 
 CREATE OR REPLACE FUNCTION schedule_newest(
-    buckets smallint[], tenants integer[], schedules uuid[], most integer)
+    buckets smallint[], tenants integer[], schedules uuid[], max_count integer)
     RETURNS TABLE (schedule_id uuid, version integer, since timestamptz,
                    previous_until timestamptz, name text, rule text, policies text, template text)
     LANGUAGE plpgsql STABLE AS $$
@@ -14,6 +14,6 @@ BEGIN
           FROM schedule_version v
          WHERE v.bucket = buckets[place] AND v.tenant_id = tenants[place]
            AND v.schedule_id = schedules[place]
-         ORDER BY v.version DESC LIMIT most;
+         ORDER BY v.version DESC LIMIT max_count;
     END LOOP;
 END $$;

@@ -1,4 +1,4 @@
--- Timers, as Citus can find them: it pushes no LIMIT down beside a row of `unnest`, but a look at a
+-- Timers, as Citus can find them: it pushes no LIMIT down beside a row of `unnest`, but a read of a
 -- shard's own buckets.
 
 CREATE OR REPLACE FUNCTION timer_first(buckets smallint[], lanes integer[], lows timestamptz[])
@@ -21,7 +21,7 @@ END $$;
 -- The next lane of each gap alone: Citus plans no recursion over shards. The caller asks again for
 -- what follows a lane that was found.
 CREATE OR REPLACE FUNCTION timer_lanes(
-    buckets smallint[], afters integer[], befores integer[], most integer)
+    buckets smallint[], afters integer[], befores integer[], max_count integer)
     RETURNS TABLE (bucket smallint, lane_id integer, due_at timestamptz)
     LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
@@ -35,7 +35,7 @@ BEGIN
           FROM outbox_lock place
           JOIN unnest(buckets, afters, befores) AS gap (bucket, after, before)
             ON gap.bucket = place.bucket
-         WHERE place.bucket = ANY (buckets) AND most > 0)
+         WHERE place.bucket = ANY (buckets) AND max_count > 0)
     SELECT head.bucket, head.lane_id, head.due_at
       FROM timer_first(ARRAY(SELECT f.bucket FROM first f WHERE f.lane_id IS NOT NULL),
                        ARRAY(SELECT f.lane_id FROM first f WHERE f.lane_id IS NOT NULL),
@@ -46,7 +46,7 @@ END $$;
 -- Walk: the subjects of each place are gathered on its shard, and found again by their keys.
 CREATE OR REPLACE FUNCTION timer_walk(
     buckets smallint[], lanes integer[], lows timestamptz[], after uuid, until_at timestamptz,
-    of_tenant integer, most integer)
+    of_tenant integer, max_count integer)
     RETURNS TABLE (place bigint, bucket smallint, lane_id integer, tenant_id integer, subject uuid,
                    token bigint, due_at timestamptz, claimed_at timestamptz, claimed_by uuid)
     LANGUAGE plpgsql STABLE AS $$
@@ -62,7 +62,7 @@ BEGIN
                         AND (t.due_at, t.subject) > (coalesce(wanted.low, first_low), after)
                         AND t.due_at <= until_at
                         AND (of_tenant IS NULL OR t.tenant_id = of_tenant)
-                      ORDER BY t.due_at, t.subject LIMIT most) AS subjects
+                      ORDER BY t.due_at, t.subject LIMIT max_count) AS subjects
           FROM outbox_lock every
           JOIN unnest(buckets, lanes, lows) WITH ORDINALITY AS wanted (bucket, lane_id, low, place)
             ON wanted.bucket = every.bucket
