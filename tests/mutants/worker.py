@@ -223,6 +223,16 @@ free""",
         f"{PROGRESS}::test_a_stale_token_reports_nothing",
     ),
     mutant(
+        "step_repeated", "client/running_job.py",
+        "        return name in self._steps\n", "        return False\n",
+        "flows/test_sdk_steps.py::test_a_plain_function_does_each_step_once_over_its_attempts",
+    ),
+    mutant(
+        "step_not_recorded", "client/running_job.py",
+        "            await self._insist(checkpoint)\n", "            pass\n",
+        "flows/test_sdk_steps.py::test_a_plain_function_does_each_step_once_over_its_attempts",
+    ),
+    mutant(
         "newest_lines_dropped", "lease/change/renewal.py",
         "reversed(lines[-LOG_LINES:])", "reversed(lines[:LOG_LINES])",
         f"{PROGRESS}::test_the_log_of_an_attempt_drops_its_oldest_lines",

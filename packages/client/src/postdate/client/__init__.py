@@ -12,10 +12,12 @@ from postdate.client.errors import (
 )
 from postdate.client.models.leases import Lease
 from postdate.client.once import once, once_sync
+from postdate.client.running_job import AsyncRunningJob, RunningJob
 from postdate.client.webhook import Delivery, verify_webhook
 from postdate.client.worker import (
     GiveUpError,
     InDoubtError,
+    JobCancelledError,
     KeyRefusedError,
     RetryLaterError,
     Worker,
@@ -23,16 +25,19 @@ from postdate.client.worker import (
 
 __all__ = [
     "AsyncClient",
+    "AsyncRunningJob",
     "Client",
     "ConfigurationError",
     "Delivery",
     "GiveUpError",
     "InDoubtError",
+    "JobCancelledError",
     "KeyRefusedError",
     "Lease",
     "PostdateError",
     "ProblemError",
     "RetryLaterError",
+    "RunningJob",
     "SignatureError",
     "UnexpectedAnswerError",
     "UnreachableError",

@@ -44,6 +44,13 @@ class InDoubtError(Exception):
     """Raise it when nobody can say whether it was done."""
 
 
+class JobCancelledError(Exception):
+    """Raise it to stop a job that is to be cancelled (`job.cancelled`)."""
+
+    def __init__(self, message: str = "the function stopped because the job was cancelled") -> None:
+        super().__init__(message)
+
+
 class HandlerReport(msgspec.Struct, frozen=True, kw_only=True):
     """What is reported: done with a result, or failed with an error."""
 
@@ -72,7 +79,7 @@ def returned(value: Any) -> HandlerReport:
 
 
 def _not_kept(why: str) -> HandlerReport:
-    return HandlerReport(done=True, result={"not_kept": _storable(why)})
+    return HandlerReport(done=True, result={"not_kept": storable(why)})
 
 
 def kept(ending: HandlerReport) -> bool:
@@ -92,6 +99,8 @@ def raised(error: BaseException) -> HandlerReport:
             )
         case GiveUpError():
             return HandlerReport(done=False, error=_text(error), code=error.code, retryable=False)
+        case JobCancelledError():
+            return HandlerReport(done=False, error=_text(error), code="cancelled")
         case InDoubtError():
             return HandlerReport(done=False, error=_text(error), code="in_doubt", unknown=True)
         case ExitedError(__cause__=SystemExit() as cause):
@@ -115,18 +124,18 @@ def unhandled(lane: str, kind: str | None) -> HandlerReport:
 
 
 def _text(error: BaseException) -> str:
-    return _storable(str(error))[:ERROR_CHARACTERS] or type(error).__name__
+    return storable(str(error))[:ERROR_CHARACTERS] or type(error).__name__
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """Write out what PostgreSQL cannot store: U+0000, and halves of surrogate pairs."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 def _traced(error: BaseException) -> str:
     """Return what was raised, then as much of the traceback's end as is kept."""
-    said = _storable(f"{_class(error)}: {error}")[: ERROR_CHARACTERS // 2]
-    trace = _storable("".join(traceback.format_exception(error)))
+    said = storable(f"{_class(error)}: {error}")[: ERROR_CHARACTERS // 2]
+    trace = storable("".join(traceback.format_exception(error)))
     room = ERROR_CHARACTERS - len(said) - 2
     return f"{said}\n\n{trace[-room:].strip()}"
 

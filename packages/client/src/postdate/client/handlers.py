@@ -4,11 +4,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from postdate.client.models.leases import Lease
+from postdate.client.running_job import AsyncRunningJob, RunningJob
 
 KIND: Final = "kind"
 """The field of a job's `metadata` that says which function it is for."""
 
-Function = Callable[[Lease], Any] | Callable[[Lease], Awaitable[Any]]
+Function = Callable[[RunningJob], Any] | Callable[[AsyncRunningJob], Awaitable[Any]]
 F = TypeVar("F", bound=Function)
 
 

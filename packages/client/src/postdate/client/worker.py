@@ -25,14 +25,23 @@ from postdate.client.handler_report import (
     GiveUpError,
     HandlerReport,
     InDoubtError,
+    JobCancelledError,
     RetryLaterError,
 )
-from postdate.client.handlers import F, Function, Handlers, kind_of
+from postdate.client.handlers import F, Handlers, kind_of
 from postdate.client.models.leases import Lease
 from postdate.client.once import CURRENT
 from postdate.client.problems import ForbiddenError, LeaseLostError, UnauthenticatedError
+from postdate.client.running_job import JobReporter, running_job
 
-__all__ = ["GiveUpError", "InDoubtError", "KeyRefusedError", "RetryLaterError", "Worker"]
+__all__ = [
+    "GiveUpError",
+    "InDoubtError",
+    "JobCancelledError",
+    "KeyRefusedError",
+    "RetryLaterError",
+    "Worker",
+]
 
 WAIT_SECONDS: Final = 20.0
 """How long one claim waits at the server for something to be due."""
@@ -235,26 +244,32 @@ class Worker:
         if function is None:
             await self._report(lease, handler_report.unhandled(lane, kind_of(lease)))
             return
-        CURRENT.set(lease)
-        working = asyncio.ensure_future(self._call(function, lease))
-        renewing = asyncio.ensure_future(self._renew(lease, working))
+        reporter = JobReporter(self._client, lease, self._lease_seconds)
+        asynchronous = inspect.iscoroutinefunction(function)
+        job = running_job(lease, reporter, asynchronous=asynchronous)
+        CURRENT.set(job)
+        working = asyncio.ensure_future(self._call(function, job))
+        if asynchronous:
+            reporter.on_cancel = working.cancel
+        renewing = asyncio.ensure_future(self._renew(lease, reporter, working))
         try:
             done, _ = await asyncio.wait({working}, timeout=lease.timeout_seconds or None)
-            found = _ended(working) if done else handler_report.late(lease.timeout_seconds)
+            found = _ended(working, reporter) if done else _late(lease)
         finally:
             renewing.cancel()
             working.cancel()
         if found is not None:
+            await reporter.flush()
             await self._report(lease, found)
         # A thread cannot be stopped: its place is taken until it ends, whatever it says then.
         await asyncio.wait({working})
 
-    def _call(self, function: Function, lease: Lease) -> Coroutine[Any, Any, Any]:
+    def _call(self, function: Callable[..., Any], lease: Lease) -> Coroutine[Any, Any, Any]:
         if inspect.iscoroutinefunction(function):
             return _kept_alive(function(lease))
         return _kept_alive(self._in_thread(function, lease))
 
-    async def _in_thread(self, function: Function, lease: Lease) -> Any:
+    async def _in_thread(self, function: Callable[..., Any], lease: Lease) -> Any:
         loop = asyncio.get_running_loop()
         context = contextvars.copy_context()
         working = loop.run_in_executor(self._threads, context.run, function, lease)
@@ -266,14 +281,14 @@ class Worker:
                 log.warning("job %s ended too late: %r", lease.job_id, working.exception())
             raise
 
-    async def _renew(self, lease: Lease, working: "asyncio.Future[Any]") -> None:
+    async def _renew(
+        self, lease: Lease, reporter: JobReporter, working: "asyncio.Future[Any]"
+    ) -> None:
         """Keep the lease while the function works; when it is lost, the work is too."""
         while True:
-            await asyncio.sleep(self._lease_seconds / 3)
+            await reporter.rest(self._lease_seconds / 3)
             try:
-                await self._client.leases.renew(
-                    lease.job_id, token=lease.token, lease_seconds=self._lease_seconds
-                )
+                await reporter.renew()
             except LeaseLostError:
                 log.warning(
                     "job %s: the lease is lost, what it does now counts no more", lease.job_id
@@ -324,10 +339,14 @@ async def _kept_alive(work: Coroutine[Any, Any, Any]) -> Any:
         raise ExitedError from error
 
 
-def _ended(working: "asyncio.Future[Any]") -> HandlerReport | None:
+def _late(lease: Lease) -> HandlerReport:
+    return handler_report.late(lease.timeout_seconds)
+
+
+def _ended(working: "asyncio.Future[Any]", reporter: JobReporter) -> HandlerReport | None:
     """Put an end into words; None when the lease is somebody else's and nothing is left to say."""
     if working.cancelled():
-        return None
+        return handler_report.raised(JobCancelledError()) if reporter.cancelled else None
     error = working.exception()
     return (
         handler_report.returned(working.result()) if error is None else handler_report.raised(error)

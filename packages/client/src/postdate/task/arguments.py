@@ -7,6 +7,7 @@ from typing import Any, Final, get_type_hints
 import msgspec
 
 from postdate.client.models.leases import Lease
+from postdate.client.running_job import JOBS, AsyncRunningJob, RunningJob
 
 RESERVED: Final = frozenset({"using", "idempotency_key", "timezone", "schedule"})
 """Options of the scheduling calls, so no task has parameters of these names."""
@@ -15,7 +16,8 @@ RESERVED: Final = frozenset({"using", "idempotency_key", "timezone", "schedule"}
 class Arguments:
     """What a function takes: one JSON field for each parameter.
 
-    A parameter of the type `Lease` is no argument: the worker fills it in with the running job.
+    A parameter of the type `RunningJob` (of an asynchronous function: `AsyncRunningJob`) or `Lease`
+    is no argument: the worker fills it in with the running job.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -23,9 +25,13 @@ class Arguments:
         self._signature = inspect.signature(function)
         hints = get_type_hints(function, include_extras=True)
         self.returns: Any = hints.get("return", Any)
-        self._leases = [
-            name for name in self._signature.parameters if hints.get(name, Any) is Lease
-        ]
+        self._leases = [name for name in self._signature.parameters if hints.get(name, Any) in JOBS]
+        wrong = RunningJob if inspect.iscoroutinefunction(function) else AsyncRunningJob
+        if any(hints[name] is wrong for name in self._leases):
+            fitting = AsyncRunningJob if wrong is RunningJob else RunningJob
+            raise TypeError(
+                f"{self._name}(): the type of its job is {fitting.__name__}, not {wrong.__name__}"
+            )
         self._fields = msgspec.defstruct(
             f"{self._name}_arguments",
             [self._field(each, hints) for each in self._parameters()],
