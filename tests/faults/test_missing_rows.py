@@ -19,6 +19,7 @@ TABLES: Final = (
     "timer", "payment", "job", "outcome", "attempt", "event", "account", "entry", "lane",
     "payment_approval", "schedule", "schedule_version", "occurrence", "subscription",
     "destination", "change_set", "idempotency", "seal", "outbox", "chain", "job_revision",
+    "job_unique",
 )  # fmt: skip
 
 _OUTCOME: Final = (

@@ -7,7 +7,9 @@ import pytest
 
 from conftest import Api, Clock
 from postdate.node import schedule as wiring
+from postdate.prover.checker import prove
 from postdate.scheduler.expander import Expander
+from support.event import seal_all
 from support.schedule import book, create, drain, labels, set_to_morning
 
 
@@ -245,3 +247,26 @@ async def test_a_deleted_schedule_is_gone_and_fires_no_more(
     for method, suffix in (("GET", ""), ("GET", "/preview"),
                            ("POST", "/trigger"), ("POST", "/resume"), ("DELETE", "")):  # fmt: skip
         assert (await api.call(method, path + suffix)).status == 404
+
+
+async def test_an_occurrence_is_merged_into_the_job_that_waits_under_its_unique_key(
+    api: Api, expander: Expander, clock: Clock
+) -> None:
+    job = {"destination": {"type": "worker"}, "unique": {"key": "sync", "on_conflict": "replace"}}
+    made = await create(api, every_seconds=60, template={"job": {**job, "payload": 1}})
+    for _ in range(3):
+        await clock.advance(60)
+        await drain(expander)
+    rows = await book(api, made["schedule_id"])
+    assert [row["status"] for row in rows] == ["FIRED", "SKIPPED_BY_UNIQUE", "SKIPPED_BY_UNIQUE"]
+    shown = (await api.call("GET", f"/jobs/{rows[0]['job_id']}")).body
+    assert (shown["revision"], shown["status"]) == (2, "READY")
+    seen = (await api.call("GET", f"/schedules/{made['schedule_id']}")).body
+    assert seen["runs"] == 1
+    triggered = await api.call("POST", f"/schedules/{made['schedule_id']}/trigger")
+    assert triggered.body["job_id"] == rows[0]["job_id"]
+    await seal_all(api.node.database, 500)
+    tenant_id = await api.node.database.writer.fetchval(
+        "SELECT tenant_id FROM tenant WHERE name = $1", api.tenant
+    )
+    assert (await prove(api.node.database, tenant_id)).findings == []

@@ -11,6 +11,12 @@ from conftest import INTERNAL_TOKEN, Answered, Api
 WORKER = {"type": "worker"}
 _HOOK = {"type": "webhook", "url": "https://example.com/"}
 HOLD = {"on_unknown": "hold", "max_attempts": 1}
+UNIQUE = {"key": "reindex"}
+WAYS: tuple[dict[str, Any], ...] = (
+    {},
+    {"on_conflict": "replace"},
+    {"on_conflict": "debounce", "max_delay_seconds": 60},
+)
 
 
 @dataclass
@@ -75,7 +81,7 @@ async def build(api: Api) -> FullTenant:
     full.key = made.body["key_id"]
     change = {"changes": [{"type": "pause_schedule", "schedule_id": full.schedule}]}
     full.change_set = (await _done(api, "POST", "/change-sets", change)).body["change_set_id"]
-    job = {"destination": WORKER, "lane": full.lane, "delay_seconds": 3600}
+    job = {"destination": WORKER, "lane": full.lane, "delay_seconds": 3600, "unique": UNIQUE}
     full.job = (await _done(api, "POST", "/jobs", job)).body["job_id"]
     return full
 
@@ -239,8 +245,16 @@ ROWS: dict[str, Row] = {
     "POST /internal/payments/{payment_id:uuid}/execute": Row(
         lambda _: {"execution_id": "x"}, "due"
     ),
-    "POST /jobs": Row(lambda _: {"destination": WORKER}),
-    "POST /jobs/batch": Row(lambda _: {"jobs": [{"destination": WORKER}]}),
+    "POST /jobs": Row(lambda _: {"destination": WORKER, "unique": UNIQUE}),
+    "POST /jobs/batch": Row(
+        lambda full: {
+            "jobs": [{"destination": WORKER}]
+            + [
+                {"destination": WORKER, "lane": full.lane, "unique": {**UNIQUE, **way}}
+                for way in WAYS
+            ]
+        }
+    ),
     "GET /jobs": Row(),
     "GET /jobs/{job_id:uuid}": Row(thing="job"),
     "GET /jobs/{job_id:uuid}/attempts": Row(thing="dead"),

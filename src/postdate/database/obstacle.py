@@ -22,6 +22,7 @@ WRITTEN: Final[Mapping[str, tuple[str, ...]]] = {
     "job": _FACT,
     "job_progress": _STATE,
     "job_revision": _FACT,
+    "job_unique": _STATE,
     "occurrence": _STATE,
     "outbox": _STATE,
     "outcome": _FACT,
@@ -75,6 +76,7 @@ UNREAD: Final = frozenset(
     {
         HALT_LOCK,
         "idempotency",
+        "job_unique",
         "named_lock",
         "node",
         "outbox",

@@ -151,6 +151,7 @@ async def _jobs(lived: Lived) -> None:
     await lived.job("job_open")
     await lived.job("job_cancelled")
     await lived.call("POST", f"/jobs/{lived.ids['job_cancelled']}/cancel", {})
+    await lived.job("job_unique", unique={"key": "reindex"})
     await lived.job("job_moved")
     await lived.call("PATCH", f"/jobs/{lived.ids['job_moved']}", {"delay_seconds": 31 * 86400})
     for name in ("job_done", "job_failed", "job_retried", "job_retried_too"):

@@ -131,6 +131,21 @@ WITNESSED: Final = {
         "job_has_idempotency_key",
         "{job_open}",
     ),
+    "the row of a unique key is gone": Corruption(
+        "DELETE FROM job_unique WHERE job_id = '{job_unique}'",
+        "waiting_job_holds_its_unique_key",
+        "{job_unique}",
+    ),
+    "a unique key names another job": Corruption(
+        "UPDATE job_unique SET job_id = '{job_open}' WHERE job_id = '{job_unique}'",
+        "waiting_job_holds_its_unique_key",
+        "{job_unique}",
+    ),
+    "under which unique key a job waits": Corruption(
+        "UPDATE job SET unique_by = NULL WHERE job_id = '{job_unique}'",
+        "chain_changed",
+        "{job_unique}",
+    ),
     "a client's key of an adjustment is gone": Corruption(
         "DELETE FROM idempotency WHERE tenant_id = {t} AND scope = 4 AND subject = '{adjustment}'",
         "adjustment_has_idempotency_key",

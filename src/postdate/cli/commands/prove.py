@@ -11,6 +11,7 @@ from postdate.cli.repair_lost import RepairStep, repair_lost
 from postdate.core.ids import BUCKETS
 from postdate.core.instant import instant_text
 from postdate.database.connection.database import Database
+from postdate.job.change.unique_repair import UniqueRepair, repair_unique
 from postdate.ledger import prove as ledger
 from postdate.ledger.prove import Proof
 from postdate.monitor.store import vital
@@ -65,15 +66,17 @@ def reconcile(*, tenant: str | None = None, repair: bool = False) -> None:
         Prove one tenant only.
     repair
         Put back the timers of jobs that have lost theirs, and request it for payments. What another
-        person has requested within the last day is put back. The key (POSTDATE_API_KEY) needs the
-        scope ledger:adjust. Without this option nothing is written, but what would be done is said.
+        person has requested within the last day is put back. Unique keys name the jobs again that
+        wait under them. The key (POSTDATE_API_KEY) needs the scope ledger:adjust. Without this
+        option nothing is written, but what would be done is said.
 
     """
-    steps: list[RepairStep] = []
+    steps: list[RepairStep | UniqueRepair] = []
 
     async def run(database: Database) -> list[LedgerFinding]:
         only = await tenant_number(database, tenant) if tenant else None
         steps.extend(await repair_lost(database, only, server().api_key if repair else None))
+        steps.extend(await repair_unique(database, only, write=repair))
         began = time.monotonic()
         with progress("reconciling", BUCKETS) as step:
             found = await ledger.reconcile_all(database, only, step)

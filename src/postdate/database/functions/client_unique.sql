@@ -179,6 +179,14 @@ BEGIN
                 client_job_due(asked.body, at, past, ahead), waiting);
             UPDATE client_request r SET body = r.body || jsonb_build_object('merged', named)
              WHERE r.transaction = mine AND r.subject = asked.subject AND r.number = asked.number;
+        ELSIF waiting.subject IS NULL
+              AND EXISTS (SELECT FROM job j WHERE j.bucket = bucket_of(named)
+                             AND j.tenant_id = of_tenant AND j.job_id = named)
+              AND NOT EXISTS (SELECT FROM outcome o
+                               WHERE o.bucket = bucket_of(named) AND o.subject = named) THEN
+            PERFORM client_refuse(409, 'conflict',
+                format('The job %s has lost its timer. Cancel it, or have the operator put it back '
+                       'with `postdate reconcile --repair`.', named));
         ELSE
             PERFORM job_insert(client_job_columns(mine, of_tenant, at, ARRAY[asked.number]), at);
             UPDATE job_unique u SET job_id = asked.subject

@@ -16,8 +16,9 @@ CREATE OR REPLACE FUNCTION state_noun(type text) RETURNS text
                 ELSE split_part(type, '.', 1) END
 $$;
 
--- Everything that was decided about one row, as text, or that was written down of a job's or
--- payment's changes and of its last eight attempts (a lost lease tells of nothing); NULL where
+-- Everything that was decided about one row, as text, or that was written down of a job's last
+-- eight changes, of the one that carries its payload, and of the last eight attempts at a job or
+-- payment (a lost lease tells of nothing): a request more must not cost more. NULL where
 -- there is no such row. What changes with the work (balances, positions, progress, last use) is
 -- proved in other ways, and an encrypted envelope may be written anew with another key.
 CREATE OR REPLACE FUNCTION state_text(
@@ -26,6 +27,7 @@ CREATE OR REPLACE FUNCTION state_text(
 #variable_conflict use_column
 DECLARE
     place smallint := bucket_of(of_subject);
+    newest integer;
     found text;
 BEGIN
     CASE noun
@@ -47,12 +49,18 @@ BEGIN
           FROM payment_approval WHERE bucket = place AND tenant_id = of_tenant
            AND payment_id = of_subject;
     WHEN 'revision' THEN
-        SELECT string_agg(ROW(revision, instant_text(due_at), instant_text(effective_at),
-                              instant_text(expires_at), policy, payload_revision,
-                              encode(sha256(payload), 'hex'), content_type, payload_ref,
-                              instant_text(created_at))::text, ' ' ORDER BY revision)
-          INTO found FROM job_revision
+        SELECT max(revision) INTO newest FROM job_revision
          WHERE bucket = place AND job_id = of_subject AND tenant_id = of_tenant;
+        SELECT string_agg(ROW(r.revision, instant_text(r.due_at), instant_text(r.effective_at),
+                              instant_text(r.expires_at), r.policy, r.payload_revision,
+                              encode(sha256(r.payload), 'hex'), r.content_type, r.payload_ref,
+                              instant_text(r.created_at))::text, ' ' ORDER BY r.revision)
+          INTO found FROM job_revision r
+         WHERE r.bucket = place AND r.job_id = of_subject AND r.tenant_id = of_tenant
+           AND (r.revision > newest - 8 OR r.revision = (
+                SELECT l.payload_revision FROM job_revision l
+                 WHERE l.bucket = place AND l.job_id = of_subject AND l.tenant_id = of_tenant
+                   AND l.revision = newest));
     WHEN 'attempt' THEN
         SELECT string_agg(a.said, ' ' ORDER BY a.attempt) INTO found
           FROM (SELECT attempt, ROW(attempt, status, instant_text(due_at),

@@ -22,6 +22,8 @@ from postdate.job.store import job_change, job_unique, job_view
 from postdate.job.store.job_change import JobMove, Revision
 from postdate.job.store.job_unique import UniqueSlot, slot_of
 from postdate.job.view import show
+from postdate.timer import lost_timer
+from postdate.timer.lost_timer import LostTimer
 from postdate.words.error import Code, Refusal
 
 Times = tuple[datetime, datetime]
@@ -34,6 +36,8 @@ class Holder(NamedTuple):
     lane_id: int
     policy: str | None
     view: JobView
+    lost: bool = False
+    """Whether it has lost its timer: it waits until it is put back or cancelled."""
 
 
 class _Change(NamedTuple):
@@ -75,6 +79,9 @@ class UniqueJobs:
 
         `asked` is the revision that the request describes.
         """
+        if holder.lost:
+            lost = LostTimer(item.request.tenant_id, asked.job_id, "job")
+            return lost_timer.is_lost(lost).refusal
         rule = _rule(item)
         match rule.on_conflict:
             case OnConflict.KEEP:
@@ -163,8 +170,8 @@ async def lock(connection: Connection, items: Sequence[CheckedJob]) -> UniqueJob
         rows = await job_view.find(connection, tenant_id, job_ids)
         for job_id, row in rows.items():
             # A lease that has run out counts as running: its worker may still be alive.
-            if row.claimed_at is None and row.timer_due_at is not None:
-                holders[named[job_id]] = Holder(row.lane_id, row.policy, show(row))
+            if row.claimed_at is None and (row.timer_due_at is not None or row.is_lost):
+                holders[named[job_id]] = Holder(row.lane_id, row.policy, show(row), row.is_lost)
     return UniqueJobs(locked, holders)
 
 

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import NamedTuple
 from uuid import UUID
 
-from postdate.core.ids import BUCKETS
+from postdate.core.ids import BUCKETS, bucket_of
 from postdate.database.connection.driver_id import id_of_bytes
 from postdate.database.connection.query import Connection, query
 from postdate.intake.store import HASH_BYTES
@@ -26,6 +26,11 @@ def slot_of(tenant_id: int, key: str) -> UniqueSlot:
     return UniqueSlot(digest[0] % BUCKETS, tenant_id, id_of_bytes(digest[:HASH_BYTES]))
 
 
+def slot_at(tenant_id: int, found: UUID) -> UniqueSlot:
+    """Return where the row of a unique key with this hash is."""
+    return UniqueSlot(found.bytes[0] % BUCKETS, tenant_id, found)
+
+
 async def lock(
     connection: Connection, slots: Iterable[UniqueSlot]
 ) -> dict[UniqueSlot, UUID | None]:
@@ -41,8 +46,8 @@ async def lock(
     return found
 
 
-async def name(connection: Connection, jobs: Mapping[UniqueSlot, UUID]) -> None:
-    """Name the jobs that hold these keys from now on."""
+async def name(connection: Connection, jobs: Mapping[UniqueSlot, UUID | None]) -> None:
+    """Name the jobs that hold these keys from now on; None names no job."""
     if jobs:
         rows = [(*slot, job_id) for slot, job_id in jobs.items()]
         await connection.execute(query("job_unique_name"), *zip(*rows, strict=True))
@@ -53,3 +58,9 @@ async def drop(connection: Connection, slots: Iterable[UniqueSlot]) -> None:
     vain = list(slots)
     if vain:
         await connection.execute(query("job_unique_drop"), *zip(*vain, strict=True))
+
+
+async def waits(connection: Connection, tenant_id: int, job_id: UUID) -> bool:
+    """Return whether a job waits, after its timer is locked."""
+    row = await connection.fetchrow(query("job_unique_waits"), bucket_of(job_id), tenant_id, job_id)
+    return row is not None

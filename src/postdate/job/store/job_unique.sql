@@ -23,3 +23,9 @@ DELETE FROM job_unique u
  USING unnest($1::smallint[], $2::integer[], $3::uuid[]) AS vain (bucket, tenant_id, key)
  WHERE u.bucket = vain.bucket AND u.tenant_id = vain.tenant_id AND u.key = vain.key
    AND u.job_id IS NULL
+
+-- name: job_unique_waits
+-- A row where a job waits for its first or next attempt; its timer stays locked.
+SELECT subject FROM timer
+ WHERE bucket = $1 AND tenant_id = $2 AND subject = $3 AND claimed_at IS NULL
+   AND due_at < 'infinity' FOR UPDATE

@@ -21,6 +21,7 @@ HOT_TABLES: Final = (
     "chain",
     "subscription",
     "idempotency",
+    "job_unique",
     "activity",
 )
 """The tables whose rows are changed or removed, so that dead ones pile up when vacuum cannot."""
