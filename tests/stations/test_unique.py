@@ -52,8 +52,10 @@ async def waiting(database: Database, tenant_id: int) -> int:
 
 
 async def findings(database: Database, tenant_id: int) -> set[str]:
+    """Return the proofs that fail, but for that of the fixture's tenant, made without event."""
     await seal_all(database, 500)
-    return {each.check for each in (await prove(database, tenant_id)).findings}
+    found = {each.check for each in (await prove(database, tenant_id)).findings}
+    return found - {"tenant_is_as_sealed"}
 
 
 async def test_a_thousand_calls_of_two_nodes_make_one_waiting_job(

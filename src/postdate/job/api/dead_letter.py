@@ -23,6 +23,7 @@ from postdate.job.change.dead_letter import (
     Pace,
     Redriven,
 )
+from postdate.job.spec.job import DestinationName, UniqueKey
 from postdate.job.spec.view import JobView
 from postdate.job.view import AttemptView, JobCursor, JobFilter
 from postdate.payment.view.payment import PaymentFilter
@@ -47,6 +48,8 @@ class DeadLetterQuery(PageQuery, kw_only=True):
     due_after: Instant | None = None
     due_before: Instant | None = None
     code: str | None = None
+    unique: UniqueKey | None = None
+    destination: DestinationName | None = None
 
 
 class DeadLetterList(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from postdate.http.routes import Routes
 from postdate.intake.answer_once import reply
 from postdate.intake.batch import batch_reply, decoded, item_schema, merge_results
 from postdate.job.accept.request import JobRequest
-from postdate.job.spec.job import MAX_BATCH, JobSpec
+from postdate.job.spec.job import MAX_BATCH, DestinationName, JobSpec, UniqueKey
 from postdate.job.spec.view import JobView
 from postdate.job.view import AttemptView, JobCursor, JobFilter
 from postdate.words.error import Code, Refusal, refuse
@@ -88,8 +88,8 @@ class JobQuery(PageQuery, kw_only=True):
     schedule_id: UUID | None = None
     due_after: Annotated[datetime, Meta(tz=True)] | None = None
     due_before: Annotated[datetime, Meta(tz=True)] | None = None
-    unique: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
-    destination: Annotated[str, Meta(min_length=1, max_length=63)] | None = None
+    unique: UniqueKey | None = None
+    destination: DestinationName | None = None
 
 
 class JobList(msgspec.Struct, frozen=True, kw_only=True):

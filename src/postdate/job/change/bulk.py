@@ -22,7 +22,7 @@ from postdate.event.store.event import record_events
 from postdate.intake.create_once import Remember, forget
 from postdate.job.accept import validation
 from postdate.job.change.change import cancellation, result_of
-from postdate.job.spec.job import DelaySeconds, JobSpec, Spread, Worker
+from postdate.job.spec.job import DelaySeconds, DestinationName, JobSpec, Spread, UniqueKey, Worker
 from postdate.job.store import job_change, job_list, job_view
 from postdate.job.store.job_change import JobMove, OpenJob, Revision
 from postdate.job.store.job_list import Filter
@@ -55,6 +55,8 @@ class BulkFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     schedule_id: UUID | None = None
     due_after: Instant | None = None
     due_before: Instant | None = None
+    unique: UniqueKey | None = None
+    destination: DestinationName | None = None
 
 
 class JobInstant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

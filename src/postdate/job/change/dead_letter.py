@@ -22,7 +22,7 @@ from postdate.intake.pipeline import MAX_RACES
 from postdate.intake.store import IdempotencyKey, IdempotencyRow, KeyScope, key_of
 from postdate.job.accept.intake import JobAnswer, JobIntake
 from postdate.job.accept.request import AcceptedJob, CheckedJob, JobRequest
-from postdate.job.spec.job import JobSpec, decode_destination
+from postdate.job.spec.job import DestinationName, JobSpec, UniqueKey, decode_destination
 from postdate.job.store import job_list, job_view, prune
 from postdate.job.store.job_list import Filter, Position
 from postdate.job.store.job_view import JobRow
@@ -46,6 +46,8 @@ class DeadLetterFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     due_after: Instant | None = None
     due_before: Instant | None = None
     code: str | None = None
+    unique: UniqueKey | None = None
+    destination: DestinationName | None = None
 
 
 class Redriven(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

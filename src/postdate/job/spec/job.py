@@ -31,7 +31,12 @@ PayloadRef = Annotated[str, Meta(min_length=1, max_length=2048)]
 ContentType = Annotated[
     str, Meta(max_length=127, pattern=r"^[!-.0-:<-~]+/[!-.0-:<-~]+( *; *[!-:<-~]+)*$(?!\n)")
 ]
-_Name = Annotated[str, Meta(min_length=1, max_length=63)]
+DestinationName = Annotated[str, Meta(min_length=1, max_length=63)]
+# No control character; the last part refuses a line break at the end, which `$` lets pass.
+UniqueKey = Annotated[
+    str,
+    Meta(min_length=1, max_length=255, pattern=r"^[^\u0000-\u001f\u007f-\u009f]*$(?!\n)"),
+]
 
 
 class Webhook(
@@ -46,7 +51,7 @@ class Webhook(
     """A call to a URL, or to a destination known by its name; exactly one of the two."""
 
     url: Annotated[str, Meta(min_length=1, max_length=2048)] | None = None
-    name: _Name | None = None
+    name: DestinationName | None = None
     subject: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
 
 
@@ -61,7 +66,7 @@ class Queue(
 ):
     """A message on a queue elsewhere, known by its name."""
 
-    name: _Name
+    name: DestinationName
     subject: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
 
 
@@ -108,11 +113,7 @@ class Unique(
 ):
     """At most one waiting job holds the key; `on_conflict` says what a second request does."""
 
-    # No control character; the last part refuses a line break at the end, which `$` lets pass.
-    key: Annotated[
-        str,
-        Meta(min_length=1, max_length=255, pattern=r"^[^\u0000-\u001f\u007f-\u009f]*$(?!\n)"),
-    ]
+    key: UniqueKey
     on_conflict: Annotated[
         OnConflict,
         Meta(

@@ -35,6 +35,8 @@ class DeadLetters(Group[K]):
         due_after: datetime | None = None,
         due_before: datetime | None = None,
         code: str | None = None,
+        unique: str | None = None,
+        destination: str | None = None,
     ) -> DeadLetterList:
         """List failed jobs, or payments that wait for a person.
 
@@ -47,6 +49,8 @@ class DeadLetters(Group[K]):
         `due_after`: Only what is due at this instant or later.
         `due_before`: Only what is due before this instant.
         `code`: A stable word for the reason.
+        `unique`: At most one waiting job holds this key.
+        `destination`: Where the work goes: a webhook, a queue, or the workers of the lane.
         """
 
     @pages(list_page, "jobs", "payments")
@@ -59,6 +63,8 @@ class DeadLetters(Group[K]):
         due_after: datetime | None = None,
         due_before: datetime | None = None,
         code: str | None = None,
+        unique: str | None = None,
+        destination: str | None = None,
         page_size: int = 100,
     ) -> Iterator[Job | Payment]:
         """List failed jobs, or payments that wait for a person, page by page until the end.
@@ -70,6 +76,8 @@ class DeadLetters(Group[K]):
         `due_after`: Only what is due at this instant or later.
         `due_before`: Only what is due before this instant.
         `code`: A stable word for the reason.
+        `unique`: At most one waiting job holds this key.
+        `destination`: Where the work goes: a webhook, a queue, or the workers of the lane.
         """
 
     @call("show_dead_letter", "GET", "/dead-letters/{job_id}")

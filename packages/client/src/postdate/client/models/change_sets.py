@@ -174,6 +174,8 @@ class BulkFilter(Struct, frozen=True, kw_only=True):
     schedule_id: str | None = None
     due_after: datetime | None = None
     due_before: datetime | None = None
+    unique: str | None = None
+    destination: str | None = None
 
 
 class CancelJobs(Struct, frozen=True, kw_only=True, tag_field="type", tag="cancel_jobs"):

@@ -32,6 +32,8 @@ class DeadLetterFilterParams(TypedDict, total=False):
     `due_after`: Only what is due at this instant or later.
     `due_before`: Only what is due before this instant.
     `code`: Only what failed for this reason.
+    `unique`: Only jobs under this unique key.
+    `destination`: Only jobs for the destination of this name.
     """
 
     lane: str | None
@@ -39,6 +41,8 @@ class DeadLetterFilterParams(TypedDict, total=False):
     due_after: datetime | None
     due_before: datetime | None
     code: str | None
+    unique: str | None
+    destination: str | None
 
 
 class Redriven(Struct, frozen=True, kw_only=True):

@@ -382,6 +382,8 @@ class BulkFilterParams(TypedDict, total=False):
     `schedule_id`: Only what this schedule has created.
     `due_after`: Only what is due at this instant or later.
     `due_before`: Only what is due before this instant.
+    `unique`: Only jobs under this unique key.
+    `destination`: Only jobs for the destination of this name.
     """
 
     status: JobStatusName | None
@@ -389,6 +391,8 @@ class BulkFilterParams(TypedDict, total=False):
     schedule_id: UUID | str | None
     due_after: datetime | None
     due_before: datetime | None
+    unique: str | None
+    destination: str | None
 
 
 class JobInstantParams(TypedDict, total=False):
