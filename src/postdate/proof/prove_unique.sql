@@ -1,5 +1,5 @@
--- Proofs about unique keys. Arguments as in prove.sql. The row of a key lies in a bucket of its own,
--- and is looked up by its key.
+-- Proofs about unique keys. Arguments as in prove.sql. The row of a key lies in a bucket of its
+-- own, and is looked up by its key.
 
 -- name: prove_unique_waiting_job_holds_its_key
 -- A job that waits under a unique key and never began is named by the row of that key: another one
