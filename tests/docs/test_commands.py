@@ -25,7 +25,7 @@ def in_pages() -> Iterator[str]:
         for block in FENCE.findall(page.read_text()):
             for line in block.replace("\\\n", " ").splitlines():
                 words = line.strip().removeprefix("$ ")
-                if words.startswith("postdate ") and not re.search(r"[|>&…]", words):
+                if words.startswith("postdate ") and not re.search(r"[|>&…]|\[\w+\]", words):
                     yield words
 
 

@@ -149,6 +149,12 @@ def asks() -> bool:
     return plain and sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def ask(question: str) -> str | None:
+    """Ask a person for a value; an empty line is none."""
+    print(f"{question}: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() or None
+
+
 def confirm(what: str, *, yes: bool) -> None:
     """Ask for confirmation of a change of many items; a program must pass --yes."""
     if yes:

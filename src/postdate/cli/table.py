@@ -1,11 +1,9 @@
 """Tables for people: numbers aligned, lists in words, ids short where a person reads them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
-
-import msgspec
 
 from postdate.core.money import MONEY_FIELDS, money_text
 
@@ -31,6 +29,9 @@ def print_rows(rows: Sequence[PrintedRow], columns: Sequence[str], time: str) ->
         Console(stderr=True).print("none")
         return
     console = Console()
+    if len(rows) == 1 and not columns and _is_nested(rows[0]):
+        _print_parts(console, rows[0], time)
+        return
     names = list(dict.fromkeys(name for row in rows for name in row))
     chosen = [name for name in columns if name in names]
     texts = _texts(rows, chosen or names, time, short=console.is_terminal and len(rows) > 1)
@@ -48,6 +49,36 @@ def money_cell(row: PrintedRow, name: str, time: str = "iso") -> str:
     return cell_text(cell, time)
 
 
+def _is_nested(row: PrintedRow) -> bool:
+    return any(isinstance(each, dict) or _is_listing(each) for each in row.values())
+
+
+def _is_listing(cell: Any) -> bool:
+    return isinstance(cell, list) and bool(cell) and all(isinstance(each, dict) for each in cell)
+
+
+def _print_parts(console: "Console", row: PrintedRow, time: str) -> None:
+    """Print one thing: its fields below each other, then a table for each list in it."""
+    from rich.text import Text
+
+    own = {name: cell for name, cell in _flat(row) if not _is_listing(cell)}
+    texts = {name: cell_text(cell, time) for name, cell in own.items()}
+    _print_below(console, [(name, text) for name, text in texts.items() if text])
+    for name, cell in _flat(row):
+        if _is_listing(cell):
+            console.print(Text(f"\n{name}"))
+            print_rows([dict(_flat(each)) for each in cell], (), time)
+
+
+def _flat(row: PrintedRow) -> Iterator[tuple[str, Any]]:
+    """Name the fields of objects by the way to them: `misfire.policy`."""
+    for name, cell in row.items():
+        if isinstance(cell, dict):
+            yield from ((f"{name}.{inner}", each) for inner, each in _flat(cell))
+        else:
+            yield name, cell
+
+
 def cell_text(cell: Any, time: str = "iso") -> str:
     """Return what a person reads of a value."""
     match cell:
@@ -60,9 +91,15 @@ def cell_text(cell: Any, time: str = "iso") -> str:
         case [] | [str() | int() | float(), *_]:
             return ", ".join(cell_text(each, time) for each in cell)
         case dict() | list():
-            return msgspec.json.encode(cell).decode()
+            return _nested_text(cell, time)
         case _:
             return _printable(str(cell))
+
+
+def _nested_text(cell: dict[str, Any] | list[Any], time: str) -> str:
+    if isinstance(cell, list):
+        return "; ".join(cell_text(each, time) for each in cell)
+    return ", ".join(f"{_printable(name)}={cell_text(each, time)}" for name, each in cell.items())
 
 
 def _printable(text: str) -> str:
@@ -135,14 +172,21 @@ def print_table(
     if wide <= console.width:
         console.print(table)
         return
-    for number, row in enumerate(texts):
-        one = Table.grid("", Column(overflow="fold"), padding=(0, 2))
-        for name, cell in zip(names, row, strict=True):
-            if cell:
-                one.add_row(name, cell)
+    for number, fields in enumerate(rows):
         if number:
             console.print()
-        console.print(one)
+        _print_below(console, [(n, cell) for n, cell in zip(names, fields, strict=True) if cell])
+
+
+def _print_below(console: "Console", fields: Sequence[tuple[str, str]]) -> None:
+    """Print fields below each other; to another program each stays on its line."""
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    one = Table.grid("", Column(overflow="fold"), padding=(0, 2))
+    for name, cell in fields:
+        one.add_row(Text(_printable(name)), Text(cell))
+    console.print(one, width=None if console.is_terminal else WIDEST)
 
 
 def _side(is_number: bool) -> Literal["left", "right"]:  # noqa: FBT001 - it says which

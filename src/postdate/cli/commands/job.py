@@ -6,19 +6,37 @@ from typing import Final
 
 from postdate.cli.noun import find, noun_app
 from postdate.cli.operation_command import CommandCall, GivenOptions, OperationCommand, Sugar
-from postdate.cli.output import UsageError, confirm, progress, show
+from postdate.cli.option import read_json
+from postdate.cli.output import UsageError, ask, asks, confirm, progress, show
 from postdate.cli.sugar import PARTLY, TARGET, WHEN, YES, take_target, take_time, wait_command
+from postdate.task.duration import seconds_of
 
 TIMES: Final = frozenset({"run_at", "delay_seconds"})
 
 
 def _fill_new(given: GivenOptions, fields: GivenOptions) -> None:
     if not given and not fields:
-        raise UsageError("say what the job is: --url, --destination, --queue or --lane; see --help")
+        _ask(given, fields)
     take_time(given, fields, "run_at", needed=False)
     if target := take_target(given):
         fields["destination"] = target
     fields.setdefault("destination", {"type": "worker"})
+
+
+def _ask(given: GivenOptions, fields: GivenOptions) -> None:
+    """Ask a person what the job is; a program has to say it."""
+    if not asks():
+        raise UsageError("say what the job is: --url, --destination, --queue or --lane; see --help")
+    given["url"] = ask("URL to call (empty: a worker of a lane takes it)")
+    if given["url"] is None:
+        fields["lane"] = ask("Lane (empty: default)") or "default"
+    if (payload := ask("Payload, as JSON (empty: none)")) is not None:
+        fields["payload"] = read_json(payload)
+    if (delay := ask("Due in, such as 5m (empty: now)")) is not None:
+        try:
+            given["in_"] = seconds_of(delay)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
 
 
 def _change_by_filter(verb: str, call: CommandCall, given: GivenOptions) -> None:

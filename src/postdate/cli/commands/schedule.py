@@ -4,6 +4,7 @@ import sys
 from functools import partial
 from typing import Any, Final
 
+from postdate.cli.ensure import ensure_command
 from postdate.cli.noun import find, noun_app
 from postdate.cli.operation_command import CommandCall, GivenOptions, Sugar
 from postdate.cli.output import UsageError, confirm, progress, show, wants_json
@@ -63,10 +64,11 @@ def _preview(call: CommandCall, given: GivenOptions) -> None:
 
 
 _HIDDEN: Final = frozenset({"destination", "payment.description"})
+_NEW: Final = Sugar(adds=TARGET, fill=partial(_fill, new=True), hides=_HIDDEN)
 schedule_app = noun_app(
     "schedule",
     {
-        "create_schedule": Sugar(adds=TARGET, fill=partial(_fill, new=True), hides=_HIDDEN),
+        "create_schedule": _NEW,
         "change_schedule": Sugar(adds=TARGET, fill=partial(_fill, new=False), hides=_HIDDEN),
         "backfill_schedule": Sugar(adds=(YES,), act=_backfill),
         "preview_schedule": None,
@@ -80,3 +82,5 @@ schedule_app = noun_app(
     },
 )
 _STORED: Final = find("schedule", "preview_schedule")
+_CREATE = find("schedule", "create_schedule")
+ensure_command(_CREATE, "schedules", "name", _NEW).add_to(schedule_app, "ensure")

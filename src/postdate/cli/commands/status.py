@@ -1,6 +1,8 @@
 """`postdate status` and `postdate whoami`: which server is used here, and with which rights."""
 
 import sys
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError
@@ -31,7 +33,7 @@ def status() -> None:
     The exit code is 1 if the server is not ready. Parts that are degraded or overdue are listed.
     """
     found = server()
-    health = _readiness(found)
+    health, _ = read_readiness(found)
     who = send(_whoami(), {})
     answer = {
         "url": found.url,
@@ -59,16 +61,19 @@ def _sentence(part: dict[str, Any]) -> str:
     return f"{part['name']}: {part['reason']}"
 
 
-def _readiness(found: ServerAddress) -> dict[str, Any]:
-    """Read `/readyz`, which needs no key; it answers 503 with the reasons."""
+def read_readiness(found: ServerAddress) -> tuple[dict[str, Any], datetime | None]:
+    """Read `/readyz`, which needs no key, and the time of the answer.
+
+    The server answers 503 with the reasons.
+    """
     try:
         try:
             with _DIRECT.open(f"{found.url}/readyz", timeout=TIMEOUT_SECONDS) as response:
-                data = response.read()
+                data, said_at = response.read(), response.headers["date"]
         except HTTPError as refused:
-            data = refused.read()
+            data, said_at = refused.read(), refused.headers["date"]
         answer: dict[str, Any] = msgspec.json.decode(data)
     except (OSError, HTTPException, msgspec.DecodeError) as error:
         origin = f"the address is from {found.url_origin}"
         raise StartError(f"{found.url} does not answer: {error}; {origin}") from error
-    return answer
+    return answer, parsedate_to_datetime(said_at) if said_at else None

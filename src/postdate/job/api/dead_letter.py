@@ -122,7 +122,8 @@ async def list_dead_letters(call: Call[Services, None, DeadLetterQuery]) -> Dead
     if query.type == "payment":
         return await _payments(call)
     after = query.start(JobCursor, None)
-    wanted = shaped(JobFilter, query, status=JobStatus.FAILED, text=None)
+    none = {"text": None, "unique": None, "destination": None}
+    wanted = shaped(JobFilter, query, status=JobStatus.FAILED, **none)
     jobs, following = await call.services.job.read.page(
         call.actor.tenant_id, wanted, after, query.limit
     )

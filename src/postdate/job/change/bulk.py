@@ -321,6 +321,7 @@ class JobBulk:
     async def _narrow(self, tenant_id: int, wanted: BulkFilter, status: JobStatus) -> Filter:
         lanes = None if wanted.lane is None else await self._lanes.of_tenant(tenant_id, wanted.lane)
         own = {"status": status, "lanes": lanes, "code": None, "text": None}
+        own |= {"unique": None, "destination": None}
         return shaped(Filter, wanted, tenant_id=tenant_id, **own)
 
 

@@ -90,6 +90,7 @@ class DeadLetters:
         """Find dead letters by a filter, the newest first."""
         lanes = None if wanted.lane is None else await self._lanes.of_tenant(tenant_id, wanted.lane)
         own = {"status": JobStatus.FAILED, "lanes": lanes, "text": None}
+        own |= {"unique": None, "destination": None}
         narrowed = shaped(Filter, wanted, tenant_id=tenant_id, **own)
         after = None if before is None else Position(before)
         async with self._database.read(tenant_id) as connection:
