@@ -109,9 +109,28 @@ def runtime_settings() -> str:
 
 def metrics() -> str:
     """Write the table of the metrics."""
-    lines = ["| metric | type | meaning |", "|---|---|---|"]
-    lines += [f"| `{name}` | {kind} | {doc} |" for name, (kind, doc) in metric_names().items()]
+    lines = ["| metric | type | labels | meaning |", "|---|---|---|---|"]
+    labels = _labels()
+    for name, (kind, doc) in metric_names().items():
+        own = ", ".join(f"`{label}`" for label in labels[name])
+        lines.append(f"| `{name}` | {kind} | {own} | {doc} |")
     return "\n".join(lines)
+
+
+def _labels() -> dict[str, tuple[str, ...]]:
+    """Return the labels of every metric. The library keeps them in private attributes."""
+    registry = _full_registry()
+    declared = {
+        name: getattr(collector, "_labelnames", ())
+        for collector, names in registry._collector_to_names.items()
+        for name in names
+    }
+    return {
+        family.name + _SUFFIX.get(family.type, ""): tuple(
+            getattr(family, "_labelnames", declared.get(family.name, ()))
+        )
+        for family in registry.collect()
+    }
 
 
 def metric_names() -> dict[str, tuple[str, str]]:
