@@ -145,6 +145,22 @@ async def test_many_calls_are_scheduled_in_batches_and_refusals_are_told(api: Ap
     await refused.asynchronous.close()
 
 
+async def test_one_call_waits_under_a_unique_key(api: Api) -> None:
+    app = Postdate(api.url, api.key)
+
+    @app.task(unique="reindex")
+    def reindex(index: int) -> None: ...
+
+    first = await reindex.alater("1h", 1)
+    assert (await reindex.alater("1h", 2)).job_id == first.job_id
+    replace = {"key": "reindex", "on_conflict": "replace"}
+    assert (await reindex.alater("1h", 3, unique=replace)).job_id == first.job_id
+    assert (await reindex.alater("1h", 4, unique="other")).job_id != first.job_id
+    shown = (await api.call("GET", f"/jobs/{first.job_id}")).body
+    assert (shown["payload"], shown["revision"]) == ({"index": 3}, 1)
+    await app.asynchronous.close()
+
+
 async def test_one_key_schedules_one_call_and_a_handle_cancels_it(api: Api) -> None:
     app = Postdate(api.url, api.key)
 

@@ -39,6 +39,7 @@ _TYPES: Final = {
         "metadata": "jsonb",
         "description": "text",
         "idempotency_key": "text",
+        "unique_by": "jsonb",
     },
     "schedule_payment": {
         "from_account_id": "text",
@@ -137,8 +138,13 @@ class _Calls(ABC, Generic[AnyId, Nothing]):
         payload_base64: str | None = None,
         content_type: str | None = None,
         payload_ref: str | None = None,
+        unique: Mapping[str, Any] | None = None,
     ) -> AnyId:
-        """Schedule a job; it is there when your transaction commits. Return its id."""
+        """Schedule a job; it is there when your transaction commits. Return its id.
+
+        With `unique`, the id is that of the job that waits under the key now, if there is one; the
+        commit decides which job that is.
+        """
         given = {name: value for name, value in locals().items() if name != "self"}
         return self._id("enqueue", _job(given))
 
@@ -202,6 +208,7 @@ def _text(name: str, kind: str, value: Any) -> str:
 
 
 def _job(given: dict[str, Any]) -> dict[str, Any]:
+    given["unique_by"] = given.pop("unique", None)
     encoded = given.pop("payload_base64", None)
     if encoded is not None:
         given["payload_bytes"] = base64.b64decode(encoded, validate=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, over
 
 from postdate.client.client import AsyncClient, Client
 from postdate.client.worker import Worker
+from postdate.task.arguments import unique_rule
 from postdate.task.duration import seconds_of
 from postdate.task.task import Task
 from postdate.task.testing import TaskTime, server_for_tests
@@ -66,12 +67,14 @@ class Postdate:
         retry: int | Mapping[str, Any] | None = None,
         timeout: str | float | timedelta | None = None,
         description: str | None = None,
+        unique: str | Mapping[str, Any] | None = None,
     ) -> Declare:
         """Make the function below a task, known by its name on every machine.
 
         `retry` is how often a failed task is tried again (0: never), or the whole policy of
-        `POST /jobs`. `timeout` is the longest that one attempt may take. What is left out follows
-        the settings of the server.
+        `POST /jobs`. `timeout` is the longest that one attempt may take. `unique` is a key
+        under which at most one call waits, or the whole rule of `POST /jobs`. What is left out
+        follows the settings of the server.
         """
         job: dict[str, Any] = {}
         if retry is not None:
@@ -80,6 +83,8 @@ class Postdate:
             job["timeout_seconds"] = seconds_of(timeout)
         if description is not None:
             job["description"] = description
+        if unique is not None:
+            job["unique"] = unique_rule(unique)
 
         def declare(function: Callable[P, Any], /) -> Task[P, Any]:
             made: Task[P, Any]

@@ -9,7 +9,7 @@ import msgspec
 from postdate.client.models.leases import Lease
 from postdate.client.running_job import JOBS, AsyncRunningJob, RunningJob
 
-RESERVED: Final = frozenset({"using", "idempotency_key", "timezone", "schedule"})
+RESERVED: Final = frozenset({"using", "idempotency_key", "timezone", "schedule", "unique"})
 """Options of the scheduling calls, so no task has parameters of these names."""
 
 
@@ -86,3 +86,8 @@ class Arguments:
             return msgspec.convert(plain, self._fields, str_keys=True)
         except msgspec.ValidationError as error:
             raise TypeError(f"{self._name}(): {error}") from None
+
+
+def unique_rule(given: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rule of a unique key, which may be given as the key alone."""
+    return {"key": given} if isinstance(given, str) else dict(given)

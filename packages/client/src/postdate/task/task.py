@@ -15,7 +15,7 @@ from postdate.client.models.jobs import JobOutcome
 from postdate.client.models.leases import Lease
 from postdate.client.models.schedules import Schedule
 from postdate.client.own_transaction import AsyncOwnTransaction, OwnTransaction
-from postdate.task.arguments import Arguments
+from postdate.task.arguments import Arguments, unique_rule
 from postdate.task.duration import seconds_of
 from postdate.task.handle import MapRefusedError, TaskHandle
 
@@ -188,7 +188,10 @@ class Task(Generic[P, R]):
         self, when: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TaskHandle[R]:
         connection, key = kwargs.pop("using", None), kwargs.pop("idempotency_key", None)
+        unique = kwargs.pop("unique", None)
         job = self.body(when, args, kwargs)
+        if unique is not None:
+            job["unique"] = unique_rule(unique)
         if connection is not None:
             made: Any = OwnTransaction(connection).enqueue(**job, idempotency_key=key)
         else:
@@ -199,7 +202,10 @@ class Task(Generic[P, R]):
         self, when: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TaskHandle[R]:
         connection, key = kwargs.pop("using", None), kwargs.pop("idempotency_key", None)
+        unique = kwargs.pop("unique", None)
         job = self.body(when, args, kwargs)
+        if unique is not None:
+            job["unique"] = unique_rule(unique)
         if connection is not None:
             asked: Coroutine[Any, Any, Any]
             asked = AsyncOwnTransaction(connection).enqueue(**job, idempotency_key=key)
