@@ -13,7 +13,7 @@ LOCKED := pyproject.toml packages/client/pyproject.toml packages/lab/pyproject.t
 unexport PYTHONDONTWRITEBYTECODE
 COMPILE := -m compileall -q src packages
 
-.PHONY: setup run test check lint types imports tests browser docs bench soak mutants audit clean
+.PHONY: setup run test check lint types imports tests browser docs freeze bench soak mutants audit clean
 
 setup: $(STAMP)
 	@$(BIN)/python $(COMPILE)
@@ -83,6 +83,10 @@ docs: setup
 	@mkdir -p build && PYTHONPATH=tools:tests $(BIN)/python -m tidy.site
 	@$(UV) run --quiet --locked --isolated --only-group docs zensical build -f build/zensical.toml >$(VENV)/site.log 2>&1 || { cat $(VENV)/site.log; exit 1; }
 	@echo "build/site/index.html"
+
+# The schema of a release: from then on its migrations stay as they are, and tests upgrade from them.
+freeze: setup
+	@PYTHONPATH=tools:tests $(BIN)/python -m tidy.freeze
 
 bench: setup
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group bench --group peers --python $(PYTHON)

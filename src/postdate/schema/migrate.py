@@ -31,6 +31,7 @@ from postdate.database.connection.error import DatabaseError, PermissionDeniedEr
 from postdate.database.connection.session import DatabaseSession, connect_alone
 from postdate.database.shard import shard
 from postdate.schema import client_rules
+from postdate.schema.origin import describe_origin
 from postdate.words.error import NotYetError, StartError
 
 log = Log()
@@ -53,9 +54,6 @@ FOUNDATION: Final = ("clock", "uuid", "tenant", "guard", "birthplace")
 migrations, so their signatures name no table; all others are applied after them."""
 
 _NUMBER: Final = re.compile(r"\d+")
-_FUNCTION: Final = re.compile(
-    r"CREATE OR REPLACE FUNCTION (\w+)\s*\(.*?\bAS\s+(?:\$\$(.*?)\$\$|'(.*?)')", re.DOTALL
-)
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -129,17 +127,13 @@ def known_functions() -> list[FunctionFile]:
     return sorted(found, key=lambda f: (f.noun not in FOUNDATION, f.noun))
 
 
-def shipped_functions() -> dict[str, list[str]]:
-    """Return the bodies of all functions by name, as this code has them."""
-    found: dict[str, list[str]] = {}
-    for file in known_functions():
-        for name, dollars, quotes in _FUNCTION.findall(file.sql):
-            found.setdefault(name, []).append(dollars or quotes)
-    return found
+def pending(
+    applied: dict[int, str], migrations: list[Migration], origin: str = "another postdate"
+) -> list[Migration]:
+    """Return the pending migrations; refuse a schema that this code does not know.
 
-
-def pending(applied: dict[int, str], migrations: list[Migration]) -> list[Migration]:
-    """Return the pending migrations; refuse a schema that this code does not know."""
+    `origin` says which postdate made the database, and when.
+    """
     newest = migrations[-1].version
     if applied and max(applied) > newest:
         raise StartError(
@@ -149,8 +143,10 @@ def pending(applied: dict[int, str], migrations: list[Migration]) -> list[Migrat
     for migration in migrations:
         if applied.get(migration.version, migration.checksum) != migration.checksum:
             raise StartError(
-                f"migration {migration.name} was applied in another form than this postdate has: "
-                "install the release that applied it"
+                f"migration {migration.name} was applied in another form than this postdate has, "
+                f"by {origin}: to keep the data, start the postdate of that time (in a clone, "
+                "`git log --before` that date finds its commit); to discard the data, stop the "
+                f"server and delete the data directory, or drop the schema {SCHEMA}"
             )
     return [m for m in migrations if m.version not in applied]
 
@@ -265,7 +261,7 @@ async def _upgrade(connection: DatabaseSession) -> list[str]:
             "applied_at timestamptz NOT NULL DEFAULT statement_timestamp());"
             f"GRANT SELECT ON migration, function_file TO {WRITER}, {READER}"
         )
-        todo = pending(await _applied(connection), known())
+        todo = await _pending(connection)
         changed = changed_functions(await _remembered(connection), known_functions(), release())
         # Functions name each other and tables that come after them; a test checks the bodies.
         await connection.execute("SET LOCAL check_function_bodies = off")
@@ -312,7 +308,7 @@ def release() -> str:
 
 async def list_outdated(connection: DatabaseSession | Connection) -> list[str]:
     """Return the names of the migrations and functions that the database lacks."""
-    todo = pending(await _applied(connection), known())
+    todo = await _pending(connection)
     changed = changed_functions(await _remembered(connection), known_functions(), release())
     return [*(m.name for m in todo), *(f.name for f in changed)]
 
@@ -338,6 +334,10 @@ async def altered_files(connection: DatabaseSession | Connection) -> list[str]:
         for file, kept in applied
         if kept.release == release() and kept.checksum != file.checksum
     ]
+
+
+async def _pending(connection: DatabaseSession | Connection) -> list[Migration]:
+    return pending(await _applied(connection), known(), await describe_origin(connection))
 
 
 async def _applied(connection: DatabaseSession | Connection) -> dict[int, str]:
