@@ -59,7 +59,8 @@ CREATE TYPE job_columns AS (
 	traceparent text[],
 	actor text[],
 	idempotency_key uuid[],
-	unique_by text[]
+	unique_by text[],
+	key text[]
 );
 
 CREATE TYPE lease_endings AS (
@@ -280,7 +281,7 @@ CREATE FUNCTION client_identity(scope text) RETURNS client_role
 CREATE FUNCTION client_instant(given timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION client_job_asked(destination jsonb, lane text, policy jsonb, expires_at timestamp with time zone, payload bytea, content_type text, payload_ref text, metadata jsonb, description text, spread integer, due_at timestamp with time zone, unique_by jsonb) RETURNS jsonb
+CREATE FUNCTION client_job_asked(destination jsonb, lane text, policy jsonb, expires_at timestamp with time zone, payload bytea, content_type text, payload_ref text, metadata jsonb, description text, spread integer, due_at timestamp with time zone, unique_by jsonb, key text, priority integer) RETURNS jsonb
     LANGUAGE plpgsql STABLE;
 
 CREATE FUNCTION client_job_columns(mine xid8, of_tenant integer, at timestamp with time zone, numbers bigint[]) RETURNS job_columns
@@ -313,7 +314,7 @@ CREATE FUNCTION client_job_known(asked client_request) RETURNS uuid
 CREATE FUNCTION client_key(scope integer, of_tenant integer, key text) RETURNS uuid
     LANGUAGE sql IMMUTABLE;
 
-CREATE FUNCTION client_lane(of_tenant integer, of_name text, of_kind text, OUT lane_id integer, OUT bucket smallint) RETURNS record
+CREATE FUNCTION client_lane(of_tenant integer, of_name text, of_kind text, of_priority integer, of_key text, OUT lane_id integer, OUT bucket smallint) RETURNS record
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -420,7 +421,7 @@ CREATE FUNCTION clock_watch_record(believed timestamp with time zone, since time
 CREATE FUNCTION current_tenant() RETURNS integer
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION enqueue(destination jsonb, payload jsonb DEFAULT NULL::jsonb, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay_seconds double precision DEFAULT NULL::double precision, lane text DEFAULT 'default'::text, idempotency_key text DEFAULT NULL::text, retry jsonb DEFAULT NULL::jsonb, timeout_seconds double precision DEFAULT NULL::double precision, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, metadata jsonb DEFAULT NULL::jsonb, description text DEFAULT NULL::text, payload_ref text DEFAULT NULL::text, payload_bytes bytea DEFAULT NULL::bytea, content_type text DEFAULT NULL::text, traceparent text DEFAULT NULL::text, unique_by jsonb DEFAULT NULL::jsonb) RETURNS uuid
+CREATE FUNCTION enqueue(destination jsonb, payload jsonb DEFAULT NULL::jsonb, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay_seconds double precision DEFAULT NULL::double precision, lane text DEFAULT 'default'::text, idempotency_key text DEFAULT NULL::text, retry jsonb DEFAULT NULL::jsonb, timeout_seconds double precision DEFAULT NULL::double precision, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, metadata jsonb DEFAULT NULL::jsonb, description text DEFAULT NULL::text, payload_ref text DEFAULT NULL::text, payload_bytes bytea DEFAULT NULL::bytea, content_type text DEFAULT NULL::text, traceparent text DEFAULT NULL::text, unique_by jsonb DEFAULT NULL::jsonb, key text DEFAULT NULL::text, priority integer DEFAULT 5) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET client_encoding TO 'UTF8'
@@ -564,7 +565,9 @@ CREATE TABLE job (
     actor text,
     idempotency_key uuid,
     unique_by jsonb,
+    key text,
     CONSTRAINT job_check CHECK (((payload IS NULL) OR (payload_ref IS NULL))),
+    CONSTRAINT job_key_check CHECK (((char_length(key) >= 1) AND (char_length(key) <= 255))),
     CONSTRAINT job_unique_by_check CHECK ((unique_by ? 'key'::text))
 )
 PARTITION BY RANGE (job_id);
@@ -614,15 +617,18 @@ ALTER TABLE ONLY outcome FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION job_ended_data(o outcome) RETURNS jsonb
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text, named text) RETURNS TABLE(found boolean)
+CREATE FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text, named text, of_key text) RETURNS TABLE(found boolean)
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION job_finds(wanted text, named text, id uuid, description text, metadata jsonb, destination jsonb) RETURNS boolean
+CREATE FUNCTION job_finds(wanted text, named text, of_key text, id uuid, description text, metadata jsonb, destination jsonb, key text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION job_insert(new job_columns, at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION job_lane(of_bucket smallint, id uuid, at_first integer) RETURNS integer
+    LANGUAGE sql STABLE;
 
 CREATE FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, max_count integer, OUT removed integer, OUT last uuid) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
@@ -637,7 +643,7 @@ CREATE FUNCTION job_purge_record(buckets smallint[], tenants integer[], subjects
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) RETURNS TABLE(job_id uuid, lane_id integer, lane text, status text, due_at timestamp with time zone, effective_at timestamp with time zone, expires_at timestamp with time zone, created_at timestamp with time zone, destination text, policy text, payload bytea, content_type text, payload_ref text, spread_seconds integer, metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer, attempt integer, timer_due_at timestamp with time zone, claimed_at timestamp with time zone, outcome_due_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, code text, error text, http_status smallint, worker_id uuid, in_doubt boolean, result bytea, unique_by text)
+CREATE FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) RETURNS TABLE(job_id uuid, lane_id integer, lane text, status text, due_at timestamp with time zone, effective_at timestamp with time zone, expires_at timestamp with time zone, created_at timestamp with time zone, destination text, policy text, payload bytea, content_type text, payload_ref text, spread_seconds integer, metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer, attempt integer, timer_due_at timestamp with time zone, claimed_at timestamp with time zone, outcome_due_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, code text, error text, http_status smallint, worker_id uuid, in_doubt boolean, result bytea, unique_by text, key text, priority smallint)
     LANGUAGE plpgsql STABLE;
 
 CREATE FUNCTION job_record(j job) RETURNS bytea
@@ -1379,6 +1385,7 @@ CREATE TABLE job_revision (
     content_type text,
     payload_ref text,
     created_at timestamp with time zone DEFAULT clock() NOT NULL,
+    lane_id integer NOT NULL,
     CONSTRAINT job_revision_check CHECK (((payload_revision >= 0) AND (payload_revision <= revision))),
     CONSTRAINT job_revision_check1 CHECK (((payload IS NULL) OR (payload_ref IS NULL))),
     CONSTRAINT job_revision_check2 CHECK (((payload_revision = revision) OR ((payload IS NULL) AND (payload_ref IS NULL)))),
@@ -1403,6 +1410,8 @@ CREATE TABLE lane (
     kind text DEFAULT 'push'::text NOT NULL,
     weight smallint DEFAULT 1 NOT NULL,
     width smallint DEFAULT 8 NOT NULL,
+    priority smallint DEFAULT 5 NOT NULL,
+    keyed boolean DEFAULT false NOT NULL,
     max_running integer,
     rate_per_second real,
     paused_at timestamp with time zone,
@@ -1414,6 +1423,7 @@ CREATE TABLE lane (
     CONSTRAINT lane_kind_check CHECK ((kind = ANY (ARRAY['push'::text, 'pull'::text]))),
     CONSTRAINT lane_max_running_check CHECK ((max_running > 0)),
     CONSTRAINT lane_name_check CHECK ((name ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$'::text)),
+    CONSTRAINT lane_priority_check CHECK (((priority >= 0) AND (priority <= 9))),
     CONSTRAINT lane_rate_per_second_check CHECK ((rate_per_second > (0)::double precision)),
     CONSTRAINT lane_weight_check CHECK (((weight >= 1) AND (weight <= 100))),
     CONSTRAINT lane_width_check CHECK (((width >= 1) AND (width <= 64)))
@@ -1442,7 +1452,9 @@ CREATE VIEW lane_view WITH (security_invoker='true') AS
     paused_by,
     created_at,
     changed_at,
-    test
+    test,
+    priority,
+    keyed
    FROM lane;
 
 CREATE TABLE migration (
@@ -1883,7 +1895,7 @@ ALTER TABLE ONLY job_unique
 ALTER TABLE ONLY lane
     ADD CONSTRAINT lane_pkey PRIMARY KEY (lane_id);
 ALTER TABLE ONLY lane
-    ADD CONSTRAINT lane_tenant_id_name_kind_key UNIQUE (tenant_id, name, kind);
+    ADD CONSTRAINT lane_tenant_id_name_kind_priority_keyed_key UNIQUE (tenant_id, name, kind, priority, keyed);
 ALTER TABLE ONLY migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (version);
 ALTER TABLE ONLY named_lock
@@ -2484,12 +2496,12 @@ GRANT SELECT ON TABLE client_role TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE client_role TO postdate_writer;
 REVOKE ALL ON FUNCTION client_identity(scope text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_instant(given timestamp with time zone) FROM PUBLIC;
-REVOKE ALL ON FUNCTION client_job_asked(destination jsonb, lane text, policy jsonb, expires_at timestamp with time zone, payload bytea, content_type text, payload_ref text, metadata jsonb, description text, spread integer, due_at timestamp with time zone, unique_by jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_job_asked(destination jsonb, lane text, policy jsonb, expires_at timestamp with time zone, payload bytea, content_type text, payload_ref text, metadata jsonb, description text, spread integer, due_at timestamp with time zone, unique_by jsonb, key text, priority integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_job_columns(mine xid8, of_tenant integer, at timestamp with time zone, numbers bigint[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_job_due(body jsonb, at timestamp with time zone, past double precision, ahead double precision) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_job_known(asked client_request) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_key(scope integer, of_tenant integer, key text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION client_lane(of_tenant integer, of_name text, of_kind text, OUT lane_id integer, OUT bucket smallint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_lane(of_tenant integer, of_name text, of_kind text, of_priority integer, of_key text, OUT lane_id integer, OUT bucket smallint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_lanes(of_tenant integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_list(given jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_money_text(amount bigint, currency text) FROM PUBLIC;
@@ -2518,8 +2530,8 @@ GRANT ALL ON FUNCTION clock_watch_record(believed timestamp with time zone, sinc
 REVOKE ALL ON FUNCTION current_tenant() FROM PUBLIC;
 GRANT ALL ON FUNCTION current_tenant() TO postdate_writer;
 GRANT ALL ON FUNCTION current_tenant() TO postdate_reader;
-REVOKE ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text, unique_by jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text, unique_by jsonb) TO postdate_client;
+REVOKE ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text, unique_by jsonb, key text, priority integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text, unique_by jsonb, key text, priority integer) TO postdate_client;
 REVOKE ALL ON FUNCTION entry_balanced() FROM PUBLIC;
 GRANT ALL ON FUNCTION entry_balanced() TO postdate_writer;
 GRANT ALL ON FUNCTION entry_balanced() TO postdate_reader;
@@ -2594,14 +2606,17 @@ GRANT SELECT,INSERT ON TABLE outcome TO postdate_writer;
 REVOKE ALL ON FUNCTION job_ended_data(o outcome) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_ended_data(o outcome) TO postdate_writer;
 GRANT ALL ON FUNCTION job_ended_data(o outcome) TO postdate_reader;
-REVOKE ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text, named text) FROM PUBLIC;
-GRANT ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text, named text) TO postdate_writer;
-GRANT ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text, named text) TO postdate_reader;
-REVOKE ALL ON FUNCTION job_finds(wanted text, named text, id uuid, description text, metadata jsonb, destination jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION job_finds(wanted text, named text, id uuid, description text, metadata jsonb, destination jsonb) TO postdate_writer;
-GRANT ALL ON FUNCTION job_finds(wanted text, named text, id uuid, description text, metadata jsonb, destination jsonb) TO postdate_reader;
+REVOKE ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text, named text, of_key text) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text, named text, of_key text) TO postdate_writer;
+GRANT ALL ON FUNCTION job_ended_find(in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamp with time zone, until timestamp with time zone, wanted_code text, wanted text, named text, of_key text) TO postdate_reader;
+REVOKE ALL ON FUNCTION job_finds(wanted text, named text, of_key text, id uuid, description text, metadata jsonb, destination jsonb, key text) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_finds(wanted text, named text, of_key text, id uuid, description text, metadata jsonb, destination jsonb, key text) TO postdate_writer;
+GRANT ALL ON FUNCTION job_finds(wanted text, named text, of_key text, id uuid, description text, metadata jsonb, destination jsonb, key text) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_insert(new job_columns, at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_insert(new job_columns, at timestamp with time zone) TO postdate_writer;
+REVOKE ALL ON FUNCTION job_lane(of_bucket smallint, id uuid, at_first integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_lane(of_bucket smallint, id uuid, at_first integer) TO postdate_writer;
+GRANT ALL ON FUNCTION job_lane(of_bucket smallint, id uuid, at_first integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, max_count integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, max_count integer, OUT removed integer, OUT last uuid) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;

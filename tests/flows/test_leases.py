@@ -205,8 +205,8 @@ async def test_a_lanes_limit_holds_for_leases(api: Api, clock: Clock) -> None:
     for _ in range(3):
         await add(api)
     node = api.node
-    lane = next(each for each in node.lanes.by_id.values() if each.name == "mail")
     tenant_id = max(node.lanes.by_tenant)
+    [lane] = await node.lanes.of_tenant(tenant_id, "mail")
     await node.database.writer.execute(
         "UPDATE lane SET max_running = 2, changed_at = clock() WHERE tenant_id = $1", tenant_id
     )

@@ -129,6 +129,13 @@ BAD_JOBS: list[dict[str, Any]] = [
     {"payload": 1, "content_type": "text"},
     {"payload": 1, "content_type": "text/plain\n"},
     {"payload": 1, "content_type": "text/" + "x" * 127},
+    {"key": ""},
+    {"key": "k" * 256},
+    {"key": "a\n"},
+    {"key": "a\u0085b"},
+    {"priority": -1},
+    {"priority": 10},
+    {"priority": None},
 ]
 BAD_PAYMENTS: list[dict[str, Any]] = [
     {"from_account_id": None},
@@ -160,6 +167,7 @@ BAD_PAYMENTS: list[dict[str, Any]] = [
     {"on_insufficient": {"retry_until": "2001-01-01T00:00:00Z"}, "funding": "at_execution"},
 ]
 TYPES = {
+    "priority": "text::integer",
     "destination": "text::jsonb",
     "payload": "text::jsonb",
     "retry": "text::jsonb",

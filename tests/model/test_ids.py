@@ -117,6 +117,6 @@ def test_the_bucket_of_a_name_never_changes() -> None:
 
 def test_a_lane_that_widens_keeps_its_buckets() -> None:
     for lane_id in range(16, 80):
-        narrow, wide = buckets(lane_id, 8), buckets(lane_id, 16)
+        narrow, wide = buckets(1, f"lane-{lane_id}", 8), buckets(1, f"lane-{lane_id}", 16)
         assert set(narrow) < set(wide)
-        assert len(buckets(lane_id, BUCKETS)) == BUCKETS
+        assert len(buckets(1, f"lane-{lane_id}", BUCKETS)) == BUCKETS

@@ -6,7 +6,8 @@ def test_lanes_of_workers_are_pulled_and_all_others_pushed() -> None:
 
 
 def test_a_lane_keeps_its_buckets_when_it_is_widened() -> None:
-    narrow, wide = buckets(16, 4), buckets(16, 16)
+    narrow, wide = buckets(1, "mail", 4), buckets(1, "mail", 16)
     assert len(set(narrow)) == 4
     assert set(narrow) < set(wide)
-    assert buckets(17, 4) != narrow
+    assert buckets(1, "post", 4) != narrow
+    assert buckets(2, "mail", 4) != narrow

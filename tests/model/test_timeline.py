@@ -23,8 +23,8 @@ def at(seconds: float) -> datetime:
 
 
 JOB = JobView(
-    job_id=UUID(int=1), status=JobStatus.PENDING, lane="mail", destination=Worker(), due_at=at(10),
-    effective_at=at(10), created_at=T0, next_attempt_at=at(10),
+    job_id=UUID(int=1), status=JobStatus.PENDING, lane="mail", priority=5, destination=Worker(),
+    due_at=at(10), effective_at=at(10), created_at=T0, next_attempt_at=at(10),
 )  # fmt: skip
 PAYMENT = PaymentView(
     payment_id=UUID(int=2), from_account_id="a", to_account_id="b", amount=5, scheduled_time=at(60),

@@ -18,7 +18,7 @@ from postdate.job.store import job as job_store
 from postdate.job.store.job import NewJob
 from postdate.lane.spec import LaneKind
 from postdate.lane.store import lane as lane_store
-from postdate.lane.store.lane import Lane, LaneDirectory
+from postdate.lane.store.lane import Lane, LaneDirectory, LaneKey
 from postdate.tenant.store import tenant as tenant_store
 from postdate.worker.worker import JobWorker
 
@@ -45,7 +45,7 @@ async def make_lane(
 ) -> Lane:
     """Create a lane, with limits or weight if given."""
     async with database.write() as connection:
-        found = await lane_store.ensure(connection, [(tenant_id, name, kind)])
+        found = await lane_store.ensure(connection, [LaneKey(tenant_id, name, kind)])
         if changes:
             found = await lane_store.change(
                 connection, msgspec.structs.replace(found[0], **changes)

@@ -82,6 +82,8 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     due_before: datetime | None = None
     unique: str | None = None
     destination: str | None = None
+    key: str | None = None
+    priority: int | None = None
     code: str | None = None
     """Why it failed: for failed and cancelled jobs."""
     text: str | None = None
@@ -208,7 +210,10 @@ class JobViews:
         return msgspec.structs.replace(view, held_back=HeldBack(trouble.label, until))
 
     async def _narrow(self, tenant_id: int, wanted: JobFilter) -> Filter:
-        lanes = None if wanted.lane is None else await self._lanes.of_tenant(tenant_id, wanted.lane)
+        lanes = None
+        if wanted.lane is not None or wanted.key is not None or wanted.priority is not None:
+            own = await self._lanes.of_tenant(tenant_id, wanted.lane)
+            lanes = job_list.narrowed(own, wanted.key, wanted.priority)
         return shaped(Filter, wanted, tenant_id=tenant_id, lanes=lanes)
 
     async def attempts(

@@ -33,7 +33,7 @@ class Lanes(Changes):
         if not lane_keys:
             return [], {}
         found = await lane_store.find(connection, [key[:2] for key in lane_keys])
-        missing = set(lane_keys) - {(each.tenant_id, each.name, each.kind) for each in found}
+        missing = set(lane_keys) - {lane.key for lane in found}
         names = {(lane.tenant_id, lane.name) for lane in found}
         refused = await self._over_limit(connection, missing, names)
         allowed = missing - refused.keys()
@@ -46,7 +46,7 @@ class Lanes(Changes):
         refused: dict[LaneKey, Refusal] = {}
         counts: dict[int, int] = {}
         for lane_key in sorted(missing):
-            tenant_id, name, _ = lane_key
+            tenant_id, name = lane_key[:2]
             if (tenant_id, name) in names:
                 continue
             if tenant_id not in counts:

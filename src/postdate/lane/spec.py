@@ -1,5 +1,6 @@
 """Lanes: a tenant's queues of jobs, and the buckets each of them uses."""
 
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Annotated, Final, Literal
 
@@ -19,6 +20,15 @@ from postdate.core.shape import Spec, View
 
 DEFAULT: Final = "default"
 """The lane of a job that names none."""
+
+DEFAULT_PRIORITY: Final = 5
+"""The priority of a job that gives none."""
+
+PRIORITY_STEP: Final = timedelta(minutes=1)
+"""The waiting time that one step of priority is worth."""
+
+KEY_WIDTH: Final = 16
+"""In how many buckets jobs with a key lie: it never changes, so that a key stays in one bucket."""
 
 LaneKind = Literal["push", "pull"]
 """Who takes a lane's jobs: our own handlers, or workers that ask for them over HTTP."""
@@ -41,6 +51,7 @@ Width = Annotated[
     int,
     Meta(ge=1, le=64, description="Number of buckets it uses; can only grow.", examples=[8]),
 ]
+Priority = Annotated[int, Meta(ge=0, le=9)]
 Count = Annotated[int, Meta(examples=[2])]
 
 
@@ -97,14 +108,25 @@ def kind_of(destination_type: str) -> LaneKind:
     return "pull" if destination_type == PULLED else "push"
 
 
-def buckets(lane_id: int, width: int) -> list[int]:
+def buckets(tenant_id: int, name: str, width: int) -> list[int]:
     """Choose `width` buckets for a lane: the choice never changes, and widening only adds some.
 
-    Few buckets make a lane with little work cheap to watch; many spread a busy one. SQL chooses
-    the same: `client_lane` in database/functions/client_job.sql.
+    Few buckets make a lane with little work cheap to watch; many spread a busy one. The choice goes
+    by the name, so that a job whose priority changes stays in a bucket of its lane. SQL chooses the
+    same: `client_lane` in database/functions/client_job.sql.
     """
 
     def rank(bucket: int) -> bytes:
-        return sha256(f"{lane_id}/{bucket}".encode()).digest()
+        return sha256(f"{tenant_id}/{name}/{bucket}".encode()).digest()
 
     return sorted(sorted(range(BUCKETS), key=rank)[:width])
+
+
+def key_position(key: str) -> int:
+    """Return which of its lane's buckets for jobs with a key holds this one: always the same."""
+    return sha256(key.encode()).digest()[-1] % KEY_WIDTH
+
+
+def order_at(due_at: datetime, priority: int) -> datetime:
+    """Return by which instant a due job takes its turn among those of other priorities."""
+    return due_at + priority * PRIORITY_STEP

@@ -49,8 +49,8 @@ class LaneViews:
         With what waits, is ready and runs, and the limits that hold.
         """
         reader = self._database.tenant_reader(tenant_id)
-        # Two rows a name, and one more name to see whether there is a next page.
-        lanes = await lane_store.page(reader, tenant_id, after, 2 * limit + 2)
+        # One more name, to see whether there is a next page.
+        lanes = await lane_store.page(reader, tenant_id, after, limit + 1)
         names = list(dict.fromkeys(lane.name for lane in lanes))[:limit]
         shown = await _show(reader, [lane for lane in lanes if lane.name in names], MAX_LIST_COUNT)
         more = any(lane.name not in names for lane in lanes)
@@ -69,7 +69,7 @@ class LaneViews:
 
 
 async def _show(connection: Reader, lanes: Sequence[Lane], max_count: int) -> list[LaneView]:
-    """Combine the two kinds of a lane, which share everything but their jobs."""
+    """Combine the rows of a lane, which share everything but their jobs."""
     if not lanes:
         return []
     min_width = min(lane.width for lane in lanes)

@@ -144,7 +144,7 @@ def services(node: Node, identities: Identities) -> Services:
         identities=identities,
         job=JobServices(
             intake=accepting,
-            change=JobChanges(database, runtime, node.on_accept, outgoing.cipher),
+            change=JobChanges(database, runtime, node.on_accept, outgoing.cipher, node.lanes),
             bulk=bulk,
             read=JobViews(database, node.lanes, outgoing.cipher, node.troubles),
         ),

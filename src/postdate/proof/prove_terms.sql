@@ -55,11 +55,12 @@ SELECT t.tenant_id, t.subject::text AS subject,
 SELECT t.tenant_id, t.subject::text AS subject,
        format('its timer lies in lane %s at %s, revision %s, after %s attempts; asked for in lane '
               '%s at %s, with %s attempts written down', t.lane_id, instant_text(t.due_at),
-              t.revision, t.attempt, j.lane_id, instant_text(terms.due_at), a.attempts) AS detail
+              t.revision, t.attempt, coalesce(r.lane_id, j.lane_id), instant_text(terms.due_at),
+              a.attempts) AS detail
   FROM timer t
   JOIN job j ON j.bucket = t.bucket AND j.tenant_id = t.tenant_id AND j.job_id = t.subject
   LEFT JOIN LATERAL (
-       SELECT r.revision, r.effective_at, r.created_at FROM job_revision r
+       SELECT r.revision, r.effective_at, r.created_at, r.lane_id FROM job_revision r
         WHERE r.bucket = t.bucket AND r.job_id = t.subject
         ORDER BY r.revision DESC LIMIT 1) AS r ON true
  CROSS JOIN LATERAL (
@@ -82,7 +83,7 @@ SELECT t.tenant_id, t.subject::text AS subject,
               AS retry_at) AS terms
  WHERE t.lane_id >= 16 AND ($1::integer IS NULL OR t.tenant_id = $1)
    AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2))
-   AND (t.lane_id <> j.lane_id OR t.revision <> coalesce(r.revision, 0)
+   AND (t.lane_id <> coalesce(r.lane_id, j.lane_id) OR t.revision <> coalesce(r.revision, 0)
         OR (t.attempt <> a.attempts AND t.subject >= $4::uuid AND $5::uuid IS NOT NULL)
         OR (t.claimed_at IS NULL AND t.due_at < greatest(terms.due_at, terms.retry_at))
         OR (t.due_at = 'infinity' AND t.subject >= $4

@@ -43,7 +43,7 @@ _PAYMENT: Final = _names(
 _JOB: Final = _names(
     "bucket tenant_id job_id lane_id due_at effective_at expires_at created_at destination policy "
     "payload content_type payload_ref spread_seconds metadata description schedule_id origin_id "
-    "traceparent actor idempotency_key unique_by"
+    "traceparent actor idempotency_key unique_by key"
 )
 _OUTCOME: Final = _names(
     "bucket attempt tenant_id subject status due_at started_at finished_at transfer_id http_status "

@@ -56,14 +56,14 @@ RETURNING nullif(due_at, 'infinity') AS due_at
 -- the claim writes down a lost attempt, and the job's policy decides whether it runs.
 INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at, revision, attempt, token,
                    claimed_at, ready_at)
-SELECT j.bucket, j.tenant_id, j.lane_id, j.job_id,
+SELECT j.bucket, j.tenant_id, coalesce(r.lane_id, j.lane_id), j.job_id,
        CASE WHEN stood.running THEN now.at ELSE stood.due_at END, coalesce(r.revision, 0),
        coalesce(a.attempt, 0), stood.running::integer,
        CASE WHEN stood.running THEN stood.due_at END, CASE WHEN stood.running THEN stood.due_at END
   FROM job j
  CROSS JOIN (SELECT clock() AS at) AS now
   LEFT JOIN LATERAL (
-       SELECT v.revision, v.effective_at, v.created_at FROM job_revision v
+       SELECT v.revision, v.effective_at, v.created_at, v.lane_id FROM job_revision v
         WHERE v.bucket = $1 AND v.job_id = $3 ORDER BY v.revision DESC LIMIT 1) AS r ON true
   LEFT JOIN LATERAL (
        SELECT x.attempt, x.status, x.retry_at, x.finished_at FROM attempt x

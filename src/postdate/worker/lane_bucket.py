@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from postdate.lane.spec import order_at
 from postdate.lane.store.lane import Lane
 from postdate.runtime.lane_sweep import LaneSweep
 from postdate.runtime.loop import POLL_SECONDS, next_tick
@@ -69,6 +70,10 @@ class LaneBucket:
         if self.bucket in mine:
             return 0.0
         return AFAR_SECONDS if self.bucket in left_alone else OTHERS_SECONDS
+
+    def order_at(self) -> datetime:
+        """Return by which instant its first job takes its turn among other priorities."""
+        return order_at(self.mark.lowest, self.lane.priority)
 
     def rest_seconds(self) -> float:
         """Return how long to leave a bucket alone that others have locked, longer each time.
@@ -153,10 +158,10 @@ class LaneBuckets:
         self._watched[lane.lane_id][bucket] = fresh
         self.plan(fresh, now)
 
-    def followed(self) -> tuple[set[int], set[int]]:
-        """Return the lanes that have buckets here, and their tenants."""
-        tenants = {next(iter(each.values())).lane.tenant_id for each in self._watched.values()}
-        return set(self._watched), tenants
+    def followed(self) -> tuple[set[tuple[int, str]], set[int]]:
+        """Return the lanes that have buckets here, by tenant and name, and their tenants."""
+        lanes = [next(iter(each.values())).lane for each in self._watched.values()]
+        return {(lane.tenant_id, lane.name) for lane in lanes}, {lane.tenant_id for lane in lanes}
 
     def plan(self, lane_bucket: LaneBucket, at: float) -> None:
         """Plan a read of a bucket at this instant, unless one is planned earlier."""

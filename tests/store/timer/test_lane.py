@@ -3,17 +3,17 @@ import pytest
 from postdate.database.connection.database import Database
 from postdate.lane.spec import buckets
 from postdate.lane.store import lane as lane_store
-from postdate.lane.store.lane import LaneDirectory
+from postdate.lane.store.lane import LaneDirectory, LaneKey
 
 
 async def test_a_lane_is_made_once_and_its_twin_takes_over_its_values(
     database: Database, tenant_id: int
 ) -> None:
     async with database.write() as connection:
-        (push,) = await lane_store.ensure(connection, [(tenant_id, "mail", "push")])
+        (push,) = await lane_store.ensure(connection, [LaneKey(tenant_id, "mail", "push")])
         await lane_store.pause(connection, tenant_id, "mail", paused=True, note="holiday")
         both = await lane_store.ensure(
-            connection, [(tenant_id, "mail", "pull"), (tenant_id, "mail", "push")]
+            connection, [LaneKey(tenant_id, "mail", "pull"), LaneKey(tenant_id, "mail", "push")]
         )
         assert await lane_store.count(connection, tenant_id) == 1
     assert sorted(lane.kind for lane in both) == ["pull", "push"]
@@ -23,11 +23,11 @@ async def test_a_lane_is_made_once_and_its_twin_takes_over_its_values(
 
 async def test_a_lane_only_ever_widens(database: Database, tenant_id: int) -> None:
     async with database.write() as connection:
-        (lane,) = await lane_store.ensure(connection, [(tenant_id, "wide", "push")])
+        (lane,) = await lane_store.ensure(connection, [LaneKey(tenant_id, "wide", "push")])
         (lane,) = await lane_store.change(connection, _with_width(lane, 16))
         (lane,) = await lane_store.change(connection, _with_width(lane, 4))
     assert lane.width == 16
-    assert set(lane.buckets) > set(buckets(lane.lane_id, 8))
+    assert set(lane.buckets) > set(buckets(tenant_id, "wide", 8))
 
 
 def _with_width(lane: lane_store.Lane, width: int) -> lane_store.Lane:
@@ -43,14 +43,16 @@ async def test_the_directory_follows_changes_of_other_nodes(
     directory = LaneDirectory(database)
     await directory.refresh()
     async with database.write() as connection:
-        await lane_store.ensure(connection, [(tenant_id, "a", "push"), (tenant_id, "b", "pull")])
+        await lane_store.ensure(
+            connection, [LaneKey(tenant_id, "a", "push"), LaneKey(tenant_id, "b", "pull")]
+        )
     await directory.refresh()
     assert {lane.name for lane in await directory.of_tenant(tenant_id)} == {"a", "b"}
     async with database.write() as connection:
         await lane_store.pause(connection, tenant_id, "a", paused=True)
     await directory.refresh()
-    assert directory.by_key[tenant_id, "a", "push"].paused
-    assert not directory.by_key[tenant_id, "b", "pull"].paused
+    assert directory.by_key[LaneKey(tenant_id, "a", "push")].paused
+    assert not directory.by_key[LaneKey(tenant_id, "b", "pull")].paused
     assert [lane.name for lane in await directory.of_tenant(tenant_id, "b")] == ["b"]
 
 
@@ -58,9 +60,9 @@ async def test_a_directory_reads_few_lanes_at_first_and_a_tenant_when_asked(
     database: Database, tenant_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lane_store, "MAX_FIRST", 1)
-    names = [(tenant_id, name, "push") for name in "abc"]
+    names = [LaneKey(tenant_id, name, "push") for name in "abc"]
     async with database.write() as connection:
-        made = await lane_store.ensure(connection, names)  # type: ignore[arg-type]
+        made = await lane_store.ensure(connection, names)
         await connection.execute(
             "UPDATE lane SET changed_at = changed_at - interval '1 day' WHERE tenant_id = $1",
             tenant_id,
@@ -68,8 +70,7 @@ async def test_a_directory_reads_few_lanes_at_first_and_a_tenant_when_asked(
     directory = LaneDirectory(database)
     await directory.refresh()
     assert not any(key in directory.by_key for key in names)
-    found = await directory.find(tenant_id, "a", "push")
-    assert found is not None
+    assert [lane.key for lane in await directory.find(tenant_id, "a", "push")] == names[:1]
     assert {lane.name for lane in await directory.of_tenant(tenant_id)} == {"a", "b", "c"}
     other = LaneDirectory(database)
     await other.load([made[0].lane_id])
@@ -82,7 +83,7 @@ async def test_a_change_that_the_clock_hides_is_found_by_reading_again(
     directory = LaneDirectory(database)
     await directory.refresh()
     async with database.write() as connection:
-        await lane_store.ensure(connection, [(tenant_id, "a", "push")])
+        await lane_store.ensure(connection, [LaneKey(tenant_id, "a", "push")])
     await directory.refresh()
     await directory.of_tenant(tenant_id)
     async with database.write() as connection:
@@ -95,6 +96,6 @@ async def test_a_change_that_the_clock_hides_is_found_by_reading_again(
     directory._reload_at = 0.0
     for _ in range(100):
         await directory.refresh()
-        if directory.by_key[tenant_id, "a", "push"].weight == 7:
+        if directory.by_key[LaneKey(tenant_id, "a", "push")].weight == 7:
             return
     raise AssertionError("the change was never read")

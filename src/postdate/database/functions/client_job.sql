@@ -49,7 +49,8 @@ $$;
 -- Where a job waits: its lane, and one of the lane's buckets (lane/spec.py chooses the same). A
 -- lane that does not exist is made at the commit, under the number that is drawn here.
 CREATE OR REPLACE FUNCTION client_lane(
-    of_tenant integer, of_name text, of_kind text, OUT lane_id integer, OUT bucket smallint)
+    of_tenant integer, of_name text, of_kind text, of_priority integer, of_key text,
+    OUT lane_id integer, OUT bucket smallint)
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
@@ -57,12 +58,16 @@ DECLARE
     most bigint;
 BEGIN
     SELECT l.lane_id, l.width INTO lane_id, wide FROM lane l
-     WHERE l.tenant_id = of_tenant AND l.name = of_name AND l.kind = of_kind;
+     WHERE l.tenant_id = of_tenant AND l.name = of_name AND l.kind = of_kind
+       AND l.priority = of_priority AND l.keyed = (of_key IS NOT NULL);
     IF lane_id IS NULL THEN
         SELECT (r.body ->> 'lane_id')::integer INTO lane_id FROM client_request r
          WHERE r.transaction = pg_current_xact_id() AND r.kind = 'job'
-           AND r.body ->> 'lane' = of_name AND r.body ->> 'lane_kind' = of_kind LIMIT 1;
-        SELECT l.width INTO wide FROM lane l WHERE l.tenant_id = of_tenant AND l.name = of_name;
+           AND r.body ->> 'lane' = of_name AND r.body ->> 'lane_kind' = of_kind
+           AND (r.body ->> 'priority')::integer = of_priority
+           AND (r.body ? 'key') = (of_key IS NOT NULL) LIMIT 1;
+        SELECT l.width INTO wide FROM lane l
+         WHERE l.tenant_id = of_tenant AND l.name = of_name LIMIT 1;
         most := client_setting(of_tenant, 'job.max_lanes')::bigint;
         IF wide IS NULL AND lane_id IS NULL AND most <= client_lanes(of_tenant) THEN
             PERFORM client_refuse(422, 'too_many_lanes',
@@ -70,11 +75,13 @@ BEGIN
         END IF;
         lane_id := coalesce(lane_id, nextval(pg_get_serial_sequence('lane', 'lane_id'))::integer);
     END IF;
+    -- A key has one place among 16 buckets (KEY_WIDTH).
     SELECT own.bucket INTO bucket
       FROM (SELECT b::smallint AS bucket FROM generate_series(0, 63) AS b
-             ORDER BY sha256(convert_to(lane_id || '/' || b, 'UTF8'))
-             LIMIT coalesce(wide, 8)) AS own
-     ORDER BY random() LIMIT 1;
+             ORDER BY sha256(convert_to(of_tenant || '/' || of_name || '/' || b, 'UTF8'))
+             LIMIT CASE WHEN of_key IS NULL THEN coalesce(wide, 8) ELSE 16 END) AS own
+     ORDER BY CASE WHEN of_key IS NULL THEN random() END, own.bucket LIMIT 1
+    OFFSET coalesce(get_byte(sha256(convert_to(of_key, 'UTF8')), 31) % 16, 0);
 END $$;
 
 -- When a job is due, counted from an instant; refused where that is no time for a job: more than
@@ -112,7 +119,8 @@ END $$;
 CREATE OR REPLACE FUNCTION client_job_asked(
     destination jsonb, lane text, policy jsonb, expires_at timestamptz, payload bytea,
     content_type text, payload_ref text, metadata jsonb, description text, spread integer,
-    due_at timestamptz, unique_by jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+    due_at timestamptz, unique_by jsonb, key text, priority integer)
+    RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
 DECLARE
     says jsonb := to_jsonb(encode(payload, 'base64'));
 BEGIN
@@ -127,7 +135,7 @@ BEGIN
         'timeout_seconds', policy -> 'timeout_seconds', 'expires_at', instant_text(expires_at),
         'payload', says, 'content_type', content_type, 'payload_ref', payload_ref,
         'metadata', metadata, 'description', description, 'spread_seconds', spread,
-        'run_at', instant_text(due_at), 'unique_by', unique_by);
+        'run_at', instant_text(due_at), 'unique_by', unique_by, 'key', key, 'priority', priority);
 END $$;
 
 -- The job that a key led to before, if this asks for the same; NULL where the key is new.
@@ -167,12 +175,14 @@ BEGIN
         differs := client_differs(
             client_job_asked(j.destination, (SELECT l.name FROM lane l WHERE l.lane_id = j.lane_id),
                 j.policy, j.expires_at, j.payload, j.content_type, j.payload_ref, j.metadata,
-                j.description, j.spread_seconds, j.due_at, j.unique_by),
+                j.description, j.spread_seconds, j.due_at, j.unique_by, j.key,
+                (SELECT l.priority FROM lane l WHERE l.lane_id = j.lane_id)),
             client_job_asked(b -> 'destination', b ->> 'lane', b -> 'policy',
                 (b ->> 'expires_at')::timestamptz, asked.payload, b ->> 'content_type',
                 b ->> 'payload_ref', b -> 'metadata', b ->> 'description', NULL,
                 coalesce((b ->> 'run_at')::timestamptz, known.created_at + make_interval(
-                    secs => coalesce((b ->> 'delay_seconds')::float8, 0))), b -> 'unique_by'));
+                    secs => coalesce((b ->> 'delay_seconds')::float8, 0))), b -> 'unique_by',
+                b ->> 'key', (b ->> 'priority')::integer));
         IF differs = '{}' THEN
             RETURN known.subject;
         END IF;
@@ -191,7 +201,8 @@ CREATE OR REPLACE FUNCTION enqueue(
     timeout_seconds float8 DEFAULT NULL, expires_at timestamptz DEFAULT NULL,
     metadata jsonb DEFAULT NULL, description text DEFAULT NULL, payload_ref text DEFAULT NULL,
     payload_bytes bytea DEFAULT NULL, content_type text DEFAULT NULL,
-    traceparent text DEFAULT NULL, unique_by jsonb DEFAULT NULL)
+    traceparent text DEFAULT NULL, unique_by jsonb DEFAULT NULL, key text DEFAULT NULL,
+    priority integer DEFAULT 5)
     RETURNS uuid LANGUAGE plpgsql VOLATILE
     SECURITY DEFINER SET search_path FROM CURRENT SET client_encoding = 'UTF8'
     SET standard_conforming_strings = on SET extra_float_digits = 1 SET enable_seqscan = off AS $$
@@ -211,7 +222,8 @@ BEGIN
         'timeout_seconds', timeout_seconds, 'expires_at', client_instant(expires_at),
         'metadata', metadata, 'description', description, 'payload_ref', payload_ref,
         'content_type', content_type, 'unique', unique_by))
-        || jsonb_build_object('destination', destination, 'lane', lane));
+        || jsonb_build_object('destination', destination, 'lane', lane, 'priority', priority)
+        || CASE WHEN key IS NULL THEN '{}' ELSE jsonb_build_object('key', key) END);
     destination := client_check_destination(me.tenant_id, destination);
     IF run_at IS NOT NULL AND delay_seconds IS NOT NULL THEN
         PERFORM client_wrong('delay_seconds', 'Give either `run_at` or `delay_seconds`.');
@@ -255,7 +267,8 @@ BEGIN
             jsonb_build_object('retry', retry, 'timeout_seconds', timeout_seconds) END,
         'run_at', instant_text(run_at), 'delay_seconds', delay_seconds,
         'expires_at', instant_text(expires_at), 'content_type', content_type,
-        'payload_ref', payload_ref, 'description', description, 'unique_by', unique_by))
+        'payload_ref', payload_ref, 'description', description, 'unique_by', unique_by,
+        'key', key, 'priority', priority))
         || CASE WHEN metadata IS NULL THEN '{}' ELSE jsonb_build_object('metadata', metadata) END;
     asked.tenant_id := me.tenant_id;
     IF idempotency_key IS NOT NULL THEN
@@ -271,7 +284,7 @@ BEGIN
     PERFORM client_job_due(asked.body, clock(),
                            client_setting(me.tenant_id, 'job.past_tolerance_seconds')::float8,
                            client_setting(me.tenant_id, 'job.horizon_seconds')::float8);
-    SELECT * INTO place FROM client_lane(me.tenant_id, lane, kind);
+    SELECT * INTO place FROM client_lane(me.tenant_id, lane, kind, priority, key);
     asked.subject := client_new_id(place.bucket, CASE WHEN asked.key IS NOT NULL THEN
         substring(sha256(uuid_send(asked.key) || uuid_send(asked.fingerprint)) FOR 8) END, clock());
     asked.body := asked.body || jsonb_strip_nulls(jsonb_build_object('lane_id', place.lane_id,
@@ -299,11 +312,12 @@ BEGIN
            array_agg(body ->> 'policy'), array_agg(payload), array_agg(body ->> 'content_type'),
            array_agg(body ->> 'payload_ref'), array_agg(body ->> 'metadata'),
            array_agg(body ->> 'description'), array_agg(body ->> 'traceparent'),
-           array_agg(actor), array_agg(key), array_agg(body ->> 'unique_by')
+           array_agg(actor), array_agg(key), array_agg(body ->> 'unique_by'),
+           array_agg(body ->> 'key')
       INTO jobs.job_id, jobs.tenant_id, jobs.lane_id, jobs.due_at, jobs.effective_at,
            jobs.expires_at, jobs.destination, jobs.policy, jobs.payload, jobs.content_type,
            jobs.payload_ref, jobs.metadata, jobs.description, jobs.traceparent, jobs.actor,
-           jobs.idempotency_key, jobs.unique_by
+           jobs.idempotency_key, jobs.unique_by, jobs.key
       FROM (SELECT r.*, client_job_due(r.body, at, past, ahead) AS due FROM client_request r
              WHERE r.transaction = mine AND r.kind = 'job' AND r.number = ANY (numbers)
              ORDER BY r.number) AS asked;
@@ -321,15 +335,17 @@ BEGIN
     IF NOT EXISTS (SELECT FROM client_request r WHERE r.transaction = mine AND r.kind = 'job') THEN
         RETURN;
     END IF;
-    INSERT INTO lane (lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second,
-                      paused_at, paused_note, paused_by)
+    INSERT INTO lane (lane_id, tenant_id, name, kind, priority, keyed, weight, width, max_running,
+                      rate_per_second, paused_at, paused_note, paused_by)
     OVERRIDING SYSTEM VALUE
     SELECT DISTINCT (r.body ->> 'lane_id')::integer, of_tenant, r.body ->> 'lane',
-           r.body ->> 'lane_kind', coalesce(twin.weight, 1), coalesce(twin.width, 8),
-           twin.max_running, twin.rate_per_second, twin.paused_at, twin.paused_note, twin.paused_by
+           r.body ->> 'lane_kind', (r.body ->> 'priority')::smallint, r.body ? 'key',
+           coalesce(twin.weight, 1), coalesce(twin.width, 8), twin.max_running,
+           twin.rate_per_second, twin.paused_at, twin.paused_note, twin.paused_by
       FROM client_request r
-      LEFT JOIN lane twin ON twin.tenant_id = of_tenant AND twin.name = r.body ->> 'lane'
-       AND twin.kind <> r.body ->> 'lane_kind'
+      LEFT JOIN LATERAL (
+           SELECT l.* FROM lane l WHERE l.tenant_id = of_tenant AND l.name = r.body ->> 'lane'
+            LIMIT 1) AS twin ON true
      WHERE r.transaction = mine AND r.kind = 'job'
        AND NOT EXISTS (SELECT FROM lane l WHERE l.lane_id = (r.body ->> 'lane_id')::integer);
     plain := ARRAY(SELECT r.number FROM client_request r WHERE r.transaction = mine

@@ -64,6 +64,8 @@ BEGIN
         PERFORM client_unique_refuse('lane', waiting.subject);
     ELSIF replaces AND j.destination <> asked.body -> 'destination' THEN
         PERFORM client_unique_refuse('destination', waiting.subject);
+    ELSIF replaces AND j.key IS DISTINCT FROM asked.body ->> 'key' THEN
+        PERFORM client_unique_refuse('key', waiting.subject);
     END IF;
     IF NOT replaces THEN
         last := j.created_at + make_interval(secs => (rule ->> 'max_delay_seconds')::float8);
@@ -74,7 +76,7 @@ BEGIN
         END IF;
     END IF;
     INSERT INTO job_revision (bucket, tenant_id, job_id, revision, due_at, effective_at, expires_at,
-                              policy, payload_revision, payload, content_type, payload_ref)
+                              policy, payload_revision, payload, content_type, payload_ref, lane_id)
     VALUES (waiting.bucket, asked.tenant_id, waiting.subject, waiting.revision + 1, due, effective,
             (asked.body ->> 'expires_at')::timestamptz,
             CASE WHEN replaces THEN asked.body -> 'policy' WHEN before.revision IS NULL
@@ -83,7 +85,7 @@ BEGIN
                  ELSE coalesce(before.payload_revision, 0) END,
             CASE WHEN replaces THEN asked.payload END,
             CASE WHEN replaces THEN asked.body ->> 'content_type' END,
-            CASE WHEN replaces THEN asked.body ->> 'payload_ref' END);
+            CASE WHEN replaces THEN asked.body ->> 'payload_ref' END, waiting.lane_id);
     UPDATE timer t SET due_at = effective, revision = waiting.revision + 1, ready_at = NULL
      WHERE t.bucket = waiting.bucket AND t.subject = waiting.subject;
     PERFORM client_event(asked.tenant_id, waiting.subject,
@@ -125,15 +127,18 @@ BEGIN
             'delay_seconds', b -> 'delay_seconds', 'retry', b #> '{policy,retry}',
             'timeout_seconds', b #> '{policy,timeout_seconds}', 'expires_at', b -> 'expires_at',
             'payload_ref', b -> 'payload_ref', 'description', b -> 'description',
-            'unique', b -> 'unique_by'))
+            'unique', b -> 'unique_by', 'key', b -> 'key', 'priority', b -> 'priority'))
             || CASE WHEN b ? 'metadata' THEN jsonb_build_object('metadata', b -> 'metadata')
                     ELSE '{}' END,
         'answer', jsonb_build_object(
             'job_id', j.job_id, 'status', job_status(t.due_at, t.claimed_at, clock()),
-            'lane', b -> 'lane', 'destination', j.destination, 'due_at', instant_text(j.due_at),
+            'lane', b -> 'lane', 'priority', (SELECT l.priority FROM lane l
+                                               WHERE l.lane_id = t.lane_id),
+            'destination', j.destination, 'due_at', instant_text(j.due_at),
             'effective_at', instant_text(t.due_at), 'created_at', instant_text(j.created_at),
             'revision', t.revision, 'next_attempt_at', instant_text(t.due_at),
-            'unique', j.unique_by, 'deduplicated', true))::text, 'UTF8');
+            'unique', j.unique_by, 'deduplicated', true)
+            || jsonb_strip_nulls(jsonb_build_object('key', j.key)))::text, 'UTF8');
 END $$;
 
 -- Accept the jobs with unique keys that this transaction asked for; returns how many were made. All

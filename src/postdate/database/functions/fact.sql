@@ -15,7 +15,7 @@ CREATE OR REPLACE FUNCTION job_record(j job) RETURNS bytea
         j.bucket, j.tenant_id, j.job_id, j.lane_id, j.due_at, j.effective_at, j.expires_at,
         j.created_at, j.destination, j.policy, j.payload, j.content_type, j.payload_ref,
         j.spread_seconds, j.metadata, j.description, j.schedule_id, j.origin_id, j.traceparent,
-        j.actor, j.idempotency_key, j.unique_by))
+        j.actor, j.idempotency_key, j.unique_by, j.key))
 $$;
 CREATE OR REPLACE FUNCTION job_digest(j job) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE AS $$

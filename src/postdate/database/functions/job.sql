@@ -22,7 +22,7 @@ CREATE OR REPLACE FUNCTION job_rows(new job_columns, at timestamptz)
                 THEN coalesce(content_type, (SELECT new.content_type[1])) END,
            payload_ref, spread_seconds, metadata::jsonb, description, schedule_id, origin_id,
            traceparent, coalesce(actor, (SELECT new.actor[1])), idempotency_key,
-           unique_by::jsonb
+           unique_by::jsonb, key
       FROM (SELECT unnest(new.job_id) AS job_id, unnest(new.tenant_id) AS tenant_id,
                    unnest(new.lane_id) AS lane_id, unnest(new.due_at) AS due_at,
                    unnest(new.effective_at) AS effective_at, unnest(new.expires_at) AS expires_at,
@@ -34,7 +34,7 @@ CREATE OR REPLACE FUNCTION job_rows(new job_columns, at timestamptz)
                    unnest(new.schedule_id) AS schedule_id, unnest(new.origin_id) AS origin_id,
                    unnest(new.traceparent) AS traceparent, unnest(new.actor) AS actor,
                    unnest(new.idempotency_key) AS idempotency_key,
-                   unnest(new.unique_by) AS unique_by) AS given
+                   unnest(new.unique_by) AS unique_by, unnest(new.key) AS key) AS given
 $$;
 
 -- Insert jobs with their timers, and put them into the outbox. Plain statements of one table each,
@@ -228,7 +228,7 @@ CREATE OR REPLACE FUNCTION job_read(
     metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer,
     attempt integer, timer_due_at timestamptz, claimed_at timestamptz, outcome_due_at timestamptz,
     started_at timestamptz, finished_at timestamptz, code text, error text, http_status smallint,
-    worker_id uuid, in_doubt boolean, result bytea, unique_by text
+    worker_id uuid, in_doubt boolean, result bytea, unique_by text, key text, priority smallint
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE
@@ -246,7 +246,7 @@ BEGIN
            j.payload_ref, j.spread_seconds, j.metadata, j.description, j.schedule_id, j.origin_id,
            0, (t.claimed_at IS NOT NULL)::integer, nullif(t.due_at, 'infinity'), t.claimed_at,
            NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::text, NULL::text,
-           NULL::smallint, t.claimed_by, false, NULL::bytea, j.unique_by::text
+           NULL::smallint, t.claimed_by, false, NULL::bytea, j.unique_by::text, j.key, l.priority
       FROM unnest(buckets, ids) AS wanted (bucket, job_id)
       JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.job_id
            AND t.attempt = 0 AND t.revision = 0
@@ -260,7 +260,7 @@ BEGIN
     END IF;
     -- A job has either a timer or an outcome. The last revision is the one that counts.
     RETURN QUERY
-    SELECT j.job_id, j.lane_id, l.name,
+    SELECT j.job_id, l.lane_id, l.name,
            job_status(t.due_at, t.claimed_at, clock(), o.status),
            coalesce(r.due_at, j.due_at), coalesce(r.effective_at, j.effective_at),
            CASE WHEN r.revision IS NULL THEN j.expires_at ELSE r.expires_at END,
@@ -280,11 +280,10 @@ BEGIN
            coalesce(o.http_status, a.http_status), coalesce(t.claimed_by, o.node_id, a.node_id),
            o.doubt IS NOT NULL,
            CASE WHEN with_payload AND o.status = 'COMPLETED' THEN o.response END,
-           j.unique_by::text
+           j.unique_by::text, j.key, l.priority
       FROM unnest(buckets, ids) AS wanted (bucket, job_id)
       JOIN job j ON j.bucket = wanted.bucket AND j.tenant_id = of_tenant
            AND j.job_id = wanted.job_id AND j.job_id BETWEEN first_id AND last_id
-      JOIN lane l ON l.lane_id = j.lane_id
       LEFT JOIN timer t ON t.bucket = j.bucket AND t.subject = j.job_id
       LEFT JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id
            AND o.subject BETWEEN first_id AND last_id
@@ -298,6 +297,7 @@ BEGIN
             WHERE v.bucket = j.bucket AND v.job_id = j.job_id
               AND v.job_id BETWEEN first_id AND last_id
             ORDER BY v.revision DESC LIMIT 1) AS r ON true
+      JOIN lane l ON l.lane_id = coalesce(r.lane_id, j.lane_id)
       LEFT JOIN job_revision p ON p.bucket = j.bucket AND p.job_id = j.job_id
            AND p.job_id BETWEEN first_id AND last_id AND p.revision = r.payload_revision
      WHERE (t.subject IS NULL OR t.attempt > 0 OR t.revision > 0) AND j.bucket = ANY (buckets);
@@ -316,27 +316,39 @@ CREATE OR REPLACE FUNCTION text_finds(wanted text, id uuid, description text, me
                     = substr(wanted, nullif(strpos(wanted, '='), 0) + 1), false)
         OR (length(wanted) >= 6 AND right(id::text, length(wanted)) = lower(wanted))$$;
 
--- Whether a list means this job, by a text and by the name of its destination, where given.
+-- Whether a list means this job, by a text, the name of its destination and its key, where given.
 CREATE OR REPLACE FUNCTION job_finds(
-    wanted text, named text, id uuid, description text, metadata jsonb, destination jsonb)
+    wanted text, named text, of_key text, id uuid, description text, metadata jsonb,
+    destination jsonb, key text)
     RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT (wanted IS NULL OR text_finds(wanted, id, description, metadata))
-       AND (named IS NULL OR coalesce(destination ->> 'name' = named, false))$$;
+       AND (named IS NULL OR coalesce(destination ->> 'name' = named, false))
+       AND (of_key IS NULL OR coalesce(key = of_key, false))$$;
 
--- A row where an ended job is meant by a list, by its lane, its last instant, its code, a text and
--- its destination.
+-- The row of its lane in which a job waits, or last waited: a change of priority moves it.
+CREATE OR REPLACE FUNCTION job_lane(of_bucket smallint, id uuid, at_first integer)
+    RETURNS integer LANGUAGE sql STABLE AS $$
+    SELECT coalesce((SELECT r.lane_id FROM job_revision r
+                      WHERE r.bucket = of_bucket AND r.job_id = id
+                      ORDER BY r.revision DESC LIMIT 1), at_first)
+$$;
+
+-- A row where an ended job is meant by a list, by its lane, its last instant, its code, a text, its
+-- destination and its key.
 -- Looked up by itself for each row of a walk: joined, all rows would be before a limit is reached.
 CREATE OR REPLACE FUNCTION job_ended_find(
     in_bucket smallint, in_tenant integer, id uuid, lanes integer[], since timestamptz,
-    until timestamptz, wanted_code text, wanted text, named text)
+    until timestamptz, wanted_code text, wanted text, named text, of_key text)
     RETURNS TABLE (found boolean) LANGUAGE sql STABLE AS $$
     SELECT true FROM job j JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id
      WHERE j.bucket = in_bucket AND j.tenant_id = in_tenant AND j.job_id = id
-       AND (lanes IS NULL OR j.lane_id = ANY (lanes)) AND o.due_at BETWEEN since AND until
+       AND (lanes IS NULL OR job_lane(j.bucket, j.job_id, j.lane_id) = ANY (lanes))
+       AND o.due_at BETWEEN since AND until
        AND (wanted_code IS NULL OR o.code = wanted_code)
-       AND (job_finds(wanted, named, j.job_id, j.description, j.metadata, j.destination)
+       AND (job_finds(wanted, named, of_key, j.job_id, j.description, j.metadata, j.destination,
+                      j.key)
             OR (o.code = wanted
-                AND job_finds(NULL, named, j.job_id, NULL, NULL, j.destination)))
+                AND job_finds(NULL, named, of_key, j.job_id, NULL, NULL, j.destination, j.key)))
      LIMIT 1
 $$;
 

@@ -54,7 +54,8 @@ BEGIN
         SELECT string_agg(ROW(r.revision, instant_text(r.due_at), instant_text(r.effective_at),
                               instant_text(r.expires_at), r.policy, r.payload_revision,
                               encode(sha256(r.payload), 'hex'), r.content_type, r.payload_ref,
-                              instant_text(r.created_at))::text, ' ' ORDER BY r.revision)
+                              instant_text(r.created_at), r.lane_id)::text, ' '
+                          ORDER BY r.revision)
           INTO found FROM job_revision r
          WHERE r.bucket = place AND r.job_id = of_subject AND r.tenant_id = of_tenant
            AND (r.revision > newest - 8 OR r.revision = (

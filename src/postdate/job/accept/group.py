@@ -24,6 +24,7 @@ from postdate.job.spec.job import encode_unique
 from postdate.job.store import job as job_store
 from postdate.job.store.job import NewJob
 from postdate.job.store.job_change import Revision
+from postdate.lane.spec import key_position
 from postdate.lane.store.lane import Lane, LaneKey
 from postdate.tenant.spec.quota import Quotas
 from postdate.words.error import Refusal
@@ -88,7 +89,9 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
                 self._limited = self._limited or self._tenant(last[0]).quota
                 lane = self._lanes[last]
                 lane_id, own, width = lane.lane_id, lane.buckets, len(lane.buckets)
-            self._placed.append((lane_id, own[(start + number * width // count) % width]))
+            key = item.request.spec.key
+            place = start + number * width // count if key is None else key_position(key)
+            self._placed.append((lane_id, own[place % width]))
         if any(not isinstance(each, Refusal) and each.keyed is None for each in items):
             self._ids = new_ids([bucket for _, bucket in self._placed], self._rules.unix_ms)
 
@@ -150,6 +153,7 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
             effective_at=job.effective_at,
             expires_at=job.expires_at,
             policy=job.policy,
+            lane_id=holder.lane_id,
             has_payload=True,
             payload=job.payload,
             content_type=job.content_type,
@@ -222,4 +226,5 @@ def new_job(item: CheckedJob, where: tuple[UUID, int], times: tuple[datetime, da
         request.actor,
         item.keyed.key.hash if item.keyed is not None and request.key is not None else None,
         None if spec.unique is None else encode_unique(spec.unique),
+        spec.key,
     )

@@ -21,7 +21,7 @@ from postdate.job.accept.payload_encryption import PayloadEncryption
 from postdate.job.accept.repeat import differing_fields
 from postdate.job.accept.request import AcceptedJob, CheckedJob, JobRequest
 from postdate.job.accept.unique import UniqueJobs
-from postdate.job.accept.validation import ANY_TIME, Route
+from postdate.job.accept.validation import ANY_TIME, LaneOfJob, Route
 from postdate.job.spec.job import JobDestination, Queue, Webhook
 from postdate.job.spec.tally import Tally
 from postdate.job.spec.view import JobView
@@ -37,7 +37,7 @@ from postdate.words.error import Refusal
 Named = tuple[int, str, str]
 """A destination known by its name: tenant, type, name."""
 
-Where = tuple[int, str, JobDestination]
+Where = tuple[int, LaneOfJob, JobDestination]
 """What most jobs of a batch share: tenant, lane, destination."""
 
 IMPATIENT: Final = "SET LOCAL lock_timeout = '100ms'"
@@ -79,7 +79,12 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
         numbers: dict[Where, int] = {}
         which = [
             numbers.setdefault(
-                (each.tenant_id, each.spec.lane, each.spec.destination), len(numbers)
+                (
+                    each.tenant_id,
+                    LaneOfJob(each.spec.lane, each.spec.priority, each.spec.key is not None),
+                    each.spec.destination,
+                ),
+                len(numbers),
             )
             for each in items
         ]

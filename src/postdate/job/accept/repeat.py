@@ -14,7 +14,7 @@ from postdate.job.spec.job import JobSpec, decode_destination, decode_policy, de
 from postdate.job.spec.view import JSON
 from postdate.job.store import job as job_store
 from postdate.job.store.job import JobAsAccepted
-from postdate.lane.store.lane import LaneDirectory
+from postdate.lane.store.lane import Lane, LaneDirectory
 
 
 async def differing_fields(
@@ -33,7 +33,7 @@ async def differing_fields(
         return None
     payload = await encryption.open(connection, tenant_id, subject, job.payload)
     await lanes.load([job.lane_id], reader=connection)
-    before = _asked(job, lanes.by_id[job.lane_id].name)
+    before = _asked(job, lanes.by_id[job.lane_id])
     spec = known.item.request.spec
     differs = [name for name, value in before.items() if getattr(spec, name) != value]
     if due_at(spec, known.row.created_at, ANY_TIME) != job.due_at:
@@ -45,11 +45,13 @@ async def differing_fields(
     return sorted(differs)
 
 
-def _asked(job: JobAsAccepted, lane: str) -> dict[str, Any]:
+def _asked(job: JobAsAccepted, lane: Lane) -> dict[str, Any]:
     policy = decode_policy(job.policy)
     return {
         "destination": decode_destination(job.destination),
-        "lane": lane,
+        "lane": lane.name,
+        "key": job.key,
+        "priority": lane.priority,
         "retry": policy.retry,
         "timeout_seconds": policy.timeout_seconds,
         "expires_at": job.expires_at,

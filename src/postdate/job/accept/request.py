@@ -81,6 +81,8 @@ class AcceptedJob(msgspec.Struct, frozen=True, gc=False):
             job_id=job.job_id,
             status=JobStatus.READY if ready else JobStatus.PENDING,
             lane=spec.lane,
+            priority=spec.priority,
+            key=spec.key,
             destination=spec.destination,
             due_at=job.due_at,
             effective_at=job.effective_at,

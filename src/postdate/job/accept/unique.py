@@ -183,9 +183,13 @@ def _rule(item: CheckedJob) -> Unique:
 
 
 def _fixed(item: CheckedJob, holder: Holder) -> Refusal | None:
-    """Refuse to replace a job by one for another lane or destination: both are for good."""
+    """Refuse to replace a job by one for another lane, destination or key: they are for good."""
     spec, view = item.request.spec, holder.view
-    for field, other in (("lane", spec.lane != view.lane), ("destination", _elsewhere(item, view))):
+    for field, other in (
+        ("lane", spec.lane != view.lane),
+        ("destination", _elsewhere(item, view)),
+        ("key", spec.key != view.key),
+    ):
         if other:
             detail = f"The job that waits under this unique key has another {field}."
             more = {"job_id": str(view.job_id), "current_status": str(view.status)}

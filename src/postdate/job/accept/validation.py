@@ -49,6 +49,14 @@ class Route(NamedTuple):
     destination: str
 
 
+class LaneOfJob(NamedTuple):
+    """What of a job decides in which row of a lane it waits."""
+
+    name: str
+    priority: int
+    keyed: bool
+
+
 class DueWindow(NamedTuple):
     """How far from now a tenant's jobs may be due."""
 
@@ -69,15 +77,16 @@ def window(settings: Settings, tenant_id: int) -> DueWindow:
 
 
 def route(
-    tenant_id: int, lane: str, destination: JobDestination, allowed: Networks
+    tenant_id: int, lane: LaneOfJob, destination: JobDestination, allowed: Networks
 ) -> Route | Refusal:
     """Check where a job waits and where it goes."""
-    if NAME.fullmatch(lane) is None:
+    if NAME.fullmatch(lane.name) is None:
         return _invalid_field("lane", NAME_RULE)
     wrong = check_destination(destination, allowed)
     if wrong is not None:
         return wrong
-    key: LaneKey = tenant_id, lane, "pull" if isinstance(destination, Worker) else "push"
+    pulled = isinstance(destination, Worker)
+    key = LaneKey(tenant_id, lane.name, "pull" if pulled else "push", lane.priority, lane.keyed)
     return Route(key, encode_destination(destination))
 
 

@@ -122,7 +122,7 @@ async def list_dead_letters(call: Call[Services, None, DeadLetterQuery]) -> Dead
     if query.type == "payment":
         return await _payments(call)
     after = query.start(JobCursor, None)
-    none = {"text": None, "unique": None, "destination": None}
+    none = dict.fromkeys(("text", "key", "priority"))
     wanted = shaped(JobFilter, query, status=JobStatus.FAILED, **none)
     jobs, following = await call.services.job.read.page(
         call.actor.tenant_id, wanted, after, query.limit

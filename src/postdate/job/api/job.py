@@ -17,9 +17,10 @@ from postdate.http.routes import Routes
 from postdate.intake.answer_once import reply
 from postdate.intake.batch import batch_reply, decoded, item_schema, merge_results
 from postdate.job.accept.request import JobRequest
-from postdate.job.spec.job import MAX_BATCH, DestinationName, JobSpec, UniqueKey
+from postdate.job.spec.job import MAX_BATCH, DestinationName, JobSpec, Key, UniqueKey
 from postdate.job.spec.view import JobView
 from postdate.job.view import AttemptView, JobCursor, JobFilter
+from postdate.lane.spec import Priority
 from postdate.words.error import Code, Refusal, refuse
 from postdate.words.problem import Problem
 
@@ -86,6 +87,8 @@ class JobQuery(PageQuery, kw_only=True):
     status: JobStatus | None = None
     lane: str | None = None
     schedule_id: UUID | None = None
+    key: Key | None = None
+    priority: Priority | None = None
     due_after: Annotated[datetime, Meta(tz=True)] | None = None
     due_before: Annotated[datetime, Meta(tz=True)] | None = None
     unique: UniqueKey | None = None

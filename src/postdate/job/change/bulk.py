@@ -22,11 +22,20 @@ from postdate.event.store.event import record_events
 from postdate.intake.create_once import Remember, forget
 from postdate.job.accept import validation
 from postdate.job.change.change import cancellation, result_of
-from postdate.job.spec.job import DelaySeconds, DestinationName, JobSpec, Spread, UniqueKey, Worker
+from postdate.job.spec.job import (
+    DelaySeconds,
+    DestinationName,
+    JobSpec,
+    Key,
+    Spread,
+    UniqueKey,
+    Worker,
+)
 from postdate.job.store import job_change, job_list, job_view
 from postdate.job.store.job_change import JobMove, OpenJob, Revision
 from postdate.job.store.job_list import Filter
 from postdate.job.store.job_view import JobRow
+from postdate.lane.spec import Priority
 from postdate.lane.store.lane import LaneDirectory
 from postdate.words.error import Code, Refusal, accepted, refuse
 
@@ -53,6 +62,8 @@ class BulkFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     status: JobStatus | None = None
     lane: str | None = None
     schedule_id: UUID | None = None
+    key: Key | None = None
+    priority: Priority | None = None
     due_after: Instant | None = None
     due_before: Instant | None = None
     unique: UniqueKey | None = None
@@ -293,7 +304,15 @@ class JobBulk:
         effective = accepted(self._times(tenant_id, to, row, job.now))
         if row.expires_at is not None and row.expires_at <= effective:
             return None
-        return Revision(row.job_id, job.revision + 1, due, effective, row.expires_at, row.policy)
+        return Revision(
+            row.job_id,
+            job.revision + 1,
+            due,
+            effective,
+            row.expires_at,
+            row.policy,
+            row.lane_id,
+        )
 
     async def _gather(
         self, tenant_id: int, wanted: BulkFilter, statuses: Sequence[JobStatus]
@@ -319,9 +338,11 @@ class JobBulk:
         return found, False
 
     async def _narrow(self, tenant_id: int, wanted: BulkFilter, status: JobStatus) -> Filter:
-        lanes = None if wanted.lane is None else await self._lanes.of_tenant(tenant_id, wanted.lane)
+        lanes = None
+        if wanted.lane is not None or wanted.key is not None or wanted.priority is not None:
+            found = await self._lanes.of_tenant(tenant_id, wanted.lane)
+            lanes = job_list.narrowed(found, wanted.key, wanted.priority)
         own = {"status": status, "lanes": lanes, "code": None, "text": None}
-        own |= {"unique": None, "destination": None}
         return shaped(Filter, wanted, tenant_id=tenant_id, **own)
 
 

@@ -1,4 +1,4 @@
-"""Change an open job: time, payload or policy; run it now, cancel it, or resolve it."""
+"""Change an open job: time, payload, policy or priority; run it now, cancel it, or resolve it."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -32,6 +32,9 @@ from postdate.job.spec.job import (
 from postdate.job.store import job_change, job_view
 from postdate.job.store.job_change import JobEnd, JobMove, OpenJob, Revision
 from postdate.job.store.job_view import JobRow
+from postdate.lane.spec import Priority
+from postdate.lane.store import lane as lane_store
+from postdate.lane.store.lane import LaneDirectory
 from postdate.secret.payload_encryption import PayloadCipher
 from postdate.timer import lost_timer
 from postdate.timer.lost_timer import LostTimer
@@ -63,6 +66,7 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     retry: Retry | UnsetType | None = UNSET
     timeout_seconds: Timeout | UnsetType | None = UNSET
     expires_at: Instant | UnsetType | None = UNSET
+    priority: Priority | None = None
 
     @property
     def has_time(self) -> bool:
@@ -88,16 +92,18 @@ class JobChanges:
         settings: Settings,
         on_accept: Iterable[OnAccept] = (),
         cipher: PayloadCipher | None = None,
+        lanes: LaneDirectory | None = None,
     ) -> None:
+        self._lanes = lanes or LaneDirectory(database)
         self._database = database
         self._encryption = PayloadEncryption(settings, cipher)
         self._settings = settings
         self._on_accept = on_accept
 
-    def _hint(self, job: OpenJob, due_at: datetime) -> None:
+    def _hint(self, lane_id: int, job: OpenJob, due_at: datetime) -> None:
         """After the commit, send a hint that a job may be due sooner than workers expect."""
         for hook in self._on_accept:
-            hook(job.lane_id, (due_at - job.now).total_seconds())
+            hook(lane_id, (due_at - job.now).total_seconds())
 
     async def cancel(self, tenant_id: int, job_id: UUID, actor: str) -> CancelResult:
         """Cancel a job; a worker that runs it learns at its next report that the lease is lost."""
@@ -125,26 +131,30 @@ class JobChanges:
             await job_change.move(connection, [JobMove(job_id, job.now, job.revision)])
             data = {job_id: {"due_at": job.now, "reason": "run_now"}}
             await record_events(connection, tenant_id, "job.rescheduled", actor, data)
-        self._hint(job, job.now)
+        self._hint(job.lane_id, job, job.now)
 
     async def patch(self, tenant_id: int, job_id: UUID, patch: JobPatch, actor: str) -> None:
-        """Change time, payload or policy before the next execution."""
+        """Change time, payload, policy or priority before the next execution."""
         changed = [name for name in patch.__struct_fields__ if _differs(patch, name)]
         if not changed:
             raise refuse(Code.INVALID_FIELD, "Give at least one field to change.")
         async with self._database.write("job.patch") as connection:
             job = await self._waiting(connection, tenant_id, job_id)
             row = await _found(connection, tenant_id, job_id)
-            revision = self._revise(tenant_id, job, row, patch)
+            lane_id = await self._lane_id(connection, row, patch.priority)
+            revision = self._revise(tenant_id, job, row, patch)._replace(lane_id=lane_id)
             due = revision.effective_at if patch.has_time else job.due_at or job.now
+            if lane_id != job.lane_id:
+                due = max(due, job.now)  # workers scan no earlier instants there
             await self._encryption.prepare(connection, [tenant_id])
             encrypted = self._encryption.payload(tenant_id, job_id, revision.payload)
             await job_change.revise(connection, tenant_id, [revision._replace(payload=encrypted)])
-            await job_change.move(connection, [JobMove(job_id, due, revision.revision)])
+            await job_change.move(connection, [JobMove(job_id, due, revision.revision, lane_id)])
             data = {job_id: {"fields": changed, "due_at": revision.due_at}}
             kind = "job.rescheduled" if patch.has_time else "job.changed"
             await record_events(connection, tenant_id, kind, actor, data)
-        self._hint(job, due)
+        await self._lanes.load([lane_id])
+        self._hint(lane_id, job, due)
 
     def _revise(self, tenant_id: int, job: OpenJob, row: JobRow, patch: JobPatch) -> Revision:
         spec = JobSpec(
@@ -173,11 +183,24 @@ class JobChanges:
             effective_at=effective,
             expires_at=spec.expires_at,
             policy=_policy(row.policy, patch),
+            lane_id=row.lane_id,
             has_payload=patch.has_payload,
             payload=payload,
             content_type=content_type,
             payload_ref=patch.payload_ref,
         )
+
+    async def _lane_id(self, connection: Connection, row: JobRow, priority: int | None) -> int:
+        """Return the row of its lane in which a job waits, with this priority or its own."""
+        if priority is None or priority == row.priority:
+            return row.lane_id
+        await self._lanes.load([row.lane_id], reader=connection)
+        wanted = self._lanes.by_id[row.lane_id].key._replace(priority=priority)
+        known = self._lanes.by_key.get(wanted)
+        if known is None:
+            made = await lane_store.ensure(connection, [wanted])
+            known = next(lane for lane in made if lane.key == wanted)
+        return known.lane_id
 
     async def resolve(
         self, tenant_id: int, job_id: UUID, resolution: Resolution, actor: str
@@ -199,7 +222,7 @@ class JobChanges:
             data = {job_id: {"outcome": resolution}}
             await record_events(connection, tenant_id, "job.resolved", actor, data)
         if resolution == "retry":
-            self._hint(job, job.now)
+            self._hint(job.lane_id, job, job.now)
 
     async def _waiting(self, connection: Connection, tenant_id: int, job_id: UUID) -> OpenJob:
         """Lock a job that is not running; refuse one whose worker may still be alive."""

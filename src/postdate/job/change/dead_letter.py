@@ -89,8 +89,7 @@ class DeadLetters:
     ) -> Chosen:
         """Find dead letters by a filter, the newest first."""
         lanes = None if wanted.lane is None else await self._lanes.of_tenant(tenant_id, wanted.lane)
-        own = {"status": JobStatus.FAILED, "lanes": lanes, "text": None}
-        own |= {"unique": None, "destination": None}
+        own = {"status": JobStatus.FAILED, "lanes": lanes, "text": None, "key": None}
         narrowed = shaped(Filter, wanted, tenant_id=tenant_id, **own)
         after = None if before is None else Position(before)
         async with self._database.read(tenant_id) as connection:
@@ -214,6 +213,8 @@ class DeadLetters:
                 payload_ref=row.payload_ref,
                 expires_at=None if run_at is None else row.expires_at,
                 lane=row.lane,
+                key=row.key,
+                priority=row.priority,
                 metadata=row.metadata,
                 description=row.description,
             ),
@@ -226,7 +227,7 @@ class DeadLetters:
         await self._lanes.load([row.lane_id], reader=connection)
         return CheckedJob(
             request,
-            (tenant_id, row.lane, self._lanes.by_id[row.lane_id].kind),
+            self._lanes.by_id[row.lane_id].key,
             row.destination,
             row.policy,
             payload,

@@ -28,6 +28,8 @@ FILTER_NAMES: Final = {
     "status": "filter.status",
     "lane": "filter.lane",
     "schedule": "filter.schedule_id",
+    "key": "filter.key",
+    "priority": "filter.priority",
     "due_after": "filter.due_after",
     "due_before": "filter.due_before",
 }
@@ -45,7 +47,8 @@ _FILTER: Final[tuple[str | FieldSpec, ...]] = (
 def filter_query(given: Mapping[str, Any], prefix: str = "") -> str:
     """Return the query by which a list of jobs fills in the filter of a form."""
     names = {**FILTER_NAMES, "code": "filter.code"}
-    found = {f"{prefix}{path}": given[name] for name, path in names.items() if given.get(name)}
+    wanted = {path: given.get(name) for name, path in names.items()}
+    found = {f"{prefix}{path}": value for path, value in wanted.items() if value not in {None, ""}}
     return urlencode({path: str(value) for path, value in found.items()})
 
 

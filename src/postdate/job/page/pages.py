@@ -20,6 +20,7 @@ from postdate.job.spec.destination_words import target
 from postdate.job.spec.job import Worker
 from postdate.job.spec.view import JobView
 from postdate.job.view import JobCursor, JobFilter
+from postdate.lane.spec import Priority
 from postdate.words.error import Code, refuse
 
 PAGE: Final = 50
@@ -32,6 +33,8 @@ COLUMNS: Final = (
     "status",
     "description",
     "lane",
+    "key",
+    "priority",
     "destination",
     "due_at",
     "effective_at",
@@ -56,6 +59,8 @@ class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
 
     status: JobStatus | None = None
     lane: str | None = None
+    key: str | None = None
+    priority: Priority | None = None
     code: str | None = None
     schedule: UUID | None = None
     due_after: str | None = None
@@ -71,6 +76,8 @@ class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
             # Only what has ended has a code.
             status=self.status or (JobStatus.FAILED if self.code else None),
             lane=self.lane,
+            key=self.key,
+            priority=self.priority,
             code=self.code,
             schedule_id=self.schedule,
             due_after=instant(self.due_after, "due_after"),

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from postdate.core.field import Instant
-from postdate.lane.spec import DEFAULT
+from postdate.lane.spec import DEFAULT, DEFAULT_PRIORITY, Priority
 
 PAYLOAD_BYTES: Final = 256 * 1024
 """The largest payload; more belongs elsewhere, behind a `payload_ref`."""
@@ -37,6 +37,7 @@ UniqueKey = Annotated[
     str,
     Meta(min_length=1, max_length=255, pattern=r"^[^\u0000-\u001f\u007f-\u009f]*$(?!\n)"),
 ]
+Key = UniqueKey
 
 
 class Webhook(
@@ -164,6 +165,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     expires_at: Instant | None = None
     spread_seconds: Spread | None = None
     lane: str = DEFAULT
+    key: Key | None = None
+    priority: Priority = DEFAULT_PRIORITY
     metadata: dict[str, Any] | None = None
     description: Annotated[str, Meta(max_length=500)] | None = None
     unique: Unique | None = None

@@ -53,10 +53,12 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     job_id: UUID
     status: JobStatus
     lane: str
+    priority: int
     destination: JobDestination
     due_at: datetime
     effective_at: datetime
     created_at: datetime
+    key: str | None = None
     attempt: int = 0
     revision: int = 0
     next_attempt_at: datetime | None = None

@@ -41,6 +41,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     """The hash of the key that it was asked for under: the row of that key is proved by it."""
 
     unique_by: str | None = None
+    key: str | None = None
 
 
 JOB_COLUMNS: Final = Columns(
@@ -70,6 +71,7 @@ class JobAsAccepted(msgspec.Struct, frozen=True):
     metadata: dict[str, Any] | None
     description: str | None
     unique_by: str | None
+    key: str | None
 
 
 class JobKey(NamedTuple):

@@ -11,7 +11,7 @@ SELECT bucket, scope, tenant_id, key, fingerprint, subject, created_at, kept
 
 -- name: job_as_accepted
 SELECT lane_id, due_at, expires_at, destination::text, policy::text, payload, content_type,
-       payload_ref, spread_seconds, metadata, description, unique_by::text
+       payload_ref, spread_seconds, metadata, description, unique_by::text, key
   FROM job WHERE bucket = $1 AND tenant_id = $2 AND job_id = $3
 
 -- name: job_load

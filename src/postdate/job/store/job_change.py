@@ -48,6 +48,8 @@ class JobMove(NamedTuple):
     job_id: UUID
     due_at: datetime
     revision: int
+    # None where the priority stays: the timer stays in its row of the lane.
+    lane_id: int | None = None
 
 
 class Revision(NamedTuple):
@@ -59,6 +61,7 @@ class Revision(NamedTuple):
     effective_at: datetime
     expires_at: datetime | None
     policy: str | None
+    lane_id: int
     has_payload: bool = False
     payload: bytes | None = None
     content_type: str | None = None
@@ -112,9 +115,9 @@ async def end(connection: Connection, tenant_id: int, ends: Sequence[JobEnd]) ->
 async def move(connection: Connection, moves: Sequence[JobMove]) -> None:
     """Move locked timers to other instants."""
     if moves:
-        ids, due, revisions = zip(*moves, strict=True)
+        ids, due, revisions, lanes = zip(*moves, strict=True)
         buckets = [bucket_of(job_id) for job_id in ids]
-        await connection.execute(query("job_change_move"), buckets, ids, due, revisions)
+        await connection.execute(query("job_change_move"), buckets, ids, due, revisions, lanes)
 
 
 async def revise(connection: Connection, tenant_id: int, revisions: Sequence[Revision]) -> None:

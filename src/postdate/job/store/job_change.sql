@@ -43,22 +43,22 @@ SELECT bucket_of(subject), $1, subject, attempt, status, due_at, started_at, clo
 
 -- name: job_change_move
 UPDATE timer t SET due_at = moved.due_at, revision = moved.revision, claimed_at = NULL,
-       claimed_by = NULL, ready_at = NULL
-  FROM unnest($1::smallint[], $2::uuid[], $3::timestamptz[], $4::integer[])
-       AS moved (bucket, subject, due_at, revision)
+       claimed_by = NULL, ready_at = NULL, lane_id = coalesce(moved.lane_id, t.lane_id)
+  FROM unnest($1::smallint[], $2::uuid[], $3::timestamptz[], $4::integer[], $5::integer[])
+       AS moved (bucket, subject, due_at, revision, lane_id)
  WHERE t.bucket = moved.bucket AND t.subject = moved.subject
 
 -- name: job_change_revise
 -- A revision that does not change the payload points at the one that carries it.
 INSERT INTO job_revision (bucket, tenant_id, job_id, revision, due_at, effective_at, expires_at,
-                          policy, payload_revision, payload, content_type, payload_ref)
+                          policy, payload_revision, payload, content_type, payload_ref, lane_id)
 SELECT bucket_of(new.job_id), $1, new.job_id, new.revision, new.due_at, new.effective_at,
        new.expires_at, new.policy::jsonb,
        CASE WHEN new.has_payload THEN new.revision ELSE coalesce(last.payload_revision, 0) END,
-       new.payload, new.content_type, new.payload_ref
+       new.payload, new.content_type, new.payload_ref, new.lane_id
   FROM unnest($2::uuid[], $3::integer[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[],
-              $7::text[], $8::boolean[], $9::bytea[], $10::text[], $11::text[])
-       AS new (job_id, revision, due_at, effective_at, expires_at, policy, has_payload, payload,
-               content_type, payload_ref)
+              $7::text[], $8::integer[], $9::boolean[], $10::bytea[], $11::text[], $12::text[])
+       AS new (job_id, revision, due_at, effective_at, expires_at, policy, lane_id, has_payload,
+               payload, content_type, payload_ref)
   LEFT JOIN job_revision last ON last.bucket = bucket_of(new.job_id) AND last.job_id = new.job_id
                              AND last.revision = new.revision - 1

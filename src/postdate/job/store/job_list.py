@@ -44,6 +44,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Its unique key."""
     destination: str | None = None
     """The name of its destination."""
+    key: str | None = None
+    """Its key; `lanes` are then those of jobs with a key."""
 
     @property
     def by_timer(self) -> bool:
@@ -65,7 +67,14 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
         """Return the buckets that can hold these jobs."""
         if self.lanes is None:
             return ALL_BUCKETS
-        return sorted({bucket for lane in self.lanes for bucket in lane.buckets})
+        return sorted({bucket for lane in self.lanes for bucket in lane.buckets_of(self.key)})
+
+
+def narrowed(lanes: Sequence[Lane], key: str | None, priority: int | None) -> list[Lane]:
+    """Return the rows of lanes in which jobs with this key and this priority wait."""
+    return [
+        lane for lane in lanes if priority in {None, lane.priority} and (key is None or lane.keyed)
+    ]
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -141,7 +150,9 @@ class _Walk(msgspec.Struct, frozen=True):
         """Find jobs that are not final, the earliest due first."""
         wanted, after = self.wanted, self.after
         lanes = self.own if wanted.lanes is None else wanted.lanes
-        lane_buckets = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
+        lane_buckets = [
+            (bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets_of(wanted.key)
+        ]
         if not lane_buckets:
             return FoundJobs([], None)
         listed, found = await self._ask(
@@ -158,6 +169,7 @@ class _Walk(msgspec.Struct, frozen=True):
             self.limit,
             wanted.text,
             wanted.destination,
+            wanted.key,
         )
         shown = [Position(row[0], row[1]) for row in listed if not row[2]]
         ends = (Position(row[0], row[1]) for row in listed if row[2])
@@ -191,6 +203,7 @@ class _Walk(msgspec.Struct, frozen=True):
             *more,
             wanted.text,
             wanted.destination,
+            wanted.key,
             *last,
         )
         shown = [Position(row[0]) for row in listed if not row[1]]
@@ -201,7 +214,7 @@ class _Walk(msgspec.Struct, frozen=True):
 def _scan(wanted: Filter, limit: int) -> int:
     """Return the maximum scan of each bucket: further if the filter leaves many out."""
     if wanted.by_timer:
-        named = wanted.text is not None or wanted.destination is not None
+        named = any(each is not None for each in (wanted.text, wanted.destination, wanted.key))
         passes_over = wanted.status == "RUNNING" or named
         return max(SCAN_ROWS, limit + 1) if passes_over else limit + 1
     plain = Filter(tenant_id=wanted.tenant_id, unique=wanted.unique)

@@ -29,15 +29,16 @@ edge AS (
 named AS (
     SELECT j.job_id FROM scanned s
       JOIN job j ON j.bucket = s.bucket AND j.tenant_id = $1 AND j.job_id = s.subject
-     WHERE num_nonnulls($11::text, $12::text) > 0 AND j.bucket = ANY ($2::smallint[])
-       AND job_finds($11, $12, j.job_id, j.description, j.metadata, j.destination)),
+     WHERE num_nonnulls($11::text, $12::text, $13::text) > 0 AND j.bucket = ANY ($2::smallint[])
+       AND job_finds($11, $12, $13, j.job_id, j.description, j.metadata, j.destination, j.key)),
 shown AS (
     SELECT s.subject, s.due_at FROM scanned s
      WHERE CASE $4 WHEN 'RUNNING' THEN s.claimed_at IS NOT NULL AND s.due_at < 'infinity'
                    WHEN 'PENDING' THEN s.claimed_at IS NULL AND s.due_at < 'infinity'
                    ELSE true END
        AND NOT EXISTS (SELECT FROM edge e WHERE (s.due_at, s.subject) > (e.due_at, e.subject))
-       AND (num_nonnulls($11::text, $12::text) = 0 OR s.subject IN (SELECT n.job_id FROM named n))
+       AND (num_nonnulls($11::text, $12::text, $13::text) = 0
+            OR s.subject IN (SELECT n.job_id FROM named n))
      ORDER BY s.due_at, s.subject LIMIT $10)
 SELECT subject, due_at::text, false AS is_edge FROM shown
  UNION ALL
@@ -67,7 +68,8 @@ shown AS (
              WHERE NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
              ORDER BY s.subject DESC OFFSET 0) AS near
      CROSS JOIN LATERAL job_ended_find(near.bucket, $1, near.subject, $3, $5::text::timestamptz,
-                                       $6::text::timestamptz, $10, $11, $12)
+                                       $6::text::timestamptz, $10, $11, $12,
+                                       $13)
      ORDER BY near.subject DESC LIMIT $9)
 SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM edge
 
@@ -77,8 +79,11 @@ WITH scanned AS (
     SELECT wanted.bucket, found.*
       FROM outbox_lock AS wanted
      CROSS JOIN LATERAL (
-           SELECT j.job_id AS subject, j.due_at, j.lane_id, job_finds($10, $11, j.job_id,
-                      j.description, j.metadata, j.destination) AS named,
+           SELECT j.job_id AS subject, j.due_at,
+                  CASE WHEN $3::integer[] IS NOT NULL
+                       THEN job_lane(j.bucket, j.job_id, j.lane_id) END AS lane_id,
+                  job_finds($10, $11, $12, j.job_id, j.description, j.metadata,
+                            j.destination, j.key) AS named,
                   CASE WHEN $4::text IS NOT NULL THEN (
                        SELECT o.status FROM outcome o
                         WHERE o.bucket = j.bucket AND o.subject = j.job_id) END AS status
@@ -106,8 +111,11 @@ WITH scanned AS (
     SELECT wanted.bucket, found.*
       FROM outbox_lock AS wanted
      CROSS JOIN LATERAL (
-           SELECT j.job_id AS subject, j.due_at, j.lane_id, job_finds($12, $13, j.job_id,
-                      j.description, j.metadata, j.destination) AS named FROM job j
+           SELECT j.job_id AS subject, j.due_at,
+                  CASE WHEN $3::integer[] IS NOT NULL
+                       THEN job_lane(j.bucket, j.job_id, j.lane_id) END AS lane_id,
+                  job_finds($12, $13, $14, j.job_id, j.description, j.metadata,
+                            j.destination, j.key) AS named FROM job j
             WHERE j.bucket = wanted.bucket AND j.schedule_id = $10 AND j.job_id < $7
               AND j.tenant_id = $1
             ORDER BY j.job_id DESC LIMIT $8) AS found
@@ -137,9 +145,12 @@ WITH scanned AS (
     SELECT wanted.bucket, found.*
       FROM outbox_lock AS wanted
      CROSS JOIN LATERAL (
-           SELECT j.job_id AS subject, j.due_at, j.lane_id,
-                  job_finds($12, $13, j.job_id, j.description, j.metadata, j.destination)
-                  AND ($14::uuid IS NULL OR j.schedule_id = $14) AS named FROM job j
+           SELECT j.job_id AS subject, j.due_at,
+                  CASE WHEN $3::integer[] IS NOT NULL
+                       THEN job_lane(j.bucket, j.job_id, j.lane_id) END AS lane_id,
+                  job_finds($12, $13, $14, j.job_id, j.description, j.metadata,
+                            j.destination, j.key)
+                  AND ($15::uuid IS NULL OR j.schedule_id = $15) AS named FROM job j
             WHERE j.bucket = wanted.bucket AND j.tenant_id = $1 AND j.unique_by IS NOT NULL
               AND (j.unique_by ->> 'key', j.job_id) < ($10, $7) AND j.unique_by ->> 'key' >= $10
             ORDER BY j.unique_by ->> 'key' DESC, j.job_id DESC LIMIT $8) AS found

@@ -47,6 +47,8 @@ class JobRow(msgspec.Struct, frozen=True):
     in_doubt: bool
     result: bytes | None
     unique_by: str | None
+    key: str | None
+    priority: int
 
     @property
     def is_lost(self) -> bool:

@@ -4,8 +4,8 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import cache
-from typing import Any, Final, TypeVar
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,7 +14,7 @@ from postdate.database.connection.database import Connection, Database
 from postdate.database.connection.error import UnavailableError
 from postdate.database.connection.query import Reader, fetch_all, query
 from postdate.lane import spec as lane_model
-from postdate.lane.spec import LaneKind
+from postdate.lane.spec import DEFAULT_PRIORITY, KEY_WIDTH, LaneKind, key_position
 
 REFRESH_SECONDS: Final = 2.0
 """How long a change made on another node may go unnoticed."""
@@ -29,8 +29,16 @@ tenants at a time: a clock set back would hide changes from the quick way.
 """
 
 T = TypeVar("T")
-LaneKey = tuple[int, str, LaneKind]
-"""Tenant, name and kind: what finds a lane."""
+
+
+class LaneKey(NamedTuple):
+    """What finds a row of a lane."""
+
+    tenant_id: int
+    name: str
+    kind: LaneKind
+    priority: int = DEFAULT_PRIORITY
+    keyed: bool = False
 
 
 class Lane(msgspec.Struct, frozen=True):
@@ -50,6 +58,9 @@ class Lane(msgspec.Struct, frozen=True):
     created_at: datetime
     changed_at: datetime
     test: bool = False
+    priority: int = DEFAULT_PRIORITY
+    keyed: bool = False
+    """Whether its jobs have a key."""
 
     @property
     def paused(self) -> bool:
@@ -64,12 +75,21 @@ class Lane(msgspec.Struct, frozen=True):
     @property
     def buckets(self) -> tuple[int, ...]:
         """Return the buckets in which its jobs lie."""
-        return _buckets(self.lane_id, self.width)
+        return _buckets(self.tenant_id, self.name, KEY_WIDTH if self.keyed else self.width)
+
+    def buckets_of(self, key: str | None) -> tuple[int, ...]:
+        """Return the buckets in which its jobs lie, all or those with one key."""
+        return self.buckets if key is None else (self.buckets[key_position(key)],)
+
+    @property
+    def key(self) -> LaneKey:
+        """Return what finds it."""
+        return LaneKey(self.tenant_id, self.name, self.kind, self.priority, self.keyed)
 
 
-@cache
-def _buckets(lane_id: int, width: int) -> tuple[int, ...]:
-    return tuple(lane_model.buckets(lane_id, width))
+@lru_cache(maxsize=100_000)
+def _buckets(tenant_id: int, name: str, width: int) -> tuple[int, ...]:
+    return tuple(lane_model.buckets(tenant_id, name, width))
 
 
 async def clock(reader: Reader) -> datetime:
@@ -106,15 +126,15 @@ async def count_paused(reader: Reader) -> int:
 
 
 async def ensure(connection: Connection, names: Iterable[LaneKey]) -> list[Lane]:
-    """Create the lanes that are missing; return all of these names, of either kind."""
+    """Create the lanes that are missing; return all rows of these names."""
     wanted = sorted(set(names))
-    tenants, names, kinds = (list(column) for column in zip(*wanted, strict=True))
-    await connection.execute(query("lane_ensure"), tenants, names, kinds)
-    return await find(connection, [(tenant_id, name) for tenant_id, name, _ in wanted])
+    columns = (list(column) for column in zip(*wanted, strict=True))
+    await connection.execute(query("lane_ensure"), *columns)
+    return await find(connection, [key[:2] for key in wanted])
 
 
 async def find(connection: Reader, names: Iterable[tuple[int, str]]) -> list[Lane]:
-    """Find lanes by tenant and name, of either kind."""
+    """Find all rows of lanes by tenant and name."""
     wanted = sorted(set(names))
     tenants, texts = (list(column) for column in zip(*wanted, strict=True))
     return await fetch_all(connection, Lane, "lane_find", tenants, texts)
@@ -126,7 +146,7 @@ async def change_alone(connection: Connection, tenant_id: int) -> None:
 
 
 async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[Lane]:
-    """List a tenant's lanes by name; both kinds of a name count."""
+    """List all rows of a tenant's lanes, of the first names after one."""
     return await fetch_all(connection, Lane, "lane_list", tenant_id, after, limit)
 
 
@@ -136,7 +156,7 @@ async def count(connection: Connection, tenant_id: int) -> int:
 
 
 async def change(connection: Connection, lane: Lane) -> list[Lane]:
-    """Write weight, width and limits, for both kinds; a smaller width is not taken."""
+    """Write weight, width and limits, for all rows; a smaller width is not taken."""
     key, limits = (lane.tenant_id, lane.name), (lane.max_running, lane.rate_per_second)
     await connection.execute(query("lane_change"), *key, lane.weight, lane.width, *limits)
     return await find(connection, [key])
@@ -151,7 +171,7 @@ async def pause(
     note: str | None = None,
     actor: str | None = None,
 ) -> list[Lane]:
-    """Pause or resume both kinds of a lane."""
+    """Pause or resume all rows of a lane."""
     await connection.execute(query("lane_pause"), tenant_id, name, paused, note, actor)
     return await find(connection, [(tenant_id, name)])
 
@@ -173,6 +193,7 @@ class LaneDirectory:
         self._reload_at = 0.0
         self.by_id: dict[int, Lane] = {}
         self.by_key: dict[LaneKey, Lane] = {}
+        self.by_name: dict[tuple[int, str], dict[int, Lane]] = {}
         self.by_tenant: dict[int, dict[int, Lane]] = {}
         """In the order in which they are read again."""
 
@@ -235,7 +256,8 @@ class LaneDirectory:
         """Take over lanes that this node has just seen or changed."""
         for lane in lanes:
             self.by_id[lane.lane_id] = lane
-            self.by_key[lane.tenant_id, lane.name, lane.kind] = lane
+            self.by_key[lane.key] = lane
+            self.by_name.setdefault((lane.tenant_id, lane.name), {})[lane.lane_id] = lane
             self.by_tenant.setdefault(lane.tenant_id, {})[lane.lane_id] = lane
 
     async def of_tenant(self, tenant_id: int, name: str | None = None) -> list[Lane]:
@@ -249,9 +271,14 @@ class LaneDirectory:
             lanes = await of_tenants(self._database.tenant_reader(tenant_id), [tenant_id], [])
         return [lane for lane in lanes if name is None or lane.name == name]
 
-    async def find(self, tenant_id: int, name: str, kind: LaneKind) -> Lane | None:
-        """Return a lane by its name."""
-        key = tenant_id, name, kind
-        if key not in self.by_key:
-            await self.load(tenant_ids=[tenant_id])
-        return self.by_key.get(key)
+    async def find(self, tenant_id: int, name: str, kind: LaneKind) -> list[Lane]:
+        """Return the rows of a lane of one kind, the most urgent first."""
+        await self.load(tenant_ids=[tenant_id])
+        return sorted(
+            (
+                each
+                for each in self.by_name.get((tenant_id, name), {}).values()
+                if each.kind == kind
+            ),
+            key=lambda lane: (lane.priority, lane.keyed),
+        )

@@ -1,5 +1,5 @@
--- Lanes: a tenant's queues of jobs. A name has up to two rows (push, pull) that share every value.
--- `lane_view` lists what a node remembers of a lane.
+-- Lanes: a tenant's queues of jobs. A name has a row for each kind (push, pull), priority, and for
+-- jobs with a key; they share every other value. `lane_view` lists what a node remembers of a lane.
 
 -- name: lane_newest
 -- The lanes that were changed last.
@@ -30,18 +30,20 @@ SELECT * FROM lane_view ORDER BY lane_id
 SELECT count(*)::integer FROM lane WHERE paused_at IS NOT NULL AND NOT test
 
 -- name: lane_ensure
--- The second kind of a name takes over what was set for the first.
-INSERT INTO lane (tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
-                  paused_note, paused_by, test)
-SELECT wanted.tenant_id, wanted.name, wanted.kind, coalesce(twin.weight, 1),
-       coalesce(twin.width, 8), twin.max_running, twin.rate_per_second, twin.paused_at,
-       twin.paused_note, twin.paused_by, t.test
-  FROM unnest($1::integer[], $2::text[], $3::text[]) AS wanted (tenant_id, name, kind)
+-- A further row of a name takes over what was set for the others.
+INSERT INTO lane (tenant_id, name, kind, priority, keyed, weight, width, max_running,
+                  rate_per_second, paused_at, paused_note, paused_by, test)
+SELECT wanted.tenant_id, wanted.name, wanted.kind, wanted.priority, wanted.keyed,
+       coalesce(twin.weight, 1), coalesce(twin.width, 8), twin.max_running, twin.rate_per_second,
+       twin.paused_at, twin.paused_note, twin.paused_by, t.test
+  FROM unnest($1::integer[], $2::text[], $3::text[], $4::smallint[], $5::boolean[])
+       AS wanted (tenant_id, name, kind, priority, keyed)
   JOIN tenant t ON t.tenant_id = wanted.tenant_id
-  LEFT JOIN lane twin ON twin.tenant_id = wanted.tenant_id AND twin.name = wanted.name
-                     AND twin.kind <> wanted.kind
- ORDER BY 1, 2, 3
-ON CONFLICT (tenant_id, name, kind) DO NOTHING
+  LEFT JOIN LATERAL (
+       SELECT l.* FROM lane l
+        WHERE l.tenant_id = wanted.tenant_id AND l.name = wanted.name LIMIT 1) AS twin ON true
+ ORDER BY 1, 2, 3, 4, 5
+ON CONFLICT (tenant_id, name, kind, priority, keyed) DO NOTHING
 
 -- name: lane_find
 SELECT l.*
@@ -52,7 +54,11 @@ SELECT l.*
 SELECT lock_named('lane_change', $1)
 
 -- name: lane_list
-SELECT * FROM lane_view WHERE tenant_id = $1 AND name > $2 ORDER BY name, kind LIMIT $3
+SELECT * FROM lane_view
+ WHERE tenant_id = $1 AND name IN (
+       SELECT DISTINCT l.name FROM lane l WHERE l.tenant_id = $1 AND l.name > $2
+        ORDER BY l.name LIMIT $3)
+ ORDER BY name, lane_id
 
 -- name: lane_count
 SELECT count(DISTINCT name)::integer FROM lane WHERE tenant_id = $1

@@ -1,6 +1,7 @@
 """Leases of workers that use HTTP: claim with a long poll, renew, report."""
 
 import asyncio
+import itertools
 import random
 import time
 from collections import defaultdict
@@ -23,6 +24,7 @@ from postdate.job.spec.verdict import Move
 from postdate.job.store import execution
 from postdate.job.store.execution import ClaimedExecution, Recorded
 from postdate.job.store.expiry import end_expired
+from postdate.lane.spec import order_at
 from postdate.lane.store import permit
 from postdate.lane.store.lane import Lane, LaneDirectory
 from postdate.lane.store.permit import claim_holder, lane_limits
@@ -73,7 +75,10 @@ class _Door:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     hint: asyncio.Event = field(default_factory=asyncio.Event)
-    marks: defaultdict[int, LowWaterMark] = field(default_factory=lambda: defaultdict(LowWaterMark))
+    marks: defaultdict[tuple[int, int], LowWaterMark] = field(
+        default_factory=lambda: defaultdict(LowWaterMark)
+    )
+    """By the row of the lane and the bucket."""
     empty_until: float = 0.0
 
 
@@ -95,13 +100,17 @@ class LeaseClaims:
         self._tally = tally
         self._policies = RetryPolicies(settings)
         self._returns = LeaseReturns(database)
-        self._doors: dict[int, _Door] = {}
+        self._doors: dict[tuple[int, str], _Door] = {}
+        """By tenant and name."""
 
     def hint(self, lane_id: int | None) -> None:
         """Wake the requests that wait for a lane, or for all: there may be new jobs."""
-        if lane_id is not None and lane_id not in self._doors:
-            return
-        for door in self._doors.values() if lane_id is None else [self._doors[lane_id]]:
+        doors = list(self._doors.values())
+        if lane_id is not None:
+            lane = self._lanes.by_id.get(lane_id)
+            door = None if lane is None else self._doors.get((lane.tenant_id, lane.name))
+            doors = [] if door is None else [door]
+        for door in doors:
             door.empty_until = 0.0
             door.hint.set()
 
@@ -124,35 +133,36 @@ class LeaseClaims:
 
         Waiting requests share what one of them has seen; a new request reads for itself.
         """
-        lane = await self._lanes.find(ask.tenant_id, ask.lane, "pull")
-        if lane is None or lane.paused:
+        rows = await self._lanes.find(ask.tenant_id, ask.lane, "pull")
+        if not rows or rows[0].paused:
             return [], POLL_SECONDS
-        door = self._doors.setdefault(lane.lane_id, _Door())
+        door = self._doors.setdefault((ask.tenant_id, ask.lane), _Door())
         async with door.lock:
             now = time.monotonic()
             if door.empty_until > now and not first:
                 return [], door.empty_until - now
             door.hint.clear()
-            ready, pause = await self._take_ready(ask, lane, door)
+            ready, pause = await self._take_ready(ask, rows, door)
             if not ready:
-                pause = max(pause, await self._next_due(lane, door))
+                pause = max(pause, await self._next_due(rows, door))
                 door.empty_until = now + pause
         if ask.gone.is_set():
             return [], 0.0
         return [_leased(each, ask.lease_seconds) for each in ready], pause
 
     async def _take_ready(
-        self, ask: ClaimAsk, lane: Lane, door: _Door
+        self, ask: ClaimAsk, rows: Sequence[Lane], door: _Door
     ) -> tuple[list[ClaimedExecution], float]:
         """Claim jobs to run; expired jobs that lie before them are ended, and use up no claim."""
         while True:
-            with self._owned(lane, door, ask) as taken:
-                pause = await self._take(ask, lane, door, taken)
+            with self._owned(rows[0], door, ask) as taken:
+                pause = await self._take(ask, rows, door, taken)
                 await self._record_judged(ask.tenant_id, taken)
                 ready = [each for each in taken if each.delivery is not None]
             if ready or not taken or ask.gone.is_set():
                 return ready, pause
-            for bucket in {bucket_of(each.held.job_id) for each in taken}:
+            buckets = {bucket_of(each.held.job_id) for each in taken}
+            for lane, bucket in itertools.product(rows, buckets):
                 step = await end_expired(
                     self._database, lane, bucket, self._policies, ask.holder, self._settings.floor
                 )
@@ -177,19 +187,19 @@ class LeaseClaims:
                 self._returns.give_back(back, [limit.scope for limit in limits])
 
     async def _take(
-        self, ask: ClaimAsk, lane: Lane, door: _Door, taken: list[ClaimedExecution]
+        self, ask: ClaimAsk, rows: Sequence[Lane], door: _Door, taken: list[ClaimedExecution]
     ) -> float:
         """Claim into `taken`, within the limits; without success, return how long to sleep.
 
         If this raises, the jobs in `taken` may have been claimed.
         """
-        limits = lane_limits(lane, self._settings)
+        limits = lane_limits(rows[0], self._settings)
         passed: list[tuple[LowWaterMark, list[ClaimedExecution]]] = []
         async with self._database.write("lease.claim") as connection:
             max_leases, pause = await self._room(connection, limits, ask)
-            for bucket in random.sample(lane.buckets, len(lane.buckets)):
+            for lane, bucket in await self._positions(connection, rows, door) if max_leases else ():
                 if len(taken) < max_leases:
-                    mark = door.marks[bucket]
+                    mark = door.marks[lane.lane_id, bucket]
                     found = await execution.take(
                         connection,
                         lane,
@@ -219,6 +229,31 @@ class LeaseClaims:
                 mark.learn_empty_below(max(each.ready_at for each in found), at)
         return pause
 
+    async def _positions(
+        self, connection: Connection, rows: Sequence[Lane], door: _Door
+    ) -> list[tuple[Lane, int]]:
+        """List the buckets to claim from, those whose turn is first before the others.
+
+        A lane with one row needs no look: its buckets come in any order.
+        """
+        if len(rows) == 1:
+            return [
+                (rows[0], each) for each in random.sample(rows[0].buckets, len(rows[0].buckets))
+            ]
+        by_id = {lane.lane_id: lane for lane in rows}
+        heads = await timer.heads(connection, self._looks(rows, door))
+        due = [(by_id[head.lane_id], head) for head in heads if head.seconds <= 0]
+        due.sort(key=lambda found: order_at(found[1].due_at, found[0].priority))
+        return [(lane, head.bucket) for lane, head in due]
+
+    def _looks(self, rows: Sequence[Lane], door: _Door) -> list[tuple[int, int, datetime]]:
+        now, floor = time.monotonic(), self._settings.floor
+        return [
+            (bucket, lane.lane_id, door.marks[lane.lane_id, bucket].current(now, floor))
+            for lane in rows
+            for bucket in lane.buckets
+        ]
+
     async def _room(
         self, connection: Connection, limits: Sequence[Limit], ask: ClaimAsk
     ) -> tuple[int, float]:
@@ -236,22 +271,17 @@ class LeaseClaims:
             done = [v for held, v in verdicts if held.job_id in written.done]
             self._tally.recorded([(tenant_id, verdict) for verdict in done])
 
-    async def _next_due(self, lane: Lane, door: _Door) -> float:
-        now, floor = time.monotonic(), self._settings.floor
-        looks = [
-            (each, lane.lane_id, door.marks[each].current(now, floor)) for each in lane.buckets
-        ]
+    async def _next_due(self, rows: Sequence[Lane], door: _Door) -> float:
         async with self._database.connection() as connection:
-            heads = await timer.heads(connection, looks)
+            heads = await timer.heads(connection, self._looks(rows, door))
         for head in heads:
-            door.marks[head.bucket].learn_found(head.due_at)
+            door.marks[head.lane_id, head.bucket].learn_found(head.due_at)
         return max(SOON_SECONDS, min([POLL_SECONDS, *(head.seconds for head in heads)]))
 
     async def _wait(self, ask: ClaimAsk, seconds: float) -> None:
-        lane = self._lanes.by_key.get((ask.tenant_id, ask.lane, "pull"))
         events = [ask.gone]
-        if lane is not None and lane.lane_id in self._doors:
-            events.append(self._doors[lane.lane_id].hint)
+        if (ask.tenant_id, ask.lane) in self._doors:
+            events.append(self._doors[ask.tenant_id, ask.lane].hint)
         waiting = [asyncio.create_task(event.wait()) for event in events]
         try:
             await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

@@ -14,6 +14,7 @@ from postdate.job.accept import unique as unique_jobs
 from postdate.job.accept import validation
 from postdate.job.accept.intake import JobIntake
 from postdate.job.accept.request import CheckedJob, JobRequest, OccurrenceTime
+from postdate.job.accept.validation import LaneOfJob
 from postdate.lane.change import Lanes
 from postdate.lane.store.lane import Lane, LaneKey
 from postdate.schedule.spec.firing import Fired, Firing
@@ -100,7 +101,8 @@ class JobOccurrences:
         if is_encrypted(firing.template):
             return Refusal(Code.UNAVAILABLE, "The payload of the template cannot be opened.")
         spec = _template(firing).spec()
-        to = validation.route(firing.tenant_id, spec.lane, spec.destination, self._allowed)
+        lane = LaneOfJob(spec.lane, spec.priority, spec.key is not None)
+        to = validation.route(firing.tenant_id, lane, spec.destination, self._allowed)
         if isinstance(to, Refusal):
             return to
         return validation.check(JobRequest(tenant_id=firing.tenant_id, spec=spec), to, None)
@@ -115,8 +117,7 @@ class JobOccurrences:
             return known, items
         # The directory is not informed yet: this transaction may still fail.
         found, refused = await self._lanes.ensure(connection, missing)
-        made = {(lane.tenant_id, lane.name, lane.kind): lane for lane in found}
-        return ChainMap(made, known), [
+        return ChainMap({lane.key: lane for lane in found}, known), [
             each if isinstance(each, Refusal) else refused.get(each.lane_key, each)
             for each in items
         ]

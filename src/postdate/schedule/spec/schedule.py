@@ -16,12 +16,13 @@ from postdate.job.spec.job import (
     ContentType,
     JobDestination,
     JobSpec,
+    Key,
     PayloadRef,
     Retry,
     Timeout,
     Unique,
 )
-from postdate.lane.spec import DEFAULT
+from postdate.lane.spec import DEFAULT, DEFAULT_PRIORITY, Priority
 from postdate.payment.spec.payment import DESCRIPTION_CHARS, AccountId, PaymentOrder
 from postdate.recurrence.rule import EPOCH, SECONDS_A_DAY, Dst, Occurrence, Rule
 
@@ -91,6 +92,8 @@ class JobTemplate(
     timeout_seconds: Timeout | None = None
     expires_after_seconds: Annotated[int, Meta(ge=1, le=366 * SECONDS_A_DAY)] | None = None
     lane: str = DEFAULT
+    key: Key | None = None
+    priority: Priority = DEFAULT_PRIORITY
     metadata: dict[str, Any] | None = None
     description: Annotated[str, Meta(max_length=500)] | None = None
     unique: Unique | None = None

@@ -33,6 +33,8 @@ _TYPES: Final = {
         "run_at": "timestamptz",
         "delay_seconds": "float8",
         "lane": "text",
+        "key": "text",
+        "priority": "integer",
         "retry": "jsonb",
         "timeout_seconds": "float8",
         "expires_at": "timestamptz",
@@ -139,6 +141,8 @@ class _Calls(ABC, Generic[AnyId, Nothing]):
         content_type: str | None = None,
         payload_ref: str | None = None,
         unique: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        priority: int | None = None,
     ) -> AnyId:
         """Schedule a job; it is there when your transaction commits. Return its id.
 

@@ -66,21 +66,24 @@ class Postdate:
         lane: str = DEFAULT_LANE,
         retry: int | Mapping[str, Any] | None = None,
         timeout: str | float | timedelta | None = None,
+        priority: int | None = None,
         description: str | None = None,
         unique: str | Mapping[str, Any] | None = None,
     ) -> Declare:
         """Make the function below a task, known by its name on every machine.
 
         `retry` is how often a failed task is tried again (0: never), or the whole policy of
-        `POST /jobs`. `timeout` is the longest that one attempt may take. `unique` is a key
-        under which at most one call waits, or the whole rule of `POST /jobs`. What is left out
-        follows the settings of the server.
+        `POST /jobs`. `timeout` is the longest that one attempt may take. `priority` is 0 (first) to
+        9 (last) within its lane. `unique` is a key under which at most one call waits, or the
+        whole rule of `POST /jobs`. What is left out follows the settings of the server.
         """
         job: dict[str, Any] = {}
         if retry is not None:
             job["retry"] = {"max_attempts": retry + 1} if isinstance(retry, int) else dict(retry)
         if timeout is not None:
             job["timeout_seconds"] = seconds_of(timeout)
+        if priority is not None:
+            job["priority"] = priority
         if description is not None:
             job["description"] = description
         if unique is not None:

@@ -9,7 +9,9 @@ import msgspec
 from postdate.client.models.leases import Lease
 from postdate.client.running_job import JOBS, AsyncRunningJob, RunningJob
 
-RESERVED: Final = frozenset({"using", "idempotency_key", "timezone", "schedule", "unique"})
+RESERVED: Final = frozenset({
+    "using", "idempotency_key", "key", "timezone", "schedule", "unique",
+})  # fmt: skip
 """Options of the scheduling calls, so no task has parameters of these names."""
 
 

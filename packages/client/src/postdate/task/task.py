@@ -152,14 +152,17 @@ class Task(Generic[P, R]):
     def body(
         self, when: Mapping[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the job that runs this call."""
+        """Return the job that runs this call; the option `key` is the job's, not the function's."""
+        given = dict(kwargs)
+        key = given.pop("key", None)
         return {
             **self._job,
             **when,
+            **({} if key is None else {"key": key}),
             "destination": {"type": "worker"},
             "lane": self.lane,
             "metadata": {**self._job.get("metadata", {}), KIND: self.name},
-            "payload": self._arguments.encode(args, kwargs),
+            "payload": self._arguments.encode(args, given),
         }
 
     async def run(self, lease: Lease) -> Any:
@@ -187,30 +190,30 @@ class Task(Generic[P, R]):
     def _schedule(
         self, when: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TaskHandle[R]:
-        connection, key = kwargs.pop("using", None), kwargs.pop("idempotency_key", None)
+        connection, once = kwargs.pop("using", None), kwargs.pop("idempotency_key", None)
         unique = kwargs.pop("unique", None)
         job = self.body(when, args, kwargs)
         if unique is not None:
             job["unique"] = unique_rule(unique)
         if connection is not None:
-            made: Any = OwnTransaction(connection).enqueue(**job, idempotency_key=key)
+            made: Any = OwnTransaction(connection).enqueue(**job, idempotency_key=once)
         else:
-            made = self._app.client.jobs.create(**job, idempotency_key=key).job_id
+            made = self._app.client.jobs.create(**job, idempotency_key=once).job_id
         return self._handle(made)
 
     async def _aschedule(
         self, when: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TaskHandle[R]:
-        connection, key = kwargs.pop("using", None), kwargs.pop("idempotency_key", None)
+        connection, once = kwargs.pop("using", None), kwargs.pop("idempotency_key", None)
         unique = kwargs.pop("unique", None)
         job = self.body(when, args, kwargs)
         if unique is not None:
             job["unique"] = unique_rule(unique)
         if connection is not None:
             asked: Coroutine[Any, Any, Any]
-            asked = AsyncOwnTransaction(connection).enqueue(**job, idempotency_key=key)
+            asked = AsyncOwnTransaction(connection).enqueue(**job, idempotency_key=once)
             return self._handle(await asked)
-        made = await self._app.asynchronous.jobs.create(**job, idempotency_key=key)
+        made = await self._app.asynchronous.jobs.create(**job, idempotency_key=once)
         return self._handle(made.job_id)
 
     def _batches(self, calls: Iterable[Any]) -> Iterable[list[Any]]:

@@ -24,7 +24,7 @@ from postdate.database.connection.database import SCHEMA, Database
 from postdate.database.embedded import Embedded
 from postdate.lane.spec import LaneKind
 from postdate.lane.store import lane as lane_store
-from postdate.lane.store.lane import Lane
+from postdate.lane.store.lane import Lane, LaneKey
 from postdate.node import garbage
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
@@ -112,7 +112,7 @@ class Testbed:
         """Make a lane of a tenant of its own."""
         tenant_id, _ = await self.tenant()
         async with self.node.database.write() as connection:
-            [lane] = await lane_store.ensure(connection, [(tenant_id, "bench", kind)])
+            [lane] = await lane_store.ensure(connection, [LaneKey(tenant_id, "bench", kind)])
             if changes:
                 changed = msgspec.structs.replace(lane, **changes)
                 [lane] = await lane_store.change(connection, changed)

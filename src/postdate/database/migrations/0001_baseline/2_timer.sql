@@ -4,8 +4,10 @@
 -- A lane is a tenant's queue of jobs. Ids below 16 are the system's own lanes (payments, schedules,
 -- deliveries of events; below zero those of tenants in test mode), which have no row here.
 -- `width` is how many of the buckets its jobs use.
--- A name has up to two rows, which share everything but the id: our own handlers take from the one
--- (push), workers that ask over HTTP from the other (pull), so that neither walks past the other's.
+-- A name has several rows, which share everything but the id. Our own handlers take from one
+-- (push), workers that ask over HTTP from another (pull), so that neither walks past the other's.
+-- Each priority has a row of its own, and so have jobs with a key: the first due timer of each is
+-- at hand, and a job without either costs nothing more.
 CREATE TABLE lane (
     lane_id         integer GENERATED ALWAYS AS IDENTITY (START WITH 16) PRIMARY KEY,
     tenant_id       integer NOT NULL REFERENCES tenant,
@@ -13,6 +15,8 @@ CREATE TABLE lane (
     kind            text NOT NULL DEFAULT 'push' CHECK (kind IN ('push', 'pull')),
     weight          smallint NOT NULL DEFAULT 1 CHECK (weight BETWEEN 1 AND 100),
     width           smallint NOT NULL DEFAULT 8 CHECK (width BETWEEN 1 AND 64),
+    priority        smallint NOT NULL DEFAULT 5 CHECK (priority BETWEEN 0 AND 9),
+    keyed           boolean NOT NULL DEFAULT false,
     max_running     integer CHECK (max_running > 0),
     rate_per_second real CHECK (rate_per_second > 0),
     paused_at       timestamptz,
@@ -22,7 +26,7 @@ CREATE TABLE lane (
     changed_at      timestamptz NOT NULL DEFAULT server_clock(),
     -- Of a tenant in test mode: only its test clock claims here.
     test            boolean NOT NULL DEFAULT false,
-    UNIQUE (tenant_id, name, kind)
+    UNIQUE (tenant_id, name, kind, priority, keyed)
 );
 -- Every node asks every other second which lanes have changed.
 CREATE INDEX lane_changed ON lane (changed_at);
@@ -33,7 +37,7 @@ CREATE INDEX lane_paused ON lane (lane_id) WHERE paused_at IS NOT NULL;
 -- listed here and nowhere else.
 CREATE VIEW lane_view WITH (security_invoker = true) AS
 SELECT lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
-       paused_note, paused_by, created_at, changed_at, test
+       paused_note, paused_by, created_at, changed_at, test, priority, keyed
   FROM lane;
 GRANT SELECT ON lane_view TO postdate_reader, postdate_writer;
 

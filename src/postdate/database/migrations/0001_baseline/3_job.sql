@@ -27,6 +27,8 @@ CREATE TABLE job (
     idempotency_key uuid,
     -- The unique key, and what a second request under it does: key, on_conflict, max_delay_seconds.
     unique_by      jsonb CHECK (unique_by ? 'key'),
+    -- What the lane's limits per key count by.
+    key            text CHECK (char_length(key) BETWEEN 1 AND 255),
     PRIMARY KEY (bucket, tenant_id, job_id),
     CHECK (payload IS NULL OR payload_ref IS NULL)
 ) PARTITION BY RANGE (job_id);
@@ -52,7 +54,8 @@ CREATE TYPE job_columns AS (
     traceparent     text[],
     actor           text[],
     idempotency_key uuid[],
-    unique_by       text[]
+    unique_by       text[],
+    key             text[]
 );
 CREATE INDEX job_schedule ON job (bucket, schedule_id, job_id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX job_unique_by ON job (bucket, tenant_id, (unique_by ->> 'key'), job_id)
@@ -70,9 +73,9 @@ CREATE TABLE job_unique (
     PRIMARY KEY (bucket, tenant_id, key)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
--- A change of time, payload or policy before execution; timer.revision says which one counts. Every
--- revision is whole but for the payload, which may be large: payload_revision says which revision
--- carries it, 0 being the job itself.
+-- A change of time, payload, policy or priority before execution; timer.revision says which one
+-- counts. Every revision is whole but for the payload, which may be large: payload_revision says
+-- which revision carries it, 0 being the job itself.
 CREATE TABLE job_revision (
     bucket           smallint NOT NULL,
     tenant_id        integer NOT NULL,
@@ -87,6 +90,8 @@ CREATE TABLE job_revision (
     content_type     text,
     payload_ref      text,
     created_at       timestamptz NOT NULL DEFAULT clock(),
+    -- The row of its lane: a change of priority is a move to another.
+    lane_id          integer NOT NULL,
     PRIMARY KEY (bucket, job_id, revision),
     CHECK (payload IS NULL OR payload_ref IS NULL),
     CHECK (payload_revision = revision OR (payload IS NULL AND payload_ref IS NULL))

@@ -51,6 +51,8 @@ class Jobs(Group[K]):
         expires_at: datetime | None = None,
         spread_seconds: int | timedelta | None = None,
         lane: str | UnsetType = UNSET,
+        key: str | None = None,
+        priority: int | UnsetType = UNSET,
         metadata: Mapping[str, Any] | None = None,
         description: str | None = None,
         unique: UniqueParams | None = None,
@@ -73,6 +75,10 @@ class Jobs(Group[K]):
         `spread_seconds`: Start at a random instant within this many seconds after the due time,
         to flatten a spike.
         `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+        `key`: Whom the job is for: the lane's limits per key count by it. At most 255 characters,
+        no control characters.
+        `priority`: Order within the lane: 0 goes first, 9 last. Each step is worth a minute of
+        waiting.
         `metadata`: Your own data, kept and given back; `kind` chooses a worker's handler.
         `description`: Your own words, shown beside it.
         `unique`: At most one waiting job holds this key.
@@ -105,6 +111,8 @@ class Jobs(Group[K]):
         status: JobStatusName | None = None,
         lane: str | None = None,
         schedule_id: UUID | str | None = None,
+        key: str | None = None,
+        priority: int | None = None,
         due_after: datetime | None = None,
         due_before: datetime | None = None,
         unique: str | None = None,
@@ -118,6 +126,10 @@ class Jobs(Group[K]):
         `status`: Where it stands.
         `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
         `schedule_id`: The schedule's id.
+        `key`: Whom the job is for: the lane's limits per key count by it. At most 255 characters,
+        no control characters.
+        `priority`: Order within the lane: 0 goes first, 9 last. Each step is worth a minute of
+        waiting.
         `due_after`: Only what is due at this instant or later.
         `due_before`: Only what is due before this instant.
         `unique`: At most one waiting job holds this key.
@@ -131,6 +143,8 @@ class Jobs(Group[K]):
         status: JobStatusName | None = None,
         lane: str | None = None,
         schedule_id: UUID | str | None = None,
+        key: str | None = None,
+        priority: int | None = None,
         due_after: datetime | None = None,
         due_before: datetime | None = None,
         unique: str | None = None,
@@ -143,6 +157,10 @@ class Jobs(Group[K]):
         `status`: Where it stands.
         `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
         `schedule_id`: The schedule's id.
+        `key`: Whom the job is for: the lane's limits per key count by it. At most 255 characters,
+        no control characters.
+        `priority`: Order within the lane: 0 goes first, 9 last. Each step is worth a minute of
+        waiting.
         `due_after`: Only what is due at this instant or later.
         `due_before`: Only what is due before this instant.
         `unique`: At most one waiting job holds this key.
@@ -183,6 +201,7 @@ class Jobs(Group[K]):
         retry: RetryParams | UnsetType | None = UNSET,
         timeout_seconds: float | timedelta | UnsetType | None = UNSET,
         expires_at: datetime | UnsetType | None = UNSET,
+        priority: int | None = None,
     ) -> Job:
         """Change a job that is not running.
 
@@ -197,6 +216,8 @@ class Jobs(Group[K]):
         `retry`: When to try again; what is absent follows the tenant's settings.
         `timeout_seconds`: How long one try may take.
         `expires_at`: It ends, or is given up, at this instant.
+        `priority`: Order within the lane: 0 goes first, 9 last. Each step is worth a minute of
+        waiting.
         """
 
     @call("cancel_job", "POST", "/jobs/{job_id}/cancel")

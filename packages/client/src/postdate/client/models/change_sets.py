@@ -172,6 +172,8 @@ class BulkFilter(Struct, frozen=True, kw_only=True):
     status: JobStatus | None = None
     lane: str | None = None
     schedule_id: str | None = None
+    key: str | None = None
+    priority: int | None = None
     due_after: datetime | None = None
     due_before: datetime | None = None
     unique: str | None = None

@@ -117,6 +117,10 @@ class JobTemplateParams(TypedDict, total=False):
     `timeout_seconds`: How long one try may take.
     `expires_after_seconds`: Given up when it has not begun so long after its occurrence.
     `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+    `key`: Whom the job is for: the lane's limits per key count by it. At most 255 characters, no
+    control characters.
+    `priority`: Order within the lane: 0 goes first, 9 last. Each step is worth a minute of
+    waiting.
     `metadata`: Your own data, kept and given back; `kind` chooses a worker's handler.
     `description`: Your own words, shown beside it.
     `unique`: At most one waiting job holds this key.
@@ -133,6 +137,8 @@ class JobTemplateParams(TypedDict, total=False):
     timeout_seconds: float | timedelta | None
     expires_after_seconds: int | timedelta | None
     lane: str
+    key: str | None
+    priority: int
     metadata: Mapping[str, Any] | None
     description: str | None
     unique: UniqueParams | None
@@ -205,6 +211,8 @@ class JobTemplate(Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     expires_after_seconds: int | None = None
     lane: str = "default"
+    key: str | None = None
+    priority: int = 5
     metadata: dict[str, Any] | None = None
     description: str | None = None
     unique: Unique | None = None

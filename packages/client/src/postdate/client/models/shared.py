@@ -316,10 +316,12 @@ class Job(Struct, frozen=True, kw_only=True):
     job_id: str
     status: JobStatus
     lane: str
+    priority: int
     destination: WebhookDestination | QueueDestination | WorkerDestination
     due_at: datetime
     effective_at: datetime
     created_at: datetime
+    key: str | None = None
     attempt: int = 0
     revision: int = 0
     next_attempt_at: datetime | None = None
@@ -380,6 +382,10 @@ class BulkFilterParams(TypedDict, total=False):
     `status`: Only those with this status.
     `lane`: Only jobs of this lane.
     `schedule_id`: Only what this schedule has created.
+    `key`: Whom the job is for: the lane's limits per key count by it. At most 255 characters, no
+    control characters.
+    `priority`: Order within the lane: 0 goes first, 9 last. Each step is worth a minute of
+    waiting.
     `due_after`: Only what is due at this instant or later.
     `due_before`: Only what is due before this instant.
     `unique`: Only jobs under this unique key.
@@ -389,6 +395,8 @@ class BulkFilterParams(TypedDict, total=False):
     status: JobStatusName | None
     lane: str | None
     schedule_id: UUID | str | None
+    key: str | None
+    priority: int | None
     due_after: datetime | None
     due_before: datetime | None
     unique: str | None
