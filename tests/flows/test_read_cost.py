@@ -11,7 +11,7 @@ from conftest import Api, app_dsn
 from faults import sweep
 from faults.pg_proxy import Plan
 from faults.sweep import Nodes
-from postdate.account.view import MAX_VERSION, AccountViews
+from postdate.account.view.account import MAX_VERSION, AccountViews
 from postdate.core.identity import Identity, Scope
 from postdate.core.ids import MAX_ID
 from postdate.core.status import JobStatus, PaymentStatus

@@ -15,6 +15,8 @@ SEALER = "publisher/sealer.py"
 PUBLISHER = "stations/test_publisher.py"
 TAMPER = "faults/test_tamper.py"
 FORGED = "faults/test_forged_outbox.py"
+UNITS = "model/test_money.py"
+STATEMENTS = "flows/test_statements.py"
 
 MUTANTS = (
     mutant(
@@ -300,5 +302,35 @@ MUTANTS = (
         "false_type_passes", "database/functions/fact.sql",
         "CASE WHEN e.type = of_type THEN", "CASE WHEN true THEN",
         f"{FORGED}::test_a_false_type_is_named",
+    ),
+    mutant(
+        "digits_of_the_currency", "core/money.py",
+        "        return Currency(currency).exponent or 0\n", "        return 2\n",
+        f"{UNITS}::test_an_amount_is_written_in_units_with_the_digits_of_its_currency",
+    ),
+    mutant(
+        "cents_lose_their_zero", "core/money.py",
+        "{part:0{scale}}", "{part}",
+        f"{UNITS}::test_what_is_written_is_read_back",
+    ),
+    mutant(
+        "another_currency_taken", "core/money.py",
+        "    if named is None or named.upper() == currency:\n", "    if named or not named:\n",
+        f"{UNITS}::test_what_is_no_amount_is_refused_in_words",
+    ),
+    mutant(
+        "statement_misses_an_entry_of_each_page", "account/store/entry.sql",
+        "   AND e.version > $4 AND e.version <= $5\n", "   AND e.version > $4 AND e.version < $5\n",
+        f"{STATEMENTS}::test_any_period_adds_up_in_every_format",
+    ),
+    mutant(
+        "statement_opens_after_its_first_entry", "account/view/statement.py",
+        "opening = await entry_store.before(", "opening = await entry_store.at(",
+        f"{STATEMENTS}::test_any_period_adds_up_in_every_format",
+    ),
+    mutant(
+        "csv_of_formulas", "core/csv_text.py",
+        "    return f\"'{text}\" if text.startswith(_FORMULA) else text\n", "    return text\n",
+        f"{STATEMENTS}::test_filters_leave_the_balances_and_the_file_is_no_formula",
     ),
 )  # fmt: skip

@@ -227,6 +227,7 @@ ROWS: dict[str, Row] = {
     "POST /accounts/{account_id}/unfreeze": Row(thing="account"),
     "DELETE /accounts/{account_id}": Row(thing="empty"),
     "GET /accounts/{account_id}/entries": Row(thing="account"),
+    "GET /accounts/{account_id}/statement": Row(thing="account"),
     "POST /accounts/{account_id}/adjustments": Row(
         lambda _: {"amount": 5, "reason": "r"}, "account"
     ),

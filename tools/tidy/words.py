@@ -166,6 +166,9 @@ ASYNCIO_TASK: Final = re.compile(r"_tasks?_$|_task_(done|factory|group)_")
 OF_TASKS: Final = "src/postdate/cli/commands/worker.py"
 """The command that runs tasks: to a program in Python, a task is a function that runs as a job."""
 
+OF_CAMT: Final = "src/postdate/account/view/statement_file.py"
+"""Writes the elements of ISO 20022, such as `TxId`."""
+
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -227,7 +230,8 @@ def _source_names(tree: Tree) -> Iterator[tuple[str, int, str]]:
         has_asyncio = "import asyncio" in tree[path]
         for line, name in python_names(module):
             of_asyncio = has_asyncio and ASYNCIO_TASK.search(snake(name))
-            if not of_asyncio and not (path == OF_TASKS and "task" in name):
+            of_camt = path == OF_CAMT and "Tx" in name
+            if not of_asyncio and not of_camt and not (path == OF_TASKS and "task" in name):
                 yield path, line, name
 
 

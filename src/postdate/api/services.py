@@ -6,7 +6,8 @@ from typing import Generic, TypeVar
 
 from postdate.account.change.account import Accounts
 from postdate.account.change.adjustment import Adjustments
-from postdate.account.view import AccountViews
+from postdate.account.view.account import AccountViews
+from postdate.account.view.statement import StatementViews
 from postdate.audit.view import AuditViews
 from postdate.calendar.change import Calendars
 from postdate.calendar.view import CalendarViews
@@ -78,6 +79,7 @@ class AccountServices:
     change: Accounts
     adjustment: Adjustments
     read: AccountViews
+    statement: StatementViews
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

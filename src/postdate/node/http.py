@@ -2,7 +2,8 @@
 
 from postdate.account.change.account import Accounts
 from postdate.account.change.adjustment import Adjustments
-from postdate.account.view import AccountViews
+from postdate.account.view.account import AccountViews
+from postdate.account.view.statement import StatementViews
 from postdate.api.app import create_app
 from postdate.api.endpoints import ENDPOINTS
 from postdate.api.health import BOTH, Degraded, NotReady
@@ -126,6 +127,7 @@ def services(node: Node, identities: Identities) -> Services:
             change=Accounts(database, runtime),
             adjustment=Adjustments(database),
             read=AccountViews(database),
+            statement=StatementViews(database),
         ),
         audit=AuditViews(database),
         calendar=NounServices(Calendars(database), CalendarViews(database)),

@@ -7,7 +7,7 @@ import msgspec
 from postdate.account.spec import AccountSpec, AccountView
 from postdate.account.store import account as account_store
 from postdate.account.store.account import AccountTerms, key_of
-from postdate.account.view import ACCOUNT
+from postdate.account.view.account import ACCOUNT
 from postdate.core.identity import Identity, Scope
 from postdate.core.ids import new_id
 from postdate.core.money import ISSUER, MAX_AMOUNT

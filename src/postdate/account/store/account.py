@@ -71,6 +71,15 @@ class Hold(NamedTuple):
     max_amount: int | None
 
 
+class CurrencyTotal(msgspec.Struct, frozen=True):
+    """Accounts of one currency, added up."""
+
+    currency: str | None
+    accounts: int
+    balance: int
+    held: int
+
+
 class AccountTerms(msgspec.Struct, frozen=True):
     """The changeable properties of an account, apart from its money."""
 
@@ -185,6 +194,13 @@ async def currencies(connection: Reader, tenant_id: int, names: Iterable[str]) -
         [key.account_id for key in keys],
     )
     return {row["account_id"]: row["currency"] for row in rows}
+
+
+async def totals(
+    connection: Reader, tenant_id: int, names: list[str] | None
+) -> list[CurrencyTotal]:
+    """Add up a tenant's accounts by currency, or those with certain ids; without the issuer."""
+    return await fetch_all(connection, CurrencyTotal, "account_totals", tenant_id, names)
 
 
 async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[AccountView]:

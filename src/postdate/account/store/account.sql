@@ -42,6 +42,15 @@ SELECT a.account_id, a.currency
        AND a.account_id = wanted.account_id
  WHERE a.currency IS NOT NULL AND a.bucket = ANY ($2::smallint[])
 
+-- name: account_totals
+-- All accounts but the issuer, or those of $2, by currency.
+SELECT a.currency, count(*)::integer AS accounts, sum(a.balance)::bigint AS balance,
+       sum(a.held)::bigint AS held
+  FROM account a
+ WHERE a.tenant_id = $1 AND a.account_id <> 'issuer'
+   AND ($2::text[] IS NULL OR a.account_id = ANY ($2::text[]))
+ GROUP BY a.currency ORDER BY a.currency NULLS FIRST
+
 -- name: account_list
 -- Each bucket gives its first ones; their merge is the page.
 SELECT a.* FROM outbox_lock AS buckets

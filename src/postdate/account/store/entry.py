@@ -1,16 +1,20 @@
 """Entries: the immutable legs of transfers, and the statement they make."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Literal
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal
 from uuid import UUID
 
 import msgspec
 
 from postdate.account.store.account import AccountKey
-from postdate.database.connection.query import Connection, Reader, fetch_one, query
+from postdate.database.connection.query import Connection, Reader, fetch_all, fetch_one, query
 
 EntryType = Literal["PAYMENT", "ADJUSTMENT"]
+FIRST_INSTANT: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""No entry is older."""
+LAST_INSTANT: Final = datetime(9999, 1, 1, tzinfo=UTC)
+"""No entry is newer."""
 
 
 class NewEntry(msgspec.Struct, frozen=True):
@@ -84,3 +88,13 @@ async def of_transfer(
 ) -> EntryRow | None:
     """Find an account's entry of a transfer among its latest entries up to a version."""
     return await fetch_one(connection, EntryRow, "entry_of_transfer", *key, version, transfer_id)
+
+
+async def before(connection: Reader, key: AccountKey, instant: datetime) -> AccountAtInstant | None:
+    """Find version and balance of an account just before an instant."""
+    return await at(connection, key, max(instant, FIRST_INSTANT) - timedelta(microseconds=1))
+
+
+async def between(connection: Reader, key: AccountKey, after: int, until: int) -> list[EntryRow]:
+    """List the entries after one version up to another, the oldest first."""
+    return await fetch_all(connection, EntryRow, "entry_between", *key, after, until)

@@ -20,6 +20,15 @@ SELECT e.account_id, e.version, e.transfer_id, e.amount, e.balance, e.type, e.pa
    AND e.version <= least($5, stood.version)
  ORDER BY e.version DESC LIMIT $6
 
+-- name: entry_between
+-- The entries of a statement, the oldest first: those after one version, up to another.
+SELECT e.account_id, e.version, e.transfer_id, e.amount, e.balance, e.type, e.payment_id, e.reason,
+       e.created_at
+  FROM entry e
+ WHERE e.bucket = $1 AND e.tenant_id = $2 AND e.account_id = $3
+   AND e.version > $4 AND e.version <= $5
+ ORDER BY e.version
+
 -- name: entry_of_transfer
 -- An account's entry of a transfer, up to a version: one settlement writes at most a thousand, so
 -- it lies among the last of them.

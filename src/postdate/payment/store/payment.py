@@ -83,6 +83,15 @@ class PaymentRow(msgspec.Struct, frozen=True):
     refunded: int | None = None
 
 
+class PaymentParties(msgspec.Struct, frozen=True):
+    """Who pays whom, and what for."""
+
+    payment_id: UUID
+    from_account: str
+    to_account: str
+    description: str | None
+
+
 class ExecutionRow(msgspec.Struct, frozen=True):
     """One execution of a payment."""
 
@@ -244,6 +253,17 @@ async def load(connection: Reader, tenant_id: int, ids: Sequence[UUID]) -> list[
     found = [_payment(row[:-1], row[-1]) for row in rows]
     found.sort(key=lambda row: row.payment_id, reverse=True)
     return found
+
+
+async def parties(
+    connection: Reader, tenant_id: int, ids: Sequence[UUID]
+) -> dict[UUID, PaymentParties]:
+    """Return who pays whom, and what for, of payments by their ids."""
+    buckets = [bucket_of(each) for each in ids]
+    rows = await fetch_all(
+        connection, PaymentParties, "payment_parties", tenant_id, buckets, ids, min(ids), max(ids)
+    )
+    return {row.payment_id: row for row in rows}
 
 
 async def refunded(connection: Connection, payee: AccountKey, payment_id: UUID) -> int:

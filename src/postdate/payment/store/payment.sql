@@ -17,6 +17,13 @@ SELECT from_account, to_account, amount, due_at, hold, retry_until, description,
        refund_of
   FROM payment WHERE bucket = $1 AND tenant_id = $2 AND payment_id = $3
 
+-- name: payment_parties
+SELECT p.payment_id, p.from_account, p.to_account, p.description
+  FROM unnest($2::smallint[], $3::uuid[]) AS wanted (bucket, payment_id)
+  JOIN payment p ON p.bucket = wanted.bucket AND p.tenant_id = $1
+       AND p.payment_id = wanted.payment_id AND p.payment_id BETWEEN $4 AND $5
+ WHERE p.bucket = ANY ($2::smallint[])
+
 -- name: payment_load
 -- Whole payments by id; see the function. A transfer's id carries the bucket of the payee, who pays
 -- refunds; none is older than $6.

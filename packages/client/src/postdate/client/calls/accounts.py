@@ -4,11 +4,19 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
 from postdate.client.call import Group, K, call, pages
-from postdate.client.models.accounts import Account, AccountList, AdjustedAccount, Entry, Statement
+from postdate.client.models.accounts import (
+    Account,
+    AccountList,
+    AdjustedAccount,
+    Entry,
+    PeriodStatement,
+    Statement,
+)
 
 
 class Accounts(Group[K]):
@@ -144,6 +152,38 @@ class Accounts(Group[K]):
         `at` shows the balance as it was at an instant; entries never change.
         `account_id`: The account's id.
         `at`: Begin with the newest entry at this instant.
+        """
+
+    @call("get_account_statement", "GET", "/accounts/{account_id}/statement")
+    def get_statement(
+        self,
+        account_id: str,
+        *,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+        format: Literal["camt.053", "csv", "json"] | UnsetType = UNSET,
+        counterparty: str | None = None,
+        min_amount: int | None = None,
+        max_amount: int | None = None,
+        text: str | None = None,
+    ) -> PeriodStatement:
+        """Write the statement of an account for a period, the oldest entry first.
+
+        The opening balance plus all entries is the closing balance. It is streamed, whatever its
+        length: what does not end with the totals (JSON), a CLOSING row (CSV) or the end of the
+        document (camt.053) was cut off. Filters leave the balances as they are; camt.053 takes
+        none.
+        `account_id`: The account's id.
+        `from_time`: Entries from this time on; the whole history if absent.
+        `to_time`: Entries before this time; up to now if absent.
+        `format`: JSON; CSV for spreadsheets, amounts in units; or camt.053.001.14 of ISO 20022,
+        for accounts that name a currency.
+        `counterparty`: Only entries with this other account.
+        `min_amount`: Only entries of at least this amount, debit or credit, in the currency's
+        minor unit (2500 is 25.00 EUR).
+        `max_amount`: Only entries of at most this amount, debit or credit, in the currency's
+        minor unit (2500 is 25.00 EUR).
+        `text`: Only entries whose description or counterparty contains this.
         """
 
     @call("adjust_account", "POST", "/accounts/{account_id}/adjustments")

@@ -1,6 +1,7 @@
 """Models of accounts. Written by `make docs` from the endpoints."""
 
 from datetime import datetime
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -86,6 +87,52 @@ class Statement(Struct, frozen=True, kw_only=True):
     version: int
     entries: list[Entry]
     next_cursor: str | None
+
+
+StatementEntryType: TypeAlias = EntryType
+
+
+class StatementEntry(Struct, frozen=True, kw_only=True):
+    """One movement of a statement, with the balance after it."""
+
+    version: int
+    """Counts the entries of the account, without gaps."""
+    created_at: datetime
+    type: StatementEntryType
+    amount: int
+    """Positive is a credit, negative a debit."""
+    balance: int
+    """The balance after it."""
+    transfer_id: str
+    counterparty: str | None = None
+    """The other account; absent where it is not known."""
+    description: str | None = None
+    """That of the payment, or the reason of the adjustment."""
+    payment_id: str | None = None
+
+
+class PeriodStatement(Struct, frozen=True, kw_only=True):
+    """The statement of a period: opening balance, entries, closing balance, totals."""
+
+    account_id: str
+    currency: str | None
+    """What the amounts are counted in; null or absent: unnamed."""
+    from_time: datetime
+    """Where it begins."""
+    to_time: datetime
+    """Where it ends."""
+    opening_balance: int
+    """The balance at `from_time`."""
+    closing_balance: int
+    """The balance at `to_time`."""
+    entries: list[StatementEntry]
+    """The oldest first."""
+    count: int
+    """How many entries are listed."""
+    debits: int
+    """The sum of the debits listed, without a sign."""
+    credits: int
+    """The sum of the credits listed."""
 
 
 class AdjustedAccount(Struct, frozen=True, kw_only=True):

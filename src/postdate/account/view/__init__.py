@@ -1,0 +1,1 @@
+"""What is read on behalf of a client: accounts, and their statements."""
