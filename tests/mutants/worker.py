@@ -18,6 +18,17 @@ MARKS = "test_a_mark_trails_a_little_and_once_a_second_as_far_as_a_transaction_l
 
 MUTANTS = (
     mutant(
+        "priority_ignored", "worker/ready_queue.py",
+        "            lane_bucket = min(ready, key=LaneBucket.order_at)\n", "            pass\n",
+        "model/test_ready_queue.py::test_the_most_urgent_row_of_a_lane_is_next",
+    ),
+    mutant(
+        "waiting_raises_nothing", "lane/spec.py",
+        "    return due_at + priority * PRIORITY_STEP\n",
+        "    return due_at + priority * 1000 * PRIORITY_STEP\n",
+        "model/test_ready_queue.py::test_waiting_raises_a_row_by_a_step_each_minute",
+    ),
+    mutant(
         "end_without_token", "database/functions/lease.sql",
         "           AND t.token = coalesce(e.token, first_token)\n", "",
         f"{WORKER}::test_a_stale_token_changes_nothing",

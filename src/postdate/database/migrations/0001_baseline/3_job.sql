@@ -27,7 +27,7 @@ CREATE TABLE job (
     idempotency_key uuid,
     -- The unique key, and what a second request under it does: key, on_conflict, max_delay_seconds.
     unique_by      jsonb CHECK (unique_by ? 'key'),
-    -- What the lane's limits per key count by.
+    -- Whom it is for; all jobs of a lane with one key lie in one bucket.
     key            text CHECK (char_length(key) BETWEEN 1 AND 255),
     PRIMARY KEY (bucket, tenant_id, job_id),
     CHECK (payload IS NULL OR payload_ref IS NULL)

@@ -75,8 +75,8 @@ class Jobs(Group[K]):
         `spread_seconds`: Start at a random instant within this many seconds after the due time,
         to flatten a spike.
         `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
-        `key`: Whom the job is for: the lane's limits per key count by it. At most 255 characters,
-        no control characters.
+        `key`: Whom the job is for, such as a customer or a host; lists are filtered by it. At
+        most 255 characters, no control characters.
         `priority`: Order within the lane: 0 goes first, 9 last. Each step is worth a minute of
         waiting.
         `metadata`: Your own data, kept and given back; `kind` chooses a worker's handler.
@@ -126,8 +126,8 @@ class Jobs(Group[K]):
         `status`: Where it stands.
         `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
         `schedule_id`: The schedule's id.
-        `key`: Whom the job is for: the lane's limits per key count by it. At most 255 characters,
-        no control characters.
+        `key`: Whom the job is for, such as a customer or a host; lists are filtered by it. At
+        most 255 characters, no control characters.
         `priority`: Order within the lane: 0 goes first, 9 last. Each step is worth a minute of
         waiting.
         `due_after`: Only what is due at this instant or later.
@@ -157,8 +157,8 @@ class Jobs(Group[K]):
         `status`: Where it stands.
         `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
         `schedule_id`: The schedule's id.
-        `key`: Whom the job is for: the lane's limits per key count by it. At most 255 characters,
-        no control characters.
+        `key`: Whom the job is for, such as a customer or a host; lists are filtered by it. At
+        most 255 characters, no control characters.
         `priority`: Order within the lane: 0 goes first, 9 last. Each step is worth a minute of
         waiting.
         `due_after`: Only what is due at this instant or later.

@@ -117,8 +117,8 @@ class JobTemplateParams(TypedDict, total=False):
     `timeout_seconds`: How long one try may take.
     `expires_after_seconds`: Given up when it has not begun so long after its occurrence.
     `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
-    `key`: Whom the job is for: the lane's limits per key count by it. At most 255 characters, no
-    control characters.
+    `key`: Whom the job is for, such as a customer or a host; lists are filtered by it. At most
+    255 characters, no control characters.
     `priority`: Order within the lane: 0 goes first, 9 last. Each step is worth a minute of
     waiting.
     `metadata`: Your own data, kept and given back; `kind` chooses a worker's handler.

@@ -382,8 +382,8 @@ class BulkFilterParams(TypedDict, total=False):
     `status`: Only those with this status.
     `lane`: Only jobs of this lane.
     `schedule_id`: Only what this schedule has created.
-    `key`: Whom the job is for: the lane's limits per key count by it. At most 255 characters, no
-    control characters.
+    `key`: Whom the job is for, such as a customer or a host; lists are filtered by it. At most
+    255 characters, no control characters.
     `priority`: Order within the lane: 0 goes first, 9 last. Each step is worth a minute of
     waiting.
     `due_after`: Only what is due at this instant or later.
