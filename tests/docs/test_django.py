@@ -72,10 +72,11 @@ def test_a_task_runs_and_its_result_can_be_read(postdate: TestTenant, tasks: Any
         assert tasks.add.get_result(first.id) == first
 
 
-def test_run_after_is_kept(postdate: TestTenant, tasks: Any) -> None:
+def test_run_after_and_priority_are_kept(postdate: TestTenant, tasks: Any) -> None:
     with configured(postdate) as backend:
         at = postdate.now + timedelta(days=3)
-        result = tasks.add.using(run_after=at).enqueue(1)
+        result = tasks.add.using(run_after=at, priority=60).enqueue(1)
+        assert postdate.client.jobs.get(result.id).priority == 2
         assert backend.get_result(result.id).task == result.task
         postdate.advance("2d")
         assert drain(backend) == 0

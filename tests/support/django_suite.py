@@ -24,10 +24,6 @@ NOT_OURS = {
         "test_refresh_result_async": "it changes what the dummy keeps in memory",
         "test_clear": "the server forgets nothing",
     },
-    "TaskTestCase": dict.fromkeys(
-        ("test_chained_using", "test_invalid_priority", "test_using_priority"),
-        "priorities are not supported",
-    ),
 }
 
 

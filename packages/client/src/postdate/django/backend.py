@@ -17,6 +17,7 @@ from postdate.django.result import (
     amend,
     fetched_result,
     instant,
+    job_priority,
     metadata_of,
     new_result,
 )
@@ -29,6 +30,7 @@ class PostdateBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no ty
     supports_defer = True
     supports_async_task = True
     supports_get_result = True
+    supports_priority = True
 
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
         super().__init__(alias, params)
@@ -85,6 +87,7 @@ class PostdateBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no ty
             **self.settings.job(),
             "destination": {"type": "worker"},
             "lane": task.queue_name,
+            "priority": job_priority(task.priority),
             "run_at": instant(task.run_after),
             "metadata": metadata_of(task),
             "payload": {"args": result.args, "kwargs": result.kwargs},

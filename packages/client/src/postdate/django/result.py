@@ -42,7 +42,14 @@ def metadata_of(task: Any) -> dict[str, Any]:
     kept: dict[str, Any] = {KIND: task.module_path}
     if task.run_after is not None:
         kept["run_after"] = task.run_after.isoformat()
+    if task.priority:
+        kept["priority"] = task.priority
     return kept
+
+
+def job_priority(priority: int) -> int:
+    """Return the priority of a job, 0 first and 9 last, for Django's, 100 first and -100 last."""
+    return round(5 - priority / (20 if priority > 0 else 25))
 
 
 def task_of(metadata: dict[str, Any] | None, lane: str | None, backend: str) -> Any:
@@ -61,6 +68,7 @@ def task_of(metadata: dict[str, Any] | None, lane: str | None, backend: str) -> 
     try:
         return found.using(
             queue_name=lane,
+            priority=kept.get("priority"),
             run_after=parse_datetime(kept.get("run_after", "")),
             backend=backend,
         )
