@@ -2,7 +2,7 @@
 
 A rate says nothing on a shared machine; the ratio of two rates of one run does, and has a lower
 bound. Each arm must also do all of its work, with few remote commands. The figures are printed:
-docs/operate/shards.md repeats them.
+docs/evidence/measured.md repeats them.
 """
 
 import asyncio
