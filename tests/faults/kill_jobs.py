@@ -236,6 +236,43 @@ class ChangeJob(Stage, KillOperation):
         return await super().violations()
 
 
+class ReplaceJob(Stage, KillOperation):
+    """A request under a unique key replaces the job that waits, and another makes one."""
+
+    name = "replace job"
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        await self.ask(self.nodes.direct, "first", "a")
+
+    async def ask(self, database: Database, key: str, *unique: str) -> None:
+        asked = [
+            ask(
+                self.tenant_id,
+                f"{key}-{each}",
+                delay_seconds=3600,
+                payload=key,
+                unique={"key": each, "on_conflict": "replace"},
+            )
+            for each in unique
+        ]
+        await make_intake(database).accept(asked)
+
+    async def act(self) -> None:
+        await self.ask(self.nodes.proxied, "second", "a", "b")
+
+    async def finish(self) -> None:
+        await self.ask(self.nodes.direct, "second", "a", "b")
+
+    async def violations(self) -> list[str]:
+        self.expect("timers", await self.count("timer"), 2)
+        self.expect("rows", await self.count("job_unique", "AND job_id IS NOT NULL"), 2)
+        self.expect("revisions", await self.count("job_revision"), 1)
+        told = await self.count("event", "AND type = 'job.replaced'")
+        self.expect("told", told, 1)
+        return await super().violations()
+
+
 class Resolve(Stage, KillOperation):
     """A person says what became of a job in doubt."""
 
@@ -334,5 +371,5 @@ class Purge(Stage, KillOperation):
 
 
 OPERATIONS: list[type[KillOperation]] = [
-    AcceptJob, CancelJob, Work, Pull, ChangeJob, Resolve, DeadLetter, Purge,
+    AcceptJob, CancelJob, Work, Pull, ChangeJob, ReplaceJob, Resolve, DeadLetter, Purge,
 ]  # fmt: skip

@@ -1,12 +1,16 @@
-"""Lost timers that are put back, killed."""
+"""Lost timers and rows of unique keys that are put back, killed."""
 
 from datetime import timedelta
 from typing import ClassVar
 
 from faults.kill import KillOperation
 from faults.sweep_money import AMOUNT, MoneyOperation, identity
+from faults.sweep_stages import Stage
 from postdate.database.connection.database import Database
 from postdate.job.change.put_back import put_back_job
+from postdate.job.change.unique_repair import repair_unique
+from postdate.job.store import job_unique
+from postdate.job.store.job_unique import slot_of
 from postdate.payment.change.put_back import put_back_payment
 from postdate.timer.lost_timer import LostTimer, Noun
 from support.bank import DuePayment
@@ -64,4 +68,31 @@ class PutBackJob(PutBackPayment):
             await put_back_job(database, self.lost)
 
 
-OPERATIONS: list[type[KillOperation]] = [PutBackPayment, PutBackJob]
+class RepairUnique(Stage, KillOperation):
+    """The row of a unique key that is gone comes back, and one that names no job goes."""
+
+    name = "repair unique keys"
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        direct = self.nodes.direct
+        await make_intake(direct).submit(
+            ask(self.tenant_id, delay_seconds=3600, unique={"key": "a"})
+        )
+        await direct.writer.execute("DELETE FROM job_unique WHERE tenant_id = $1", self.tenant_id)
+        async with direct.write() as connection:
+            await job_unique.lock(connection, [slot_of(self.tenant_id, "b")])
+
+    async def act(self) -> None:
+        await repair_unique(self.nodes.proxied, self.tenant_id, write=True)
+
+    async def finish(self) -> None:
+        await repair_unique(self.nodes.direct, self.tenant_id, write=True)
+
+    async def violations(self) -> list[str]:
+        self.expect("rows", await self.count("job_unique"), 1)
+        self.expect("named", await self.count("job_unique", "AND job_id IS NOT NULL"), 1)
+        return await super().violations()
+
+
+OPERATIONS: list[type[KillOperation]] = [PutBackPayment, PutBackJob, RepairUnique]

@@ -16,6 +16,9 @@ CLAIMS = "stations/test_claims.py"
 PROGRESS = "flows/test_progress.py"
 MARKS = "test_a_mark_trails_a_little_and_once_a_second_as_far_as_a_transaction_lasts"
 
+UNIQUE = "stations/test_unique.py"
+UNIQUE_FLOWS = "flows/test_unique_jobs.py"
+
 MUTANTS = (
     mutant(
         "priority_ignored", "worker/ready_queue.py",
@@ -27,6 +30,39 @@ MUTANTS = (
         "    return due_at + priority * PRIORITY_STEP\n",
         "    return due_at + priority * 1000 * PRIORITY_STEP\n",
         "model/test_ready_queue.py::test_waiting_raises_a_row_by_a_step_each_minute",
+    ),
+    mutant(
+        "unique_key_not_locked", "job/accept/unique.py",
+        "    locked = await job_unique.lock(connection, slots)\n",
+        "    locked = dict.fromkeys(slots)\n",
+        f"{UNIQUE_FLOWS}::test_keep_answers_the_waiting_job",
+    ),
+    mutant(
+        "unique_key_touches_a_running_job", "job/accept/unique.py",
+        "if row.claimed_at is None and (row.timer_due_at", "if (row.timer_due_at",
+        f"{UNIQUE_FLOWS}::test_a_running_job_is_not_touched",
+    ),
+    mutant(
+        "debounce_without_end", "job/accept/unique.py",
+        "effective = max(min(asked.effective_at, last), now)",
+        "effective = max(asked.effective_at, now)",
+        f"{UNIQUE_FLOWS}::test_debounce_moves_the_due_time_up_to_the_longest_delay",
+    ),
+    mutant(
+        "unique_row_outlives_its_job", "database/functions/job.sql",
+        "    PERFORM job_unique_forget(in_bucket, in_tenant, ids);\n", "",
+        f"{UNIQUE}::test_nothing_is_kept_of_a_key_whose_job_was_pruned",
+    ),
+    mutant(
+        "claim_not_waited_for_under_a_unique_key", "job/accept/unique.py",
+        "        await job_change.lock(connection, tenant_id, bucket, job_ids)\n", "",
+        f"{UNIQUE}::test_a_claim_under_way_is_waited_for",
+    ),
+    mutant(
+        "merged_request_makes_another_under_its_key", "job/accept/group.py",
+        "        if made.found is not None:\n            return kept_under(", "        if False:\n"
+        "            return kept_under(",
+        f"{UNIQUE_FLOWS}::test_the_same_key_and_body_get_the_stored_answer",
     ),
     mutant(
         "end_without_token", "database/functions/lease.sql",

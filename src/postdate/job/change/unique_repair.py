@@ -53,7 +53,7 @@ async def repair_unique(
 
 async def _forget(database: Database, slot: UniqueSlot) -> str:
     """Forget a key whose row names no job of its own."""
-    async with database.write("job.unique_repair") as connection:
+    async with database.write("job.unique_forget") as connection:
         named = (await job_unique.lock(connection, [slot]))[slot]
         if named is not None and await _slot(connection, slot.tenant_id, named) == slot:
             return "is right by now"
@@ -64,7 +64,7 @@ async def _forget(database: Database, slot: UniqueSlot) -> str:
 
 async def _name(database: Database, tenant_id: int, job_id: UUID) -> str:
     """Let a job hold its key again, unless another one that waits holds it."""
-    async with database.write("job.unique_repair") as connection:
+    async with database.write("job.unique_name") as connection:
         slot = await _slot(connection, tenant_id, job_id)
         if slot is None:
             return "is gone by now"
