@@ -235,3 +235,31 @@ async def test_many_calls_at_once_make_one_waiting_job(api: Api) -> None:
     answers = await asyncio.gather(*(post(api, rule(), payload=n) for n in range(200)))
     assert sorted(each.status for each in answers) == [200] * 199 + [201]
     assert len({each.body["job_id"] for each in answers}) == 1
+
+
+async def test_jobs_are_listed_by_unique_key_and_by_destination(api: Api) -> None:
+    made = await api.call(
+        "POST", "/destinations", {"name": "shop", "type": "webhook", "url": "https://example.com/"}
+    )
+    assert made.status == 201, made.body
+    to = {"type": "webhook", "name": "shop"}
+    named = (await post(api, rule(key="a"), destination=to)).body["job_id"]
+    other = (await post(api, rule(key="b"))).body["job_id"]
+    for query, wanted in (
+        ("unique=a", [named]),
+        ("unique=b&status=PENDING", [other]),
+        ("unique=b&status=FAILED", []),
+        ("unique=c", []),
+        ("destination=shop", [named]),
+        ("destination=shop&status=PENDING", [named]),
+        ("destination=shop&status=CANCELLED", []),
+        ("destination=nowhere", []),
+    ):
+        listed = (await api.call("GET", f"/jobs?{query}")).body["jobs"]
+        assert [each["job_id"] for each in listed] == wanted, query
+    filtered = {"filter": {"unique": "b"}, "dry_run": True}
+    assert (await api.call("POST", "/jobs/bulk/cancel", filtered)).body["matched"] == {"PENDING": 1}
+    shown = (await api.call("GET", "/dead-letters?unique=b")).body
+    assert shown["jobs"] == []
+    redriven = {"filter": {"unique": "b", "destination": "shop"}}
+    assert (await api.call("POST", "/dead-letters/redrive", redriven)).status == 200
