@@ -96,6 +96,11 @@ def test_each_phrase_catches_its_sample(phrase: prose.Phrase) -> None:
     assert prose.phrase_of(phrase.catches) is phrase
 
 
+@pytest.mark.parametrize("phrase", prose.PAGE_HABITS, ids=lambda phrase: phrase.say)
+def test_each_habit_of_pages_catches_its_sample(phrase: prose.Phrase) -> None:
+    assert prose.phrase_of(phrase.catches, prose.PAGE_HABITS) is phrase
+
+
 @pytest.mark.parametrize("synonym", words.SYNONYMS, ids=lambda synonym: synonym.say)
 def test_no_synonym_forbids_the_word_to_say(synonym: words.Synonym) -> None:
     for word in synonym.say.replace(".", ", ").split(", "):

@@ -78,7 +78,39 @@ HABITS: Final = (
         "How long after a look the next is due.",
     ),
 )
-"""Four habits that cost a reader the subject of a sentence; pages keep them for now."""
+"""Four habits that cost a reader the subject of a sentence."""
+
+
+PAGE_HABITS: Final = (
+    Phrase(
+        r"\b(somebody|nobody|someone|anybody|whoever)\b",
+        "the person, the caller, the session; or the passive",
+        "until somebody confirms it",
+    ),
+    Phrase(r"\bgo(es|ing)? on\b", "continue, keep running", "Reads go on."),
+    Phrase(r"\bours\b", "Postdate's", "a node of ours"),
+    Phrase(r"\bin vain\b", "without success", "It waits in vain."),
+    Phrase(
+        r"\b(stands?|lies) (in|at|on|under|there)\b",
+        "is in, is at, is stored in",
+        "It lies in a week.",
+    ),
+    Phrase(r"\ball the same\b", "still, nevertheless", "It is kept all the same."),
+    Phrase(r"\bmend(s|ed|ing)?\b", "repair", "The audit mends it."),
+    Phrase(
+        r"\b(answer(s|ed|ing)?|stopped|settled|held|known|used|set again|FAILED|then) at once\b",
+        "immediately",
+        "It is settled at once.",
+    ),
+    Phrase(
+        r"(?<!, )\bso (many|few)\b(?! (as|that|of)\b)", "the number's name", "Wait so many seconds."
+    ),
+)
+"""Habits of the manuals: operators read them at night, so each sentence names who does what."""
+
+MANUALS: Final = ("docs/", "README.md", "SECURITY.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
+NOT_MANUALS: Final = (RECORDS, "docs/evidence/", "docs/reference/api/", "docs/reference/cli.md")
+"""Records, and pages that are written from docstrings, which have a rule of their own."""
 
 
 def phrase_of(text: str, phrases: Iterable[Phrase] = PHRASES) -> Phrase | None:
@@ -123,11 +155,32 @@ def habits(tree: Tree) -> Iterator[Finding]:
         yield from _habits_of(path, _sql_comments(text))
 
 
-def _habits_of(path: str, said: Iterable[tuple[int, str]]) -> Iterator[Finding]:
+def page_habits(tree: Tree) -> Iterator[Finding]:
+    """Find habits of the manuals in the prose of pages: code and quoted names do not count."""
+    for path, text in select(tree, MANUALS, ".md"):
+        if not path.startswith(NOT_MANUALS):
+            yield from _habits_of(path, _paragraphs(text), PAGE_HABITS)
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    """Return each paragraph of a page with its first line, without code."""
+    plain = re.sub(r"^( *)```.*?^\1```$", _blank, text, flags=re.DOTALL | re.MULTILINE)
+    plain = re.sub(r"`[^`\n]+`", "`…`", plain)
+    for paragraph in re.finditer(r"(?:^.*\S.*$\n?)+", plain, re.MULTILINE):
+        yield plain.count("\n", 0, paragraph.start()) + 1, paragraph.group()
+
+
+def _blank(block: re.Match[str]) -> str:
+    return "\n" * block.group().count("\n")
+
+
+def _habits_of(
+    path: str, said: Iterable[tuple[int, str]], phrases: Iterable[Phrase] = HABITS
+) -> Iterator[Finding]:
     for line, text in said:
-        phrase = phrase_of(text, HABITS)
+        phrase = phrase_of(text, phrases)
         if phrase:
-            yield Finding(path, line, f"{text.strip()[:60]!r}: say {phrase.say}")
+            yield Finding(path, line, f"{text.strip()[:60]!r}: {phrase.pattern}: say {phrase.say}")
 
 
 def _messages(module: ast.Module) -> Iterator[tuple[int, str]]:
@@ -166,6 +219,16 @@ RULES: Final = (
         good=(
             {f"{SOURCE}event/a.py": '"""Look a key up; it is not so much work."""\nx = "nobody"'},
             {"docs/a.md": "Nobody answers."},
+        ),
+    ),
+    Rule(
+        "page_habits",
+        page_habits,
+        bad=tuple({"docs/operate/a.md": f"# A\n\n{each.catches}"} for each in PAGE_HABITS),
+        good=(
+            {"docs/operate/a.md": "Twelve run at once. `nobody`\n\n```\nhistory mend\n```\n"},
+            {"docs/decisions/0001-a.md": "It goes on.", "docs/evidence/a.md": "A test of ours."},
+            {"docs/operate/a.md": "Rows are not updated, so many pending jobs cost little."},
         ),
     ),
     Rule(

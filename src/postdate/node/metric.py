@@ -109,7 +109,7 @@ class NodeMeter:
     def _dropped(self) -> Metric:
         family = CounterMetricFamily(
             "postdate_log_dropped",
-            "Log lines that could not be written: the disk is full, or nobody reads them.",
+            "Log lines that could not be written: the disk is full, or no process reads them.",
         )
         family.add_metric([], STANDARD_ERROR.dropped)
         return family

@@ -194,7 +194,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         60.0,
         "How far the database's clock may run ahead of a node's monotonic clock, or, when the node "
         "starts, of both its clock and the last recorded time. Beyond that nodes go by the time "
-        "they believed before, until the clock is right again or somebody confirms it.",
+        "they believed before, until the clock is right again or a person confirms it.",
         1,
         10 * SECONDS_A_YEAR,
         per_tenant=False,

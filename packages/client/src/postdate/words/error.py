@@ -274,7 +274,7 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
         403,
         "You cannot approve a payment you requested",
         "Use a second person's key, issued by the operator, or a token. Keys that one key has "
-        "created or rotated count as one person, and so does whoever wrote or ran the schedule.",
+        "created or rotated count as one person, and so do the authors and runners of a schedule.",
     ),
     Code.DUE_IN_PAST: Explanation(
         422,
