@@ -137,7 +137,7 @@ async def hostile(api: Api) -> list[str]:
 
 async def test_hostile_text_stays_text(visitor: Visitor) -> None:
     pages = await hostile(visitor.api)
-    await visitor.page.get_by_role("link", name="Jobs", exact=True).click()
+    await visitor.page.get_by_role("link", name="Work", exact=True).click()
     for path in (*LISTS, *pages):
         await visitor.clean(path)
     await visitor.clean("/find?q=%3Cscript%3Ewindow.pwned%3D8%3C/script%3E")
@@ -153,14 +153,14 @@ async def test_every_page_fits_a_phone(phone: Visitor) -> None:
 
 
 async def test_small_rates_have_different_marks_on_the_axis(visitor: Visitor) -> None:
-    await visitor.page.wait_for_selector("#plot-hour canvas")
+    await visitor.page.wait_for_selector("#plot-day canvas")
     marks = await visitor.page.evaluate("[0, 0.017, 0.25, 2.5, 1234.5, -70].map(count)")
     assert marks == ["0", "0.017", "0.25", "2.5", "1,235", "-70"]
 
 
 async def test_the_overview_follows_without_being_loaded_again(visitor: Visitor) -> None:
     page = visitor.page
-    await page.wait_for_selector("#plot-hour canvas")
+    await page.wait_for_selector("#plot-day canvas")
     await page.evaluate("window.kept = true")
     tile = page.locator("#tile-backlog strong")
     assert await tile.inner_text() == "0"
@@ -168,7 +168,7 @@ async def test_the_overview_follows_without_being_loaded_again(visitor: Visitor)
     await expect(tile).to_have_text("1", timeout=15_000)
     await page.wait_for_selector("text=Lane reports is late", timeout=20_000)
     assert await page.evaluate("window.kept") is True
-    assert await page.locator("#plot-hour canvas").count() == 1
+    assert await page.locator("#plot-day canvas").count() == 1
     assert await page.evaluate("window.violations") == []
     assert visitor.heard == []
 

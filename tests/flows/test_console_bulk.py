@@ -126,7 +126,7 @@ async def test_dead_letters_are_grouped_and_redriven_at_a_pace(browser: Browser)
     mine, other = await failed(api, 3, "mail"), await failed(api, 1, "reports")
     text = (await browser.get("/dead-letters")).text
     assert "<code>broken</code>" in text
-    assert "/dead-letters/redrive-all?dry=1&amp;filter.lane=mail" in text
+    assert "/dead-letters/redrive-all?dry=1&amp;filter.code=broken" in text
     page = await browser.get("/dead-letters/redrive-all?filter.lane=mail&dry=1")
     assert "Redrive these (3)" in page.text
     path = "/dead-letters/redrive-all"

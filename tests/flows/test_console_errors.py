@@ -26,7 +26,7 @@ async def test_whoever_is_signed_in_keeps_the_pages_when_something_is_wrong(
         seen = await browser.get(path, accept="text/html")
         assert seen.status == status
         assert words in seen.text
-        assert '<nav aria-label="Pages">' in seen.text
+        assert '<nav class="areas" aria-label="Areas">' in seen.text
         assert "`" not in seen.text
         part = await browser.get(path, accept="text/html", **{"hx-request": "true"})
         assert "<html" not in part.text

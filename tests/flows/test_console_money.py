@@ -146,7 +146,7 @@ async def test_a_second_person_approves_or_refuses_a_large_payment(browser: Brow
     page = (await browser.get(f"/payments/{one}")).text
     assert "a second person must approve it" in page
     assert "a key other than the one that requested it" in page
-    assert one in (await browser.get("/dead-letters")).text
+    assert one in (await browser.get("/decisions")).text
     assert (await browser.confirm(f"/payments/{one}/approve")).status == 403
     await browser.sign_in(await api.new_key("admin"))
     assert (await browser.confirm(f"/payments/{one}/approve", note="seen")).status == 303
@@ -154,7 +154,7 @@ async def test_a_second_person_approves_or_refuses_a_large_payment(browser: Brow
     assert (await browser.confirm(f"/payments/{two}/refuse", note="")).status == 422
     assert (await browser.confirm(f"/payments/{two}/refuse", note="not ours")).status == 303
     assert "CANCELLED" in (await browser.get(f"/payments/{two}")).text
-    assert one not in (await browser.get("/dead-letters")).text
+    assert one not in (await browser.get("/decisions")).text
 
 
 async def test_a_completed_payment_is_refunded_once_for_each_form(

@@ -195,7 +195,7 @@ async def painted(browser: Browser) -> float | None:
         )
         page = await context.new_page()
         await page.goto(browser.api.url + "/")
-        await page.wait_for_selector("#plot-hour canvas")
+        await page.wait_for_selector("#plot-day canvas")
         seconds: float = await page.evaluate(
             "performance.getEntriesByName('first-contentful-paint')[0].startTime / 1000"
         )

@@ -15,12 +15,14 @@ from postdate.halt.spec import HaltView
 from postdate.job.store.job_list import WaitingCount
 from postdate.monitor.store.overview import (
     DisabledDestination,
+    FailureGroup,
     LaggingSubscription,
     PausedDestination,
 )
 from postdate.monitor.store.vital import AuditRun
 from postdate.monitor.view.activity import activity_view
 from postdate.monitor.view.cluster_problem import ClusterFacts, find_cluster_problems
+from postdate.monitor.view.counted import MarkedCount
 from postdate.monitor.view.node import NodeView
 from postdate.monitor.view.overview import LaneBacklog, Overview, SlowOverview
 from postdate.monitor.view.overview_problem import OverviewProblem, Severity
@@ -42,8 +44,7 @@ def ago(seconds: float) -> datetime:
 def slow(**values: object) -> SlowOverview:
     plain = SlowOverview(
         unix_ms=0,
-        jobs_failed=0,
-        payments_failed=0,
+        failures=[],
         forecast=Forecast(begin=NOW, hour=CHART, day=CHART),
         nodes=NODES,
         missing_keys=[],
@@ -56,9 +57,10 @@ def slow(**values: object) -> SlowOverview:
 def overview(**values: object) -> Overview:
     plain = Overview(
         lanes=[],
-        payments_overdue=0,
+        payments_overdue=MarkedCount(0),
         payments_oldest=None,
-        payments_parked=0,
+        payments_parked=MarkedCount(0),
+        approvals=MarkedCount(0),
         approvals_overdue=0,
         approvals_oldest=None,
         broken_off=[],
@@ -66,11 +68,18 @@ def overview(**values: object) -> Overview:
         paused=[],
         waiting={},
         subscriptions=[],
-        schedules_set_aside=0,
+        schedules_set_aside=MarkedCount(0),
         activity=activity_view([], 0),
         slow=slow(),
     )
     return msgspec.structs.replace(plain, **values)
+
+
+def failures(*, jobs: int, payments: int) -> list[FailureGroup]:
+    return [
+        FailureGroup(True, "http_500", "shop", jobs, 0, NOW, False),
+        FailureGroup(False, "insufficient_funds", "worker", payments, 0, NOW, False),
+    ]
 
 
 def lane(**values: object) -> LaneBacklog:
@@ -81,6 +90,7 @@ def lane(**values: object) -> LaneBacklog:
         oldest=ago(90),
         running=2,
         unknown=0,
+        capped=False,
         paused_at=None,
         paused_note=None,
         paused_by=None,
@@ -116,12 +126,12 @@ def test_money_comes_first_then_what_stands_still_and_notes_last() -> None:
         facts(
             overview(
                 lanes=[lane(), lane(name="quiet", paused_at=ago(9), paused_by="ann")],
-                schedules_set_aside=1,
+                schedules_set_aside=MarkedCount(1),
                 approvals_overdue=2,
                 approvals_oldest=ago(30),
-                payments_parked=1,
+                payments_parked=MarkedCount(1),
                 disabled=[DisabledDestination("shop", ago(600), "it answered 410 Gone")],
-                slow=slow(payments_failed=4, jobs_failed=2),
+                slow=slow(failures=failures(payments=4, jobs=2)),
             ),
         )
     )
@@ -214,14 +224,16 @@ def test_a_late_lane_says_what_keeps_it() -> None:
 
 
 def test_late_payments_name_the_missing_settlement_node() -> None:
-    late = overview(payments_overdue=1, payments_oldest=ago(30), slow=slow(nodes={"worker": 1}))
+    late = overview(
+        payments_overdue=MarkedCount(1), payments_oldest=ago(30), slow=slow(nodes={"worker": 1})
+    )
     assert only(late).cause == "No settlement node is alive."
     assert only(late).runbook == "settlement-stopped"
     assert only(late).since == ago(30)
 
 
 def test_what_a_halt_holds_up_is_no_alarm_and_the_halt_is_a_note() -> None:
-    late = overview(lanes=[lane()], payments_overdue=1, payments_oldest=ago(30))
+    late = overview(lanes=[lane()], payments_overdue=MarkedCount(1), payments_oldest=ago(30))
     found = only(late, halts=[HALT])
     assert (found.severity, found.actor, found.cause) == (Severity.NOTE, "eve", "Reason: fraud.")
     over = msgspec.structs.replace(HALT, until_at=ago(1))
@@ -280,17 +292,17 @@ def test_every_runbook_that_is_named_exists() -> None:
         facts(
             overview(
                 lanes=[lane(unknown=1)],
-                payments_parked=1,
-                payments_overdue=1,
+                payments_parked=MarkedCount(1),
+                payments_overdue=MarkedCount(1),
                 payments_oldest=ago(50),
-                schedules_set_aside=1,
+                schedules_set_aside=MarkedCount(1),
                 disabled=[DisabledDestination("shop", ago(600), None)],
                 subscriptions=[
                     LaggingSubscription(
                         UUID(int=1), {"name": "hooks"}, 1, ago(5), "x", None, None, 5
                     )
                 ],
-                slow=slow(payments_failed=1, jobs_failed=1),
+                slow=slow(failures=failures(payments=1, jobs=1)),
             ),
             overdue=["3 due jobs"],
         )

@@ -179,5 +179,7 @@ class Services:
     subscription: NounServices[Subscriptions, SubscriptionViews]
     tenant: NounServices[Tenants, TenantViews]
     test_clock: NounServices[TestClocks, TestClockViews]
+    unwritable: Callable[[], str | None] = lambda: None
+    """Why nothing can be written to the database; None while it can."""
     unix_ms: Callable[[], int]
     """The time of the database in milliseconds."""

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from postdate.api.services import Services
 from postdate.console import asset, bulk
 from postdate.console.button_table import BUTTON_BY_KEY
+from postdate.console.frame import AREAS, MORE
 from postdate.console.login import LoginPage
 from postdate.console.page_request import (
     HEADERS,
@@ -30,6 +31,7 @@ from postdate.http.gate import Gate
 from postdate.words.error import EXPLANATIONS, Code, Refusal, refuse
 
 PageHandler = Callable[[PageRequest], Awaitable[Response]]
+FRAME_WORDS: Final = {"areas": AREAS, "more": MORE}
 _FAILED: Final = "The page could not be rendered."
 METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
@@ -45,7 +47,7 @@ class Console:
         self._services = services
         self._gate = gate
         self._sessions = Sessions(services.session)
-        self._templates = environment(BUTTON_BY_KEY, FILTERS, WORDS)
+        self._templates = environment(BUTTON_BY_KEY, FILTERS, {**WORDS, **FRAME_WORDS})
         self._login = LoginPage(gate, services.session, self._templates)
 
     def routes(self) -> list[Route]:
@@ -55,7 +57,10 @@ class Console:
             for page in (*PAGES, *bulk.PAGES)
         ]
         buttons = [
-            Route(button.path, self._guard(handler, button.operation), methods=[method])
+            # A form asks for the bar once it is loaded: what is pressed comes first.
+            Route(
+                button.path, self._guard(handler, button.operation, framed=False), methods=[method]
+            )
             for button in BUTTON_BY_KEY.values()
             for method, handler in (("GET", button.ask), ("POST", button.act))
         ]
@@ -81,19 +86,21 @@ class Console:
             raise HTTPException(404)
         return await self._guard(_no_page, "missing_page")(request)
 
-    def _guard(self, handler: PageHandler, name: str) -> Callable[[Request], Awaitable[Response]]:
+    def _guard(
+        self, handler: PageHandler, name: str, *, framed: bool = True
+    ) -> Callable[[Request], Awaitable[Response]]:
         """Make a Starlette endpoint; its name is the route's name in metrics."""
 
         async def guarded(request: Request) -> Response:
             try:
-                return await self._serve(request, handler)
+                return await self._serve(request, handler, framed=framed)
             except Exception as error:  # noqa: BLE001 - the last resort: logged, and shown
                 return self._problem(request, self._gate.explain(error, _FAILED))
 
         guarded.__name__ = name
         return guarded
 
-    async def _serve(self, http: Request, handler: PageHandler) -> Response:
+    async def _serve(self, http: Request, handler: PageHandler, *, framed: bool) -> Response:
         session = await self._sessions.find(http.cookies.get(COOKIE))
         actor = await self._gate.identify(session.key, origin.current()) if session else None
         if session is None or actor is None:
@@ -114,6 +121,8 @@ class Console:
             clock=clock,
             form=await _form(http, session) if http.method == "POST" else {},
         )
+        if framed and _is_whole_page(http):
+            await request.read_frame()
         try:
             return await handler(request)
         except Exception as error:  # noqa: BLE001 - as above, within the frame of the console
@@ -146,6 +155,13 @@ class Console:
         wait = refusal.extra.get("retry_after_seconds")
         headers = HEADERS if wait is None else HEADERS | {"retry-after": str(math.ceil(wait))}
         return HTMLResponse(text, refusal.status, headers)
+
+
+def _is_whole_page(http: Request) -> bool:
+    """Return whether the answer is a page: no part of one, no stream, no file."""
+    if http.method != "GET" or "hx-request" in http.headers or "x-live" in http.headers:
+        return False
+    return "text/event-stream" not in http.headers.get("accept", "")
 
 
 async def _form(request: Request, session: ConsoleSession) -> dict[str, str]:

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from postdate.api.services import Services
+from postdate.console.frame import NO_TAB, TAB_BY_PATH, Frame, read_frame
 from postdate.console.render import actor, moment
 from postdate.console.session import ConsoleSession
 from postdate.core.identity import Identity, Scope
@@ -66,6 +67,7 @@ class PageRequest:
     # Of a tenant in test mode.
     clock: TestClockView | None = None
     form: Mapping[str, str]
+    frame: Frame = field(default_factory=Frame)
     # Who the ids on this page are, as far as it asked.
     names: dict[str, str] = field(default_factory=dict)
 
@@ -100,13 +102,30 @@ class PageRequest:
                 str(node.node_id): f"node {node.name}" for node in await self.services.node.page()
             }
 
+    async def read_frame(self) -> None:
+        """Read what is shown around the page, and who stopped the work if it is stopped."""
+        self.frame = await read_frame(
+            self.services,
+            self.actor,
+            self.now,
+            lambda error: self.gate.translate(error) is not None,
+        )
+        if any(state.actor for state in self.frame.states):
+            await self.learn_names()
+
     def who(self, identifier: object) -> str:
         """Return the name of a key or a node, or else the end of its id."""
         text = str(identifier or "")
         return self.names.get(text) or actor(text)
 
     def query(self, shape: type[Q]) -> Q:
-        """Read the filters of a list from the address."""
+        """Read the filters of a list from the address; one that the page lacks is refused."""
+        for name in self.http.query_params:
+            if name not in shape.__struct_encode_fields__:
+                known = ", ".join(shape.__struct_encode_fields__)
+                raise refuse(
+                    Code.INVALID_FIELD, f"This page has no such filter. It has: {known}.", name
+                )
         return request_reader.query(self.http.scope["query_string"], shape)
 
     def param(self, name: str) -> Any:
@@ -149,14 +168,17 @@ class PageRequest:
 
     def fragment(self, template: str, **values: Any) -> str:
         """Render a template with what every page knows."""
-        now = self.now
+        now, path = self.now, self.http.url.path
+        place = TAB_BY_PATH.get(path) or TAB_BY_PATH.get("/" + path.split("/", 2)[1], NO_TAB)
         return self.templates.get_template(template).render(
             actor=self.actor,
             clock=self.clock,
             csrf=self.session.csrf,
             notice=self.session.unpack_notice(self.http.cookies.get(NOTICE)),
             works=list(self.session.works.values()),
-            path=self.http.url.path,
+            frame=self.frame,
+            path=path,
+            place=place,
             address=address(self.http),
             now_ms=round(now.timestamp() * 1000),
             moment=lambda when: moment(when, now),

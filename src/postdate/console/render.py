@@ -17,24 +17,6 @@ from postdate.core.money import MONEY_FIELDS, money_text
 
 NONE: Final = "\N{EN DASH}"
 
-PAGES: Final = (
-    ("/", "Overview"),
-    ("/jobs", "Jobs"),
-    ("/payments", "Payments"),
-    ("/schedules", "Schedules"),
-    ("/accounts", "Accounts"),
-    ("/dead-letters", "Dead letters"),
-    ("/events", "Events"),
-    ("/lanes", "Lanes"),
-    ("/foresight", "Foresight"),
-    ("/change-sets", "Change sets"),
-    ("/destinations", "Destinations"),
-    ("/subscriptions", "Subscriptions"),
-    ("/audit", "Audit"),
-    ("/settings", "Settings"),
-)
-"""The pages of the navigation, in the order in which people on call need them."""
-
 ICONS: Final[Mapping[str, str]] = {
     "PENDING": "◷",
     "READY": "▸",
@@ -145,7 +127,7 @@ def environment(
         "short": short,
         **filters,
     }
-    made.globals |= {"offer": offer, "pages": PAGES, **words}
+    made.globals |= {"offer": offer, **words}
     return made
 
 

@@ -167,6 +167,7 @@ def services(node: Node, identities: Identities) -> Services:
         subscription=NounServices(publisher.intake(node), SubscriptionViews(database)),
         tenant=NounServices(Tenants(database), TenantViews(database)),
         test_clock=NounServices(test_clock.clocks(node, accepting), TestClockViews(database)),
+        unwritable=lambda: fault.reason if (fault := node.heartbeat.fault) else None,
         unix_ms=database.unix_ms,
     )
 

@@ -40,14 +40,16 @@ const KINDS = {
   }),
   due: (data) => {
     const paths = uPlot.paths.bars({ size: [0.9], align: 1 });
+    const known = data.capacity?.[0] != null;
     const total = data.jobs.map((many, place) => (many == null ? null : many + data.payments[place]));
     return {
       steps: WHOLE,
-      columns: [data.x, total, data.jobs],
+      columns: [data.x, total, data.jobs, ...(known ? [data.capacity] : [])],
       lines: [
         // The taller bar stands behind: what is seen of it above the jobs are the payments.
         { ...line("Jobs and payments", "--good", { tint: "--good", paths }), width: 0 },
         { ...line("of which jobs", "--accent", { tint: "--accent", paths }), width: 0 },
+        ...(known ? [{ ...line("Capacity", "--bad"), dash: [6, 4] }] : []),
       ],
     };
   },

@@ -14,7 +14,9 @@ function patch(html) {
     if (!place || place.contains(document.activeElement) && place !== document.activeElement) continue;
     place.className = cell.className;
     if (place.innerHTML === cell.innerHTML) continue;
+    const opened = [...place.querySelectorAll("details")].map((details) => details.open);
     place.innerHTML = cell.innerHTML;
+    place.querySelectorAll("details").forEach((details, at) => { details.open = Boolean(opened[at]); });
     if (cell.id.startsWith("data-")) feedChart(cell.id.slice(5));
   }
   heardAt = performance.now();

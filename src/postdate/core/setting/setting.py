@@ -119,8 +119,12 @@ class Settings:
         wanted = set(names)
         return {tenant_id for tenant_id, name in self._stored if tenant_id and name in wanted}
 
+    def quarantined_until(self) -> datetime | None:
+        """Return up to which instant a restore holds back what was due; None without one."""
+        return _instant(str(self.get(QUARANTINE)))
+
     def _floor(self) -> datetime:
-        until = _instant(str(self.get(QUARANTINE)))
+        until = self.quarantined_until()
         return LONG_AGO if until is None else until + timedelta(microseconds=1)
 
     def number(self, name: str, tenant_id: int = 0) -> float:

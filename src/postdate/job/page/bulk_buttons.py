@@ -32,6 +32,8 @@ FILTER_NAMES: Final = {
     "priority": "filter.priority",
     "due_after": "filter.due_after",
     "due_before": "filter.due_before",
+    "destination": "filter.destination",
+    "unique": "filter.unique",
 }
 """The filters of the list of jobs, and the field of a form for each."""
 _FILTER: Final[tuple[str | FieldSpec, ...]] = (

@@ -1,12 +1,10 @@
-"""Dead letters: work that waits for a decision."""
+"""Dead letters, and what waits for the decision of a person."""
 
-from collections import Counter
-from collections.abc import Sequence
-from datetime import datetime, timedelta
 from typing import Final
 
 from starlette.responses import Response
 
+from postdate.console.frame import sees_whole
 from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.core.identity import Scope
 from postdate.core.ids import MAX_ID, MIN_ID
@@ -19,38 +17,30 @@ from postdate.payment.view.payment_shape import PaymentView
 SHOWN: Final = 20
 """How many of each kind; the rest is one link away."""
 
-GROUPED: Final = 100
-"""How many of the newest failures are grouped by their codes."""
-
-HOUR: Final = timedelta(hours=1)
-DAY: Final = timedelta(days=1)
-
 
 async def dead_letters_page(request: PageRequest) -> Response:
-    """Show jobs with unknown outcome, payments that need a decision, and failed jobs."""
-    failed = await _jobs(request, JobStatus.FAILED, GROUPED)
-    await request.learn_names()
+    """Show failed jobs by error and destination, and the newest of them."""
+    overview = None
+    if sees_whole(request.actor):
+        overview = await request.services.overview.get(request.actor.tenant_id)
     return request.render(
         "dead_letters.html",
-        doubtful=await _jobs(request, JobStatus.UNKNOWN, SHOWN),
-        failed=failed[:SHOWN],
-        groups=groups(failed, request.now),
-        grouped=len(failed),
-        parked=await _payments(request),
-        unapproved=await _unapproved(request),
+        overview=overview,
+        failed=await _jobs(request, JobStatus.FAILED, SHOWN),
         shown=SHOWN,
     )
 
 
-def groups(failed: Sequence[JobView], now: datetime) -> list[tuple[str, str, int, int, int]]:
-    """Count failures by code and lane: of the last hour, of the last day, of all that were read."""
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    for job in failed:
-        age = now - (job.finished_at or now)
-        counted = counts.setdefault((job.code or "", job.lane), Counter())
-        counted.update(["all"] + ["hour"] * (age <= HOUR) + ["day"] * (age <= DAY))
-    rows = [(*group, many["hour"], many["day"], many["all"]) for group, many in counts.items()]
-    return sorted(rows, key=lambda row: row[2:], reverse=True)
+async def decisions_page(request: PageRequest) -> Response:
+    """Show what waits for a person: approvals, broken payments, jobs with unknown outcome."""
+    await request.learn_names()
+    return request.render(
+        "decisions.html",
+        doubtful=await _jobs(request, JobStatus.UNKNOWN, SHOWN),
+        parked=await _payments(request),
+        unapproved=await _unapproved(request),
+        shown=SHOWN,
+    )
 
 
 async def _jobs(request: PageRequest, status: JobStatus, limit: int) -> list[JobView]:
@@ -76,4 +66,7 @@ async def _unapproved(request: PageRequest) -> list[PaymentView]:
     return found
 
 
-PAGES: Final = (ConsolePage("/dead-letters", dead_letters_page),)
+PAGES: Final = (
+    ConsolePage("/dead-letters", dead_letters_page),
+    ConsolePage("/decisions", decisions_page),
+)

@@ -62,6 +62,8 @@ class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     priority: Priority | None = None
     code: str | None = None
+    destination: str | None = None
+    unique: str | None = None
     schedule: UUID | None = None
     due_after: str | None = None
     due_before: str | None = None
@@ -79,6 +81,8 @@ class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
             key=self.key,
             priority=self.priority,
             code=self.code,
+            destination=self.destination,
+            unique=self.unique,
             schedule_id=self.schedule,
             due_after=instant(self.due_after, "due_after"),
             due_before=instant(self.due_before, "due_before"),

@@ -8,14 +8,14 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
+from postdate.console.frame import sees_whole
 from postdate.console.page_request import HEADERS, ConsolePage, PageRequest
 from postdate.console.render import duration
-from postdate.core.identity import Scope
 from postdate.foresight.view.due_chart import DueChart
 from postdate.monitor.view.activity import Minutes
 from postdate.monitor.view.cluster_problem import AUDITS, ClusterFacts, find_cluster_problems
 from postdate.monitor.view.overview import Overview, SlowOverview
-from postdate.monitor.view.overview_problem import OverviewProblem
+from postdate.monitor.view.overview_problem import ProblemGroup, grouped
 from postdate.monitor.view.problem import ProblemFacts, find_problems
 from postdate.words.error import Code, refuse
 
@@ -49,14 +49,14 @@ def _checks(overview: Overview) -> list[BooksCheck]:
 
 async def overview_page(request: PageRequest) -> Response:
     """Show current problems and the forecast."""
-    if not _whole(request):
+    if not sees_whole(request.actor):
         return request.render("partial.html")
     return request.render("overview.html", **await _values(request))
 
 
 async def overview_stream(request: PageRequest) -> Response:
     """Stream the live cells; the page replaces each by its id."""
-    if not _whole(request):
+    if not sees_whole(request.actor):
         raise refuse(Code.FORBIDDEN, "Your key may not see the whole tenant.")
     # A browser opens one, whatever the number of its tabs; the page's request ends it.
     request.http.scope["hold_open"](request.actor)
@@ -84,17 +84,8 @@ def _event(name: str, text: str) -> str:
     return f"event: {name}\n{lines}\n\n"
 
 
-def _whole(request: PageRequest) -> bool:
-    """Return whether the key may see the whole tenant, which the overview covers."""
-    actor = request.actor
-    return (
-        actor.allows(Scope.JOBS_READ)
-        and actor.allows(Scope.PAYMENTS_READ)
-        and actor.accounts is None
-    )
-
-
 async def _values(request: PageRequest) -> dict[str, Any]:
+    await request.read_frame()
     found = await request.services.overview.get(request.actor.tenant_id)
     actor = request.actor
     minutes = found.activity.minutes
@@ -112,29 +103,27 @@ async def _values(request: PageRequest) -> dict[str, Any]:
     return {
         "overview": found,
         "activity": found.activity,
-        "problems": problems,
+        "groups": grouped(problems),
         "cluster": await cluster_problems(request) if request.operator else None,
         "checks": _checks(found) if request.operator else [],
         "charts": {
             "throughput": _columns(minutes, ("accepted", "executed", "failed")),
             "lateness": _columns(minutes, ("p50", "p99")),
-            "hour": _chart(found.slow, found.slow.forecast.hour),
-            "day": _chart(found.slow, found.slow.forecast.day),
+            "day": _chart(found.slow, found.slow.forecast.day, _capacity(minutes)),
         },
     }
 
 
-async def cluster_problems(request: PageRequest) -> list[OverviewProblem]:
+async def cluster_problems(request: PageRequest) -> list[ProblemGroup]:
     """Find what is wrong with the cluster, for its operators."""
     found = await request.services.overview.get(request.actor.tenant_id)
-    return find_cluster_problems(
-        ClusterFacts(
-            audits=found.slow.checks,
-            overdue=request.services.overdue.sentences(None),
-            nodes=await request.services.node.page(),
-            now=request.now,
-        )
+    facts = ClusterFacts(
+        audits=found.slow.checks,
+        overdue=request.services.overdue.sentences(None),
+        nodes=await request.services.node.page(),
+        now=request.now,
     )
+    return grouped(find_cluster_problems(facts))
 
 
 def _columns(minutes: Minutes, names: tuple[str, ...]) -> dict[str, Any]:
@@ -144,16 +133,32 @@ def _columns(minutes: Minutes, names: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _chart(slow: SlowOverview, due: DueChart) -> dict[str, list[int | None]]:
+def _capacity(minutes: Minutes) -> float | None:
+    """Return the most that was executed per second within a minute of the last hour."""
+    return max((each for each in minutes.executed if each), default=None)
+
+
+def _chart(
+    slow: SlowOverview, due: DueChart, per_second: float | None
+) -> dict[str, list[int | None]]:
     begin = slow.forecast.begin.timestamp()
     return {
         "x": [round(begin + slot * due.slot_seconds) for slot in range(len(due.jobs))],
         "jobs": list(due.jobs),
         "payments": list(due.payments),
+        "capacity": [None if per_second is None else round(per_second * due.slot_seconds)]
+        * len(due.jobs),
     }
 
 
+async def state_part(request: PageRequest) -> Response:
+    """Return the current state bar, for pages that stay open."""
+    await request.read_frame()
+    return request.render("_state.html")
+
+
 PAGES: Final = (
+    ConsolePage("/state", state_part, limited="filtered"),
     ConsolePage("/", overview_page, limited="filtered"),
     ConsolePage("/overview/stream", overview_stream),
 )

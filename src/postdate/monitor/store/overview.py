@@ -20,6 +20,7 @@ class CountedBacklog(msgspec.Struct, frozen=True):
     overdue: int
     oldest: datetime | None
     parked: int
+    capped: bool
 
 
 class DisabledDestination(msgspec.Struct, frozen=True):
@@ -62,11 +63,18 @@ class LaggingSubscription(msgspec.Struct, frozen=True):
     lag_events: int
 
 
-class FailedCount(msgspec.Struct, frozen=True):
-    """How many jobs and payments failed permanently."""
+class FailureGroup(msgspec.Struct, frozen=True):
+    """Jobs or payments that failed permanently with one error at one target."""
 
-    jobs: int
-    payments: int
+    job: bool
+    code: str
+    target: str
+    many: int
+    hour: int
+    """How many of them within the last hour."""
+    latest: datetime
+    capped: bool
+    """Whether there may be more than were counted."""
 
 
 async def backlog(
@@ -80,10 +88,15 @@ async def backlog(
 
 async def failed(
     connection: Connection, tenant_id: int, since: UUID, max_count: int
-) -> FailedCount:
-    """Count the failures among jobs and payments accepted since an id."""
-    row = await connection.fetchrow(query("overview_failed"), tenant_id, since, max_count)
-    return FailedCount(*row) if row else FailedCount(0, 0)
+) -> list[FailureGroup]:
+    """Group the failures among jobs and payments accepted since an id, the most first."""
+    return await fetch_all(connection, FailureGroup, "overview_failed", tenant_id, since, max_count)
+
+
+async def count_approvals(connection: Connection, tenant_id: int, max_count: int) -> int:
+    """Count the payments that wait for approval, up to a limit."""
+    found: int = await connection.fetchval(query("overview_approvals"), tenant_id, max_count)
+    return found
 
 
 async def disabled(connection: Connection, tenant_id: int, limit: int) -> list[DisabledDestination]:

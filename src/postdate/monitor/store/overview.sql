@@ -6,7 +6,8 @@
 -- name: overview_backlog
 -- For each lane what is due but not done, since when, and what waits for a person.
 SELECT lane_id, sum(cardinality(late))::integer AS overdue, min(late[1]) AS oldest,
-       sum(parked)::integer AS parked
+       sum(parked)::integer AS parked,
+       bool_or(cardinality(late) >= $4 OR parked >= $4) AS capped
   FROM (SELECT wanted.lane_id,
                ARRAY(SELECT t.due_at FROM timer t
                       WHERE t.bucket = place.bucket AND t.lane_id = wanted.lane_id
@@ -23,17 +24,29 @@ SELECT lane_id, sum(cardinality(late))::integer AS overdue, min(late[1]) AS olde
  GROUP BY lane_id
 
 -- name: overview_failed
--- Jobs and payments accepted since $2 that failed for good.
-SELECT count(*) FILTER (WHERE found.job)::integer AS jobs,
-       count(*) FILTER (WHERE NOT found.job)::integer AS payments
+-- Jobs and payments accepted since $2 that failed for good, by error and target: the newest $3 of
+-- each bucket. A payment has no target; of a job that a worker claims it is the lane.
+SELECT found.job IS NOT NULL AS job, found.code,
+       coalesce(found.job ->> 'name', split_part(found.job ->> 'url', '?', 1),
+                'worker') AS target,
+       count(*)::integer AS many,
+       count(*) FILTER (WHERE found.finished_at > clock() - interval '1 hour')::integer AS hour,
+       max(found.finished_at) AS latest, bool_or(found.place >= $3) AS capped
   FROM outbox_lock AS buckets
  CROSS JOIN LATERAL (
-       SELECT EXISTS (SELECT FROM job j WHERE j.bucket = o.bucket AND j.tenant_id = $1
-                         AND j.job_id = o.subject) AS job
+       SELECT o.code, o.finished_at, row_number() OVER (ORDER BY o.subject DESC) AS place,
+              (SELECT j.destination FROM job j WHERE j.bucket = o.bucket AND j.tenant_id = $1
+                  AND j.job_id = o.subject) AS job
          FROM outcome o
         WHERE o.bucket = buckets.bucket AND o.tenant_id = $1 AND o.status = 'FAILED'
           AND o.status <> 'COMPLETED' AND o.subject >= $2
         ORDER BY o.subject DESC LIMIT $3) AS found
+ GROUP BY 1, 2, 3 ORDER BY many DESC, code, target
+
+-- name: overview_approvals
+-- How many payments wait for approval, counted up to $2.
+SELECT count(*)::integer
+  FROM (SELECT FROM payment_approval WHERE tenant_id = $1 AND decision IS NULL LIMIT $2) AS waiting
 
 -- name: overview_broken_off
 -- Change sets that were begun, and on which no process works any more.

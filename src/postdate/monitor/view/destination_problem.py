@@ -18,7 +18,9 @@ from postdate.monitor.view.overview_problem import (
 
 
 def failing_problems(
-    troubles: Sequence[Trouble], failing: Sequence[FailingTarget]
+    troubles: Sequence[Trouble],
+    failing: Sequence[FailingTarget],
+    waiting: Mapping[str, WaitingCount],
 ) -> Iterator[OverviewProblem]:
     """Name what is held back, and then what fails without being held back yet."""
     held = {trouble.label for trouble in troubles}
@@ -29,10 +31,17 @@ def failing_problems(
             trouble.since,
             f"Its jobs are held back until {trouble.held_until:%H:%M:%S} UTC, then one "
             "attempt probes it.",
+            waiting.get(trouble.label),
         )
         for trouble in troubles
     ] + [
-        _failing(one.label, one.answer, one.since, "None of its latest calls succeeded.")
+        _failing(
+            one.label,
+            one.answer,
+            one.since,
+            "None of its latest calls succeeded.",
+            waiting.get(one.label),
+        )
         for one in failing
         if one.label not in held
     ]
@@ -48,13 +57,17 @@ def failing_problems(
         )
 
 
-def _failing(label: str, answer: str, since: datetime, holds_up: str) -> OverviewProblem:
+def _failing(
+    label: str, answer: str, since: datetime, state: str, waits: WaitingCount | None
+) -> OverviewProblem:
     return OverviewProblem(
         severity=Severity.FAILING,
         text=f"Destination {label} is failing.",
         cause=f"It last answered: {answer}." if answer else "",
         since=since,
-        holds_up=holds_up,
+        holds_up=f"{waiting_sentence(waits)} {state}".strip(),
+        kind="failing",
+        waits=waits.waiting if waits else 0,
         link=_destination_page(label),
         help="See its answers",
         runbook="destinations",
@@ -70,6 +83,7 @@ def disabled_problems(disabled: Sequence[DisabledDestination]) -> Iterator[Overv
             cause=reason_sentence(one.reason),
             since=one.disabled_at,
             holds_up="Jobs and subscriptions that go there fail.",
+            kind="disabled",
             link=f"/destinations/{quote(one.name, safe='')}",
             help="See why and enable",
             runbook="destinations",
@@ -88,6 +102,8 @@ def paused_problems(
             actor=one.paused_by,
             since=one.paused_at,
             holds_up=waiting_sentence(waiting.get(one.name)),
+            kind="paused",
+            waits=waiting[one.name].waiting if one.name in waiting else 0,
             link=f"/destinations/{quote(one.name, safe='')}/resume",
             help="Resume",
         )

@@ -1,7 +1,7 @@
 """The overview of a tenant: what is late, unknown, failed, and due soon."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -27,11 +27,13 @@ from postdate.monitor.store.overview import (
     BrokenOffSet,
     CountedBacklog,
     DisabledDestination,
+    FailureGroup,
     LaggingSubscription,
     PausedDestination,
 )
 from postdate.monitor.store.vital import AuditRun
 from postdate.monitor.view.activity import HOUR_SECONDS, MINUTE_SECONDS, ActivityView, activity_view
+from postdate.monitor.view.counted import MarkedCount
 from postdate.monitor.view.secret_key import MissingKey, find_missing
 from postdate.runtime import node as node_store
 from postdate.schedule.store import schedule as schedule_store
@@ -47,8 +49,11 @@ MAX_SECRETS: Final = 1000
 MAX_DOUBTED: Final = 100
 """How many targets whose newest answer is a failure are examined."""
 
-MAX_FAILED: Final = 25
-"""How many failed targets are examined."""
+MAX_FAILED: Final = 100
+"""How many failed jobs and payments of each bucket are counted."""
+
+MAX_APPROVALS: Final = 1000
+"""How far payments that wait for approval are counted."""
 
 MAX_LISTED: Final = 10
 """The most disabled destinations and lagging subscriptions that are named."""
@@ -77,8 +82,10 @@ class LaneBacklog(msgspec.Struct, frozen=True, kw_only=True):
     overdue: int
     oldest: datetime | None
     running: int
-    """Counted only where something is late."""
+    """MarkedCount only where something is late."""
     unknown: int
+    capped: bool
+    """Whether due and unknown are lower bounds."""
     paused_at: datetime | None
     paused_note: str | None
     paused_by: str | None
@@ -90,8 +97,8 @@ class SlowOverview(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of the overview that cost more to read."""
 
     unix_ms: int
-    jobs_failed: int
-    payments_failed: int
+    failures: list[FailureGroup]
+    """What was accepted in the last 24 hours and failed for good."""
     forecast: Forecast
     nodes: dict[str, int]
     """How many nodes of each role are alive."""
@@ -101,14 +108,26 @@ class SlowOverview(msgspec.Struct, frozen=True, kw_only=True):
     checks: list[AuditRun]
     """When the books of the whole cluster were last checked: for its operators only."""
 
+    @property
+    def jobs_failed(self) -> MarkedCount:
+        """Count the failed jobs."""
+        return _total(group for group in self.failures if group.job)
+
+    @property
+    def payments_failed(self) -> MarkedCount:
+        """Count the failed payments."""
+        return _total(group for group in self.failures if not group.job)
+
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """Everything at one instant; numbers are exact up to a limit for each bucket."""
 
     lanes: list[LaneBacklog]
-    payments_overdue: int
+    payments_overdue: MarkedCount
     payments_oldest: datetime | None
-    payments_parked: int
+    payments_parked: MarkedCount
+    approvals: MarkedCount
+    """The payments that wait for a second person."""
     approvals_overdue: int
     approvals_oldest: datetime | None
     broken_off: list[BrokenOffSet]
@@ -117,19 +136,29 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     waiting: dict[str, WaitingCount]
     """What waits for each target, while one is paused or fails."""
     subscriptions: list[LaggingSubscription]
-    schedules_set_aside: int
+    schedules_set_aside: MarkedCount
     activity: ActivityView
     slow: SlowOverview
 
     @property
-    def jobs_overdue(self) -> int:
+    def jobs_overdue(self) -> MarkedCount:
         """Count the due jobs of every lane."""
-        return sum(lane.overdue for lane in self.lanes)
+        return sum((MarkedCount(lane.overdue, lane.capped) for lane in self.lanes), MarkedCount(0))
 
     @property
-    def jobs_unknown(self) -> int:
+    def jobs_unknown(self) -> MarkedCount:
         """Count the jobs with unknown outcome."""
-        return sum(lane.unknown for lane in self.lanes)
+        return sum((MarkedCount(lane.unknown, lane.capped) for lane in self.lanes), MarkedCount(0))
+
+    @property
+    def due(self) -> MarkedCount:
+        """Count what is due and has not begun."""
+        return self.jobs_overdue + self.payments_overdue
+
+    @property
+    def decisions(self) -> MarkedCount:
+        """Count what waits for a person: approvals, unknown outcomes and broken payments."""
+        return self.approvals + self.jobs_unknown + self.payments_parked
 
 
 class OverviewViews:
@@ -177,6 +206,7 @@ class OverviewViews:
             broken_off = await store.broken_off(connection, tenant_id, MAX_LISTED)
             disabled = await store.disabled(connection, tenant_id, MAX_LISTED)
             lagging = await store.lagging(connection, tenant_id, MIN_LAG_EVENTS, MAX_LISTED)
+            to_approve = await store.count_approvals(connection, tenant_id, MAX_APPROVALS)
             paused = await store.paused(connection, tenant_id, MAX_LISTED)
             waiting = {}
             if paused or slow.failing or self._troubles.of_tenant(tenant_id):
@@ -191,9 +221,10 @@ class OverviewViews:
             lanes=[
                 _lane(lane, backlog[lane.lane_id], running.get(lane.lane_id, 0)) for lane in lanes
             ],
-            payments_overdue=payments.overdue,
+            payments_overdue=MarkedCount(payments.overdue, payments.capped),
             payments_oldest=payments.oldest,
-            payments_parked=payments.parked,
+            payments_parked=MarkedCount(payments.parked, payments.capped),
+            approvals=MarkedCount(to_approve, to_approve >= MAX_APPROVALS),
             approvals_overdue=approvals.overdue,
             approvals_oldest=approvals.oldest,
             broken_off=broken_off,
@@ -201,7 +232,7 @@ class OverviewViews:
             paused=paused,
             waiting=waiting,
             subscriptions=lagging,
-            schedules_set_aside=set_aside,
+            schedules_set_aside=MarkedCount(set_aside, set_aside >= MAX_COUNT),
             activity=activity_view(slots, self._database.unix_ms() / 1000),
             slow=slow,
         )
@@ -217,8 +248,7 @@ class OverviewViews:
         failed = await store.failed(connection, tenant_id, since, MAX_FAILED)
         fresh = SlowOverview(
             unix_ms=unix_ms,
-            jobs_failed=failed.jobs,
-            payments_failed=failed.payments,
+            failures=failed,
             forecast=await forecast(self._load, connection, tenant_id, lanes),
             nodes=await vital_store.nodes(connection),
             missing_keys=find_missing(
@@ -249,4 +279,9 @@ def _lane(lane: Lane, backlog: CountedBacklog, running: int) -> LaneBacklog:
         oldest=backlog.oldest,
         running=running,
         unknown=backlog.parked,
+        capped=backlog.capped,
     )
+
+
+def _total(groups: Iterable[FailureGroup]) -> MarkedCount:
+    return sum((MarkedCount(group.many, group.capped) for group in groups), MarkedCount(0))

@@ -15,6 +15,7 @@ from postdate.destination.spec.trouble import Trouble
 from postdate.foresight.view.money import MoneyView
 from postdate.halt.spec import HaltView
 from postdate.monitor.store.overview import BrokenOffSet, LaggingSubscription
+from postdate.monitor.view.counted import MarkedCount
 from postdate.monitor.view.destination_problem import (
     disabled_problems,
     failing_problems,
@@ -59,7 +60,7 @@ def find_problems(facts: ProblemFacts) -> list[OverviewProblem]:
         *_schedules(facts),
         *_change_sets(facts.overview.broken_off),
         *(each for lane in facts.overview.lanes for each in _lane(lane, facts)),
-        *failing_problems(facts.troubles, facts.overview.slow.failing),
+        *failing_problems(facts.troubles, facts.overview.slow.failing, facts.overview.waiting),
         *disabled_problems(facts.overview.disabled),
         *paused_problems(facts.overview.paused, facts.overview.waiting),
         *_subscriptions(facts.overview.subscriptions),
@@ -74,7 +75,7 @@ def _payments(facts: ProblemFacts) -> Iterator[OverviewProblem]:
     if overview.payments_parked:
         yield OverviewProblem(
             severity=Severity.MONEY,
-            text=f"{count(overview.payments_parked, 'payment')} could not be settled and "
+            text=f"{overview.payments_parked.of('payment')} could not be settled and "
             "need a decision.",
             cause="Their settlement failed for a reason that does not go away by itself.",
             holds_up="Their amounts stay held.",
@@ -86,7 +87,7 @@ def _payments(facts: ProblemFacts) -> Iterator[OverviewProblem]:
         served = overview.slow.nodes.get("settlement", 0)
         yield OverviewProblem(
             severity=Severity.MONEY,
-            text=f"{count(overview.payments_overdue, 'payment')} due and not settled.",
+            text=f"{overview.payments_overdue.of('payment')} due and not settled.",
             cause="The settlement nodes are behind or an account is locked."
             if served
             else "No settlement node is alive.",
@@ -103,7 +104,7 @@ def _payments(facts: ProblemFacts) -> Iterator[OverviewProblem]:
             cause="They were neither approved nor refused.",
             since=overview.approvals_oldest,
             holds_up="They settle when they are approved, and fail when the approval expires.",
-            link="/dead-letters",
+            link="/decisions#approvals",
             help="Approve or refuse",
         )
 
@@ -164,7 +165,7 @@ def _schedules(facts: ProblemFacts) -> Iterator[OverviewProblem]:
     if many:
         yield OverviewProblem(
             severity=Severity.STOPPED,
-            text=f"{count(many, 'schedule')} set aside because of an error.",
+            text=f"{many.of('schedule')} set aside because of an error.",
             cause="Each shows the error that ended its last run.",
             holds_up="They create nothing until they are resumed.",
             link="/schedules?set_aside=true",
@@ -198,25 +199,33 @@ def _lane(lane: LaneBacklog, facts: ProblemFacts) -> Iterator[OverviewProblem]:
             actor=lane.paused_by,
             since=lane.paused_at,
             holds_up=f"{_waiting(lane.overdue)}." if lane.overdue else "",
+            kind="paused",
+            waits=lane.overdue,
             link=f"/lanes/{quote(lane.name, safe='')}/resume",
             help="Resume",
         )
     elif late > LATE_SECONDS and not _halted(facts):
         severity, cause = _late_cause(lane, late, facts.overview.slow.nodes)
+        due = MarkedCount(lane.overdue, lane.capped)
         yield OverviewProblem(
             severity=severity,
-            text=f"Lane {lane.name} is late: {count(lane.overdue, 'job')} due.",
+            text=f"Lane {lane.name} is late: {due.of('job')} due.",
             cause=cause,
             since=lane.oldest,
             holds_up=f"{_waiting(lane.overdue)}, and so do later jobs of the lane.",
+            kind="late",
+            waits=lane.overdue,
             link=ready,
             help="See them",
             runbook="backlog",
         )
     if lane.unknown:
+        unknown = MarkedCount(lane.unknown, lane.capped)
         yield OverviewProblem(
             severity=Severity.STOPPED,
-            text=f"{count(lane.unknown, 'job')} of lane {lane.name} with unknown outcome.",
+            text=f"{unknown.of('job')} of lane {lane.name} with unknown outcome.",
+            kind="unknown",
+            waits=unknown.many,
             cause="It is not known whether they ran, and their policy asks for a person.",
             link=f"/jobs?status=UNKNOWN&lane={quote(lane.name)}",
             help="Resolve",
@@ -249,6 +258,7 @@ def _subscriptions(lagging: Sequence[LaggingSubscription]) -> Iterator[OverviewP
             link=f"/subscriptions/{one.subscription_id}/resume" if paused else "/subscriptions",
             help="Resume" if paused else "See it",
             runbook="" if paused else "event-lag",
+            kind="subscription",
         )
 
 
@@ -257,7 +267,7 @@ def _failed(facts: ProblemFacts) -> Iterator[OverviewProblem]:
     if slow.payments_failed:
         yield OverviewProblem(
             severity=Severity.FAILING,
-            text=f"{count(slow.payments_failed, 'payment')} accepted in the last 24 h failed.",
+            text=f"{slow.payments_failed.of('payment')} accepted in the last 24 h failed.",
             cause="Each shows its code; most often funds are missing.",
             link="/payments?status=FAILED",
             help="See them",
@@ -266,7 +276,7 @@ def _failed(facts: ProblemFacts) -> Iterator[OverviewProblem]:
     if slow.jobs_failed:
         yield OverviewProblem(
             severity=Severity.FAILING,
-            text=f"{count(slow.jobs_failed, 'job')} accepted in the last 24 h failed permanently.",
+            text=f"{slow.jobs_failed.of('job')} accepted in the last 24 h failed permanently.",
             cause="Every attempt failed, or the failure was final.",
             link="/dead-letters",
             help="Redrive",
