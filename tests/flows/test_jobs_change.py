@@ -64,7 +64,7 @@ async def test_a_running_job_is_stopped_in_flight_and_its_worker_fenced(api: Api
     assert (await shown(api, job_id))["status"] == "RUNNING"
     listed = (await api.call("GET", "/jobs?status=RUNNING")).body["jobs"]
     assert [one["job_id"] for one in listed] == [job_id]
-    answer = await api.call("POST", f"/jobs/{job_id}/cancel")
+    answer = await api.call("POST", f"/jobs/{job_id}/cancel", {"deadline_seconds": 0})
     assert answer.body == {"status": "CANCELLED", "result": "stopped_in_flight"}
     attempts = (await api.call("GET", f"/jobs/{job_id}/attempts")).body["attempts"]
     assert [(one["attempt"], one["status"]) for one in attempts] == [(1, "CANCELLED")]

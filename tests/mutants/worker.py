@@ -14,6 +14,7 @@ LOCKED_TIMER = "faults/test_locked_timer.py"
 LIMITS = "stations/test_worker_limits.py"
 CLAIMS = "stations/test_claims.py"
 PROGRESS = "flows/test_progress.py"
+CANCEL = "flows/test_cancel_running.py"
 MARKS = "test_a_mark_trails_a_little_and_once_a_second_as_far_as_a_transaction_lasts"
 
 UNIQUE = "stations/test_unique.py"
@@ -268,6 +269,26 @@ free""",
         "            )).values()\n"
         "            until = found.claimed_at\n",
         f"{PROGRESS}::test_a_stale_token_reports_nothing",
+    ),
+    mutant(
+        "cancel_never_ends", "worker/expirer.py",
+        "        await self._end_cancelled()\n", "",
+        f"{CANCEL}::test_at_the_deadline_the_lease_is_taken_away",
+    ),
+    mutant(
+        "cancelled_job_claimed_again", "job/store/execution.py",
+        "    if again:\n        gone =", "    if False:\n        gone =",
+        f"{CANCEL}::test_a_lost_worker_does_not_make_a_cancelled_job_run_again",
+    ),
+    mutant(
+        "cancelled_job_retried", "job/store/execution.py",
+        "        await job_cancel.end_requested(connection, bucket, subjects)\n", "        pass\n",
+        f"{CANCEL}::test_a_failure_after_a_cancel_ends_the_job_as_cancelled",
+    ),
+    mutant(
+        "deadline_of_a_cancel_put_off", "job/store/job_cancel.sql",
+        "least(p.cancel_deadline, excluded.cancel_deadline)", "excluded.cancel_deadline",
+        f"{CANCEL}::test_a_worker_hears_of_a_cancel_at_its_next_renewal",
     ),
     mutant(
         "step_repeated", "client/running_job.py",

@@ -323,6 +323,11 @@ async def renew(
     return found
 
 
+async def unchanged(_: SimDatabase, verdicts: Any) -> Any:
+    """Stand for job_cancel.spare_failures, where nobody cancels."""
+    return verdicts
+
+
 async def nothing(transaction: Transaction, *_: Any) -> None:
     """Stand for what only writes history down: attempts, lost leases, events."""
     await transaction.database.step("history")

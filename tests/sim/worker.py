@@ -14,6 +14,7 @@ from postdate.core.setting.setting import Settings, Stored
 from postdate.event.store import event
 from postdate.job.spec.outcome import Completed, Delivery, Failed, Outcome, Unknown
 from postdate.job.spec.tally import Tally
+from postdate.job.store import job_cancel
 from postdate.lane.store import permit
 from postdate.lane.store.lane import Lane, LaneDirectory
 from postdate.lease import store as lease
@@ -40,6 +41,7 @@ STATEMENTS: dict[Any, dict[str, Any]] = {
     lease: {"take": rows.take, "end": rows.end, "move": rows.move, "lock": rows.lock,
             "renew": rows.renew, "record_lost": rows.nothing, "attempt": rows.nothing},
     event: {"insert": rows.nothing},
+    job_cancel: {"end_requested": rows.nothing, "spare_failures": rows.unchanged},
     timer: {"heads": rows.heads, "lanes": rows.lanes},
     permit: {"acquire": rows.acquire, "extend": rows.keep, "lock": rows.nothing,
              "refund": rows.nothing, "sweep": rows.nothing},

@@ -120,7 +120,14 @@ class JobViews:
     async def _with_progress(self, reader: Reader, tenant_id: int, view: JobView) -> JobView:
         """Add what workers reported while they ran the job."""
         row = await progress.find(reader, tenant_id, view.job_id)
-        if row is None or row.updated_at is None:
+        if row is None:
+            return view
+        view = msgspec.structs.replace(
+            view,
+            cancel_requested_at=row.cancel_requested_at,
+            cancel_deadline=row.cancel_deadline,
+        )
+        if row.updated_at is None:
             return view
         logs = await self._logs(reader, tenant_id, view.job_id, [view.attempt])
         lines, dropped = logs.get(view.attempt, (None, 0))
@@ -290,6 +297,8 @@ def show(row: JobRow) -> JobView:
         waiting_for=_waiting_for(row),
         held_back=None,
         progress=None,
+        cancel_requested_at=None,
+        cancel_deadline=None,
         claimed_at=row.claimed_at if status is JobStatus.RUNNING else None,
         lease_until=row.timer_due_at if status is JobStatus.RUNNING else None,
         lateness_ms=_lateness(row),

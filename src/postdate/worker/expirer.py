@@ -9,6 +9,7 @@ from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Database
 from postdate.job.spec.retry import RetryPolicies
 from postdate.job.spec.tally import Tally
+from postdate.job.store import job_cancel
 from postdate.job.store.expiry import end_expired
 from postdate.lane.store.lane import LaneDirectory
 from postdate.monitor.store.item_log import write_endings
@@ -26,6 +27,9 @@ MAX_LANES: Final = 50
 
 MAX_LOOKS: Final = 20
 """Maximum number of reads of one lane bucket in a step."""
+
+MAX_CANCELLED: Final = 500
+"""The most jobs that one step ends at the deadline of their cancel."""
 
 FIRST_LANE: Final = 15
 LAST_LANE: Final = 2**31 - 1
@@ -54,6 +58,7 @@ class Expirer:
 
     async def run_once(self, limit: int) -> int:
         """Search up to `limit` lane buckets with late jobs; return 0, to rest afterwards."""
+        await self._end_cancelled()
         gaps = [(bucket, after, LAST_LANE) for bucket, after in enumerate(self._after)]
         heads = await timer.lanes(self._reads, gaps, MAX_LANES)
         self._after = [FIRST_LANE] * BUCKETS
@@ -66,6 +71,12 @@ class Expirer:
         for head in late:
             await self._expire(head.bucket, head.lane_id)
         return 0
+
+    async def _end_cancelled(self) -> None:
+        """End jobs whose workers did not stop by the deadline of a cancel."""
+        for bucket, job_ids in (await job_cancel.due(self._reads, MAX_CANCELLED)).items():
+            async with self._database.near.write("job.cancel_overdue") as connection:
+                await job_cancel.end_overdue(connection, bucket, job_ids)
 
     async def _expire(self, bucket: int, lane_id: int) -> None:
         lane = self._lanes.by_id.get(lane_id)

@@ -273,6 +273,14 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "job.jitter": Setting(
         0.2, "Fraction by which a delay varies at random, up or down.", 0, 1, tenant_may=CHOOSE
     ),
+    "job.cancel_deadline_seconds": Setting(
+        30.0,
+        "How long the worker of a job that is cancelled while it runs may take to stop before it "
+        "loses the job; with 0 it loses it at once.",
+        0,
+        86400,
+        tenant_may=CHOOSE,
+    ),
     "job.max_age_seconds": Setting(
         3 * 86400.0,
         "How long after its first due instant a job is still tried.",

@@ -17,6 +17,7 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
     "job.resolved": "A person decided how a job in doubt ended.",
     "job.completed": "A job was completed.",
     "job.failed": "A job failed for good and is a dead letter.",
+    "job.cancel_requested": "The worker of a running job was asked to stop.",
     "job.cancelled": "A job was cancelled.",
     "job.redriven": "A failed job was started again as a new job.",
     "job.purged": "A dead letter was put away.",

@@ -1,6 +1,7 @@
 """Change jobs: update, cancel, run now, resolve; many at once by a filter."""
 
-from typing import Annotated, Final
+from datetime import datetime
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -12,20 +13,47 @@ from postdate.http.endpoint import Body, Call, Reason
 from postdate.http.routes import Routes
 from postdate.job.api.job import JOB_BYTES, show_job
 from postdate.job.change.bulk import BulkFilter, BulkOutcome, JobInstant
-from postdate.job.change.change import CancelResult, JobPatch, Resolution
+from postdate.job.change.change import CancelRequest, JobPatch, Resolution
 from postdate.job.spec.view import JobView
+from postdate.job.store.job_cancel import CancelResult
 from postdate.words.error import Code
 
 ROUTES: Final = Routes("jobs")
 
 BULK_SECONDS: Final = 60.0
+MAX_CANCEL_SECONDS: Final = 86400
 
 
-class CancelledJob(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a cancellation. A job that was running may have taken effect."""
+CancelAnswer = CancelResult | Literal["cancel_requested"]
+
+
+class CancelBody(Body, kw_only=True):
+    """How long the worker of a running job may take to stop."""
+
+    deadline_seconds: (
+        Annotated[
+            float,
+            Meta(
+                ge=0,
+                le=MAX_CANCEL_SECONDS,
+                description="How long the worker of a running job may go on; with 0 it loses its "
+                "lease now. Absent: the setting `job.cancel_deadline_seconds`.",
+            ),
+        ]
+        | None
+    ) = None
+
+
+class CancelledJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The result of a cancellation. A job that was running may have taken effect.
+
+    `cancel_requested` says that the job still runs: its worker was asked to stop, and loses its
+    lease at `cancel_deadline`.
+    """
 
     status: JobStatus
-    result: CancelResult
+    result: CancelAnswer
+    cancel_deadline: datetime | None = None
 
 
 class ResolveBody(Body, kw_only=True):
@@ -78,13 +106,20 @@ async def change_job(call: Call[Services, JobPatch, None]) -> JobView:
     "/jobs/{job_id:uuid}/cancel",
     Scope.JOBS_WRITE,
 )
-async def cancel_job(call: Call[Services, None, None]) -> CancelledJob:
+async def cancel_job(call: Call[Services, CancelBody, None]) -> CancelledJob:
     """Cancel a job that has not ended.
 
-    A worker that is running it learns of this at its next report; its work is not undone.
+    A worker that is running it is asked to stop at its next report, and loses its lease at the
+    deadline; a job that completes before then is completed. Its work is not undone.
     """
     actor, job_id = call.actor, call.uuid("job_id")
-    result = await call.services.job.change.cancel(actor.tenant_id, job_id, actor.key_id)
+    result = await call.services.job.change.cancel(
+        actor.tenant_id, job_id, actor.key_id, call.body.deadline_seconds
+    )
+    if isinstance(result, CancelRequest):
+        return CancelledJob(
+            status=JobStatus.RUNNING, result="cancel_requested", cancel_deadline=result.deadline
+        )
     return CancelledJob(status=JobStatus.CANCELLED, result=result)
 
 

@@ -21,7 +21,6 @@ from postdate.database.connection.database import Connection, Database
 from postdate.event.store.event import record_events
 from postdate.intake.create_once import Remember, forget
 from postdate.job.accept import validation
-from postdate.job.change.change import cancellation, result_of
 from postdate.job.spec.job import (
     DelaySeconds,
     DestinationName,
@@ -32,6 +31,7 @@ from postdate.job.spec.job import (
     Worker,
 )
 from postdate.job.store import job_change, job_list, job_view
+from postdate.job.store.job_cancel import cancellation, result_of
 from postdate.job.store.job_change import JobMove, OpenJob, Revision
 from postdate.job.store.job_list import Filter
 from postdate.job.store.job_view import JobRow

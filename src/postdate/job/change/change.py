@@ -1,8 +1,8 @@
 """Change an open job: time, payload, policy or priority; run it now, cancel it, or resolve it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -29,7 +29,8 @@ from postdate.job.spec.job import (
     decode_policy,
     encode_policy,
 )
-from postdate.job.store import job_change, job_view
+from postdate.job.store import job_cancel, job_change, job_view
+from postdate.job.store.job_cancel import CancelResult, cancellation, result_of
 from postdate.job.store.job_change import JobEnd, JobMove, OpenJob, Revision
 from postdate.job.store.job_view import JobRow
 from postdate.lane.spec import Priority
@@ -40,15 +41,13 @@ from postdate.timer import lost_timer
 from postdate.timer.lost_timer import LostTimer
 from postdate.words.error import Code, RefusedError, accepted, not_found, refuse
 
-CancelResult = Literal[
-    "cancelled_before_claim", "cancelled_after_failure", "cancelled_in_doubt", "stopped_in_flight"
-]
 Resolution = Literal["completed", "failed", "retry"]
 
-_DOUBTS: Final[Mapping[CancelResult, Literal["LAST", "EARLIER"]]] = {
-    "stopped_in_flight": "LAST",
-    "cancelled_in_doubt": "EARLIER",
-}
+
+class CancelRequest(NamedTuple):
+    """The worker of a running job was asked to stop; it may go on until the deadline."""
+
+    deadline: datetime
 
 
 class JobPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,8 +104,15 @@ class JobChanges:
         for hook in self._on_accept:
             hook(lane_id, (due_at - job.now).total_seconds())
 
-    async def cancel(self, tenant_id: int, job_id: UUID, actor: str) -> CancelResult:
-        """Cancel a job; a worker that runs it learns at its next report that the lease is lost."""
+    async def cancel(
+        self, tenant_id: int, job_id: UUID, actor: str, seconds: float | None = None
+    ) -> CancelResult | CancelRequest:
+        """Cancel a job; ask the worker of a running one to stop within some seconds.
+
+        None follows the tenant's settings; with 0 the worker loses its lease now.
+        """
+        if seconds is None:
+            seconds = self._settings.number("job.cancel_deadline_seconds", tenant_id)
         async with self._database.write("job.cancel") as connection:
             job = await _lock(connection, tenant_id, job_id)
             if job is None:
@@ -116,10 +122,15 @@ class JobChanges:
                 job = await _recovered(connection, _lost(tenant_id, job_id))
             if job.status is JobStatus.UNKNOWN:
                 raise _conflict("The job is in doubt: resolve it instead.", job.status)
+            if job.status is JobStatus.RUNNING and seconds > 0:
+                deadline = await job_cancel.request(connection, tenant_id, job_id, actor, seconds)
+                data = {job_id: {"deadline": deadline}}
+                await record_events(connection, tenant_id, "job.cancel_requested", actor, data)
+                return CancelRequest(deadline)
             await job_change.end(connection, tenant_id, [cancellation(job)])
             result = result_of(job)
-            data = {job_id: {"result": result}}
-            await record_events(connection, tenant_id, "job.cancelled", actor, data)
+            ended = {job_id: {"result": result}}
+            await record_events(connection, tenant_id, "job.cancelled", actor, ended)
         return result
 
     async def run_now(self, tenant_id: int, job_id: UUID, actor: str) -> None:
@@ -232,29 +243,6 @@ class JobChanges:
         if job.claimed_at is not None or job.status is JobStatus.UNKNOWN:
             raise _conflict("The job is running or in doubt.", job.status)
         return job
-
-
-def cancellation(job: OpenJob) -> JobEnd:
-    """Return how a cancelled job ended."""
-    due, result = job.ready_at or job.due_at or job.now, result_of(job)
-    return JobEnd(
-        job_id=job.job_id,
-        attempt=job.attempt,
-        status=JobStatus.CANCELLED,
-        due_at=due,
-        started_at=job.claimed_at,
-        code=result,
-        doubt=_DOUBTS.get(result),
-    )
-
-
-def result_of(job: OpenJob) -> CancelResult:
-    """Return the result of a cancel: what all attempts so far let us know of the effect."""
-    if job.claimed_at is not None:
-        return "stopped_in_flight"
-    if job.in_doubt:
-        return "cancelled_in_doubt"
-    return "cancelled_after_failure" if job.attempt else "cancelled_before_claim"
 
 
 def _policy(stored: str | None, patch: JobPatch) -> str | None:

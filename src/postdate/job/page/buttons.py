@@ -10,11 +10,12 @@ from postdate.console.operation import Answer
 from postdate.console.page_request import PageRequest
 from postdate.console.subject import Subject, SubjectFacts
 from postdate.core.identity import Scope
-from postdate.job.change.change import CancelResult
+from postdate.job.api.job_change import CancelAnswer
 from postdate.job.spec.destination_words import target
 from postdate.words.error import Code, refuse
 
-_CANCELLED: Final[Mapping[CancelResult, str]] = {
+_CANCELLED: Final[Mapping[CancelAnswer, str]] = {
+    "cancel_requested": "Its worker is asked to stop; at the deadline it loses the job.",
     "cancelled_before_claim": "The job is cancelled; it was never tried.",
     "cancelled_after_failure": "The job is cancelled; every attempt so far had failed.",
     "cancelled_in_doubt": (

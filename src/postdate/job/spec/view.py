@@ -67,6 +67,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     claimed_at: datetime | None = None
     lease_until: datetime | None = None
     progress: ProgressView | None = None
+    cancel_requested_at: datetime | None = None
+    cancel_deadline: datetime | None = None
     finished_at: datetime | None = None
     lateness_ms: int | None = None
     code: str | None = None

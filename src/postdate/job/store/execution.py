@@ -31,7 +31,7 @@ from postdate.job.spec.verdict import (
     event_type,
     judge,
 )
-from postdate.job.store import job, progress
+from postdate.job.store import job, job_cancel, progress
 from postdate.job.store.job import JobKey, LoadedJob
 from postdate.lane.store.lane import Lane
 from postdate.lease import store as lease
@@ -107,15 +107,19 @@ async def take(
     decrypted unless `opened` is False.
     """
     taken = await lease.take(connection, bucket, lane, **wanted)
+    again = [each.subject for each in taken if each.again]
     if [each for each in taken if each.lost_at is not None]:
         await lease.record_lost(connection, bucket, lane.tenant_id, taken)
+    if again:
+        gone = await job_cancel.end_requested(connection, bucket, again, claimed_anew=True)
+        taken = [each for each in taken if each.subject not in gone] if gone else taken
     revised = [each for each in taken if each.revision]
     if revised:
         taken = await _revise(connection, bucket, lane, taken, revised)
     if opened and [each for each in taken if each.payload and each.payload.startswith(MARK)]:
         taken = await _opened(connection, lane.tenant_id, taken, cipher)
     judged = [_judged(each, lane, policies) for each in taken]
-    if opened and (again := [each.subject for each in taken if each.again]):
+    if opened and again:
         left = await progress.checkpoints(connection, bucket, lane.tenant_id, again, cipher)
         judged = [_resumed(each, left.get(each.held.job_id)) for each in judged]
     if policies.settings.is_verbose(lane.tenant_id):
@@ -247,6 +251,7 @@ async def record(
     Ends and moves are two transactions: each then locks its timers in one order, so that writers
     cannot deadlock.
     """
+    verdicts = await job_cancel.spare_failures(database, verdicts)
     ends = [(held, verdict) for held, verdict in verdicts if isinstance(verdict, End)]
     moves = [(held, verdict) for held, verdict in verdicts if isinstance(verdict, Move)]
     written = Written(set(), set())
@@ -334,6 +339,7 @@ async def move(
     """Move jobs to their next instant; return those whose token still held."""
     done: list[UUID] = []
     events: list[NewEvent] = []
+    requested: list[tuple[int, list[UUID]]] = []
     for bucket, group in _by_bucket(moves):
         wanted = {held.job_id: (held, verdict) for held, verdict in group}
         moving = [
@@ -344,9 +350,12 @@ async def move(
         pairs = [(was, *wanted[was.subject]) for was in moved]
         tried = [_attempt(*pair) for pair in pairs if pair[2].tried is not None]
         await lease.attempt(connection, bucket, tried)
+        requested += [(bucket, [was.subject for was in moved])] if moved else []
         events += [e for pair in pairs if (e := _event(*pair, actor))]
         done += [was.subject for was in moved]
     await event.insert(connection, events)
+    for bucket, subjects in requested:
+        await job_cancel.end_requested(connection, bucket, subjects)
     return done
 
 

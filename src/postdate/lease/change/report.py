@@ -17,7 +17,7 @@ from postdate.job.accept.payload_encryption import PayloadEncryption
 from postdate.job.spec.outcome import Completed, Failed, Throttled, Unknown
 from postdate.job.spec.retry import RetryPolicies
 from postdate.job.spec.tally import Tally
-from postdate.job.spec.verdict import End, Facts, Keep, Move, decide
+from postdate.job.spec.verdict import DONE, End, Facts, Keep, Move, decide
 from postdate.job.store import execution, job
 from postdate.job.store.execution import HeldLease, Recorded
 from postdate.job.store.job import JobKey, LoadedJob
@@ -116,7 +116,7 @@ class LeaseReports:
             [(known.now - each.claimed_at).total_seconds() for each in leases]
         )
         return [
-            _answer(verdicts[report])
+            await self._answer(report, verdicts[report])
             if report in verdicts and report.job_id in done
             else LOCKED
             if report.job_id in locked
@@ -173,6 +173,16 @@ class LeaseReports:
             for scope in await permit_scopes(self._lanes, self._settings, found):
                 holders[scope].append(claim_holder(found.subject, found.token))
         await self._returns.drop(holders)
+
+    async def _answer(self, report: Report, verdict: End | Move) -> Reported:
+        """Say what follows; the failure of a job that was to be cancelled ends it."""
+        if verdict is not DONE and not isinstance(report.outcome, Completed):
+            async with self._database.connection() as connection:
+                where = bucket_of(report.job_id), report.tenant_id, report.job_id
+                past = await lease.find_end(connection, *where)
+            if past is not None and past.status == "CANCELLED":
+                return Reported("CANCELLED")
+        return _answer(verdict)
 
     async def _answer_past(self, report: Report) -> Reported | Refusal:
         """Answer a report whose lease is gone; a repeated report gets its first answer again."""

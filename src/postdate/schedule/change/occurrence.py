@@ -12,8 +12,8 @@ from postdate.core.status import JobStatus
 from postdate.database.connection.database import Connection
 from postdate.event.store.event import record_events
 from postdate.job.accept.intake import OnAccept
-from postdate.job.change.change import cancellation, result_of
 from postdate.job.store import job_change
+from postdate.job.store.job_cancel import cancellation, result_of
 from postdate.monitor.store.item_log import items
 from postdate.schedule.change.occurrence_job import JobOccurrences
 from postdate.schedule.change.occurrence_payment import PaymentOccurrences

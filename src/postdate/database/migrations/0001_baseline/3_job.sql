@@ -116,6 +116,9 @@ CREATE TABLE job_progress (
     CHECK (cancel_deadline IS NULL OR cancel_requested_at IS NOT NULL)
 ) WITH (fillfactor = 50);
 
+CREATE INDEX job_progress_cancel ON job_progress (cancel_deadline)
+    WHERE cancel_deadline IS NOT NULL;
+
 -- The last lines that the worker of an attempt wrote, as a JSON array, encrypted where payloads
 -- are; `dropped` counts the older ones that are gone.
 CREATE TABLE attempt_log (
