@@ -1973,6 +1973,8 @@ CREATE INDEX destination_call_node ON destination_call USING btree (node_id, rep
 
 CREATE INDEX event_state ON ONLY event USING btree (bucket, tenant_id, subject, "time") WHERE (state IS NOT NULL);
 
+CREATE INDEX job_progress_cancel ON job_progress USING btree (cancel_deadline) WHERE (cancel_deadline IS NOT NULL);
+
 CREATE INDEX job_schedule ON ONLY job USING btree (bucket, schedule_id, job_id) WHERE (schedule_id IS NOT NULL);
 
 CREATE INDEX job_unique_by ON ONLY job USING btree (bucket, tenant_id, ((unique_by ->> 'key'::text)), job_id) WHERE (unique_by IS NOT NULL);
