@@ -1,7 +1,7 @@
 """Change jobs: update, cancel, run now, resolve; many at once by a filter."""
 
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -13,18 +13,14 @@ from postdate.http.endpoint import Body, Call, Reason
 from postdate.http.routes import Routes
 from postdate.job.api.job import JOB_BYTES, show_job
 from postdate.job.change.bulk import BulkFilter, BulkOutcome, JobInstant
-from postdate.job.change.change import CancelRequest, JobPatch, Resolution
+from postdate.job.change.change import CancelAnswer, CancelRequest, JobPatch, Resolution
 from postdate.job.spec.view import JobView
-from postdate.job.store.job_cancel import CancelResult
 from postdate.words.error import Code
 
 ROUTES: Final = Routes("jobs")
 
 BULK_SECONDS: Final = 60.0
 MAX_CANCEL_SECONDS: Final = 86400
-
-
-CancelAnswer = CancelResult | Literal["cancel_requested"]
 
 
 class CancelBody(Body, kw_only=True):

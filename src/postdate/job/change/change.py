@@ -41,6 +41,7 @@ from postdate.timer import lost_timer
 from postdate.timer.lost_timer import LostTimer
 from postdate.words.error import Code, RefusedError, accepted, not_found, refuse
 
+CancelAnswer = CancelResult | Literal["cancel_requested"]
 Resolution = Literal["completed", "failed", "retry"]
 
 

@@ -10,7 +10,7 @@ from postdate.console.operation import Answer
 from postdate.console.page_request import PageRequest
 from postdate.console.subject import Subject, SubjectFacts
 from postdate.core.identity import Scope
-from postdate.job.api.job_change import CancelAnswer
+from postdate.job.change.change import CancelAnswer
 from postdate.job.spec.destination_words import target
 from postdate.words.error import Code, refuse
 
