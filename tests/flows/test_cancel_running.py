@@ -175,7 +175,7 @@ async def test_plain_and_asynchronous_functions_stop(api: Api) -> None:
     @worker.handler("stops-async")
     async def asynchronous(job: AsyncRunningJob) -> None:
         await job.progress(1)
-        await asyncio.sleep(20)
+        await asyncio.Event().wait()
 
     ids = [await add(api, lane) for lane in ("stops", "stops-async")]
     running = asyncio.create_task(worker.run())

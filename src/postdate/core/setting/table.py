@@ -275,12 +275,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "job.cancel_deadline_seconds": Setting(
         30.0,
-        "How long the worker of a job that is cancelled while it runs may take to stop before it "
-        "loses the job; with 0 it loses it at once.",
+        "How long a worker may go on with a job that is cancelled; 0 stops it at once.",
         0,
         86400,
         tenant_may=CHOOSE,
-    ),
+    ),  # fmt: skip
     "job.max_age_seconds": Setting(
         3 * 86400.0,
         "How long after its first due instant a job is still tried.",

@@ -41,7 +41,13 @@ from postdate.timer import lost_timer
 from postdate.timer.lost_timer import LostTimer
 from postdate.words.error import Code, RefusedError, accepted, not_found, refuse
 
-CancelAnswer = CancelResult | Literal["cancel_requested"]
+CancelAnswer = Literal[
+    "cancel_requested",
+    "cancelled_before_claim",
+    "cancelled_after_failure",
+    "cancelled_in_doubt",
+    "stopped_in_flight",
+]
 Resolution = Literal["completed", "failed", "retry"]
 
 

@@ -1,7 +1,7 @@
 """Cancel jobs: how one ends, and requests to cancel jobs that a worker runs.
 
-A request names a deadline. Whoever comes first ends the job: its worker with a report, a claim
-after its lease has run out, or at the deadline any node.
+A request names a deadline. What happens first ends the job: a report of its worker, a claim after
+its lease has run out, or at the deadline the expiry of any node.
 """
 
 from collections import defaultdict
@@ -146,9 +146,9 @@ def _not_run(job: OpenJob) -> OpenJob:
 
 
 async def end_overdue(connection: Connection, bucket: int, job_ids: Sequence[UUID]) -> set[UUID]:
-    """End jobs at their deadline, but for those that another transaction has locked.
+    """End jobs at their deadline; jobs that another transaction has locked are left for later.
 
-    What has ended in another way since keeps its outcome.
+    A job that has ended in another way since keeps its outcome.
     """
     rows = await connection.fetch(query("job_cancel_requested"), bucket, list(job_ids))
     tenants: dict[int, list[UUID]] = defaultdict(list)

@@ -1,4 +1,4 @@
--- Requests to cancel jobs that run. Whoever writes holds the lock of the job's timer.
+-- Requests to cancel jobs that run. The caller that writes holds the lock of the job's timer.
 
 -- name: job_cancel_request
 -- A second request may only bring the deadline forward.

@@ -221,11 +221,16 @@ class Jobs(Group[K]):
         """
 
     @call("cancel_job", "POST", "/jobs/{job_id}/cancel")
-    def cancel(self, job_id: UUID | str) -> CancelledJob:
+    def cancel(
+        self, job_id: UUID | str, *, deadline_seconds: float | timedelta | None = None
+    ) -> CancelledJob:
         """Cancel a job that has not ended.
 
-        A worker that is running it learns of this at its next report; its work is not undone.
+        A worker that is running it is asked to stop at its next report, and loses its lease at
+        the deadline; a job that completes before then is completed. Its work is not undone.
         `job_id`: The job's id.
+        `deadline_seconds`: How long the worker of a running job may go on; with 0 it loses its
+        lease now. Absent: the setting `job.cancel_deadline_seconds`.
         """
 
     @call("run_job_now", "POST", "/jobs/{job_id}/run-now")

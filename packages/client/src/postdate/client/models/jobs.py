@@ -106,6 +106,7 @@ class AttemptList(Struct, frozen=True, kw_only=True):
 class CancelledJobEffect(OpenEnum):
     """What `CancelledJobEffect` may be."""
 
+    CANCEL_REQUESTED = "cancel_requested"
     CANCELLED_AFTER_FAILURE = "cancelled_after_failure"
     CANCELLED_BEFORE_CLAIM = "cancelled_before_claim"
     CANCELLED_IN_DOUBT = "cancelled_in_doubt"
@@ -117,6 +118,7 @@ class CancelledJob(Struct, frozen=True, kw_only=True):
 
     status: JobStatus
     result: CancelledJobEffect
+    cancel_deadline: datetime | None = None
 
 
 class BulkOutcome(Struct, frozen=True, kw_only=True):

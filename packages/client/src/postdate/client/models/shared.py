@@ -330,6 +330,8 @@ class Job(Struct, frozen=True, kw_only=True):
     claimed_at: datetime | None = None
     lease_until: datetime | None = None
     progress: Progress | None = None
+    cancel_requested_at: datetime | None = None
+    cancel_deadline: datetime | None = None
     finished_at: datetime | None = None
     lateness_ms: int | None = None
     code: str | None = None
