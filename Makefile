@@ -106,9 +106,11 @@ mutants: setup
 
 audit: setup
 	@mkdir -p build
-	@$(UV) export --quiet --locked --all-extras --no-emit-project --format requirements-txt -o build/requirements.txt
+	@$(UV) export --quiet --locked --all-extras --no-emit-workspace --format requirements-txt -o build/requirements.txt
 	$(UV) run --quiet --locked --isolated --only-group audit cyclonedx-py requirements build/requirements.txt --of JSON -o build/sbom.json
-	$(UV) run --quiet --locked --isolated --only-group audit pip-audit --require-hashes --disable-pip -r build/requirements.txt
+	-@$(UV) run --quiet --locked --isolated --only-group audit pip-audit --require-hashes --disable-pip --progress-spinner off \
+	  -f json -o build/audit.json -r build/requirements.txt >/dev/null 2>&1
+	@$(BIN)/python tools/audit.py build
 
 clean:
 	rm -rf $(VENV) .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis
