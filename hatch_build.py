@@ -30,6 +30,13 @@ FILES: Final = {
     "uplot": ("dist/uPlot.iife.min.js", "dist/uPlot.min.css", "LICENSE"),
 }
 GUIDE: Final = "guide"
+ROOT_PAGES: Final = (
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
+)
 LINK: Final = re.compile(r"\]\(([^)\s:#]+)")
 
 SECONDS: Final = 30
@@ -76,7 +83,7 @@ class AssetHook(BuildHookInterface[Any]):
 
 def carry_guide(root: Path, place: Path) -> None:
     """Copy the pages of the documentation, and the files that they link to: nothing else."""
-    pages = [*root.glob("*.md"), *root.glob("docs/**/*.md")]
+    pages = [*(root / name for name in ROOT_PAGES), *root.glob("docs/**/*.md")]
     linked = {
         (page.parent / link).resolve() for page in pages for link in LINK.findall(page.read_text())
     }

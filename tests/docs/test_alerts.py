@@ -53,8 +53,10 @@ PAGES = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "SECURITY.md
 _SPOKEN = re.compile(r"`(postdate_[a-z0-9_]+)[`{]")
 _NO_METRIC = {
     *("postdate_migrate", "postdate_outbox", "postdate_once", "postdate_server", "postdate_url"),
+    "postdate_worker",
 }
-"""A login, tables of a client's own database, a fixture of pytest, and a label of Prometheus."""
+"""A login, tables of a client's own database, a fixture of pytest, a label of
+Prometheus, and a command of Django."""
 
 
 def test_a_page_names_metrics_that_exist() -> None:

@@ -166,7 +166,7 @@ def unshipped_links(tree: Tree) -> Iterator[Finding]:
         for number, line in enumerate(text.splitlines(), 1):
             for target in _LINK.findall(line):
                 real, _ = resolve(path, target)
-                shipped = real.startswith(tuple(f"{each}/" for each in SHIPPED))
+                shipped = real in tree and real.startswith(tuple(f"{each}/" for each in SHIPPED))
                 if ":" not in target and not shipped and real not in ROOT_FILES:
                     yield Finding(path, number, f"{target} is not shipped with the documentation")
 
@@ -231,8 +231,18 @@ RULES: Final = (
     Rule(
         "unshipped_links",
         unshipped_links,
-        bad=({"docs/a.md": "[t](../tests/t.py)"}, {"docs/a/b.md": "[s](../../src/s.py)"}),
-        good=({"docs/a.md": "[e](../examples/e.py) [r](../README.md) [w](https://w) [c](c.md)"},),
+        bad=(
+            {"docs/a.md": "[t](../tests/t.py)", "tests/t.py": ""},
+            {"docs/a/b.md": "[s](../../src/s.py)", "src/s.py": ""},
+            {"docs/a.md": "[e](../examples/e/)", "examples/e/f.py": ""},
+        ),
+        good=(
+            {
+                "docs/a.md": "[e](../examples/e.py) [r](../README.md) [w](https://w) [c](c.md)",
+                "docs/c.md": "",
+                "examples/e.py": "",
+            },
+        ),
     ),
     Rule(
         "silent_modules",
