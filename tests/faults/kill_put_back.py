@@ -1,20 +1,27 @@
-"""Lost timers and rows of unique keys that are put back, killed."""
+"""Lost timers and unique keys that are put back, and cancelled jobs that are ended, killed."""
 
+import asyncio
 from datetime import timedelta
 from typing import ClassVar
+from uuid import uuid4
 
 from faults.kill import KillOperation
 from faults.sweep_money import AMOUNT, MoneyOperation, identity
 from faults.sweep_stages import Stage
+from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Database
 from postdate.job.change.put_back import put_back_job
 from postdate.job.change.unique_repair import repair_unique
-from postdate.job.store import job_unique
+from postdate.job.spec.tally import Tally
+from postdate.job.store import job_cancel, job_unique
 from postdate.job.store.job_unique import slot_of
+from postdate.lease.change.lease import ClaimAsk, LeaseClaims
 from postdate.payment.change.put_back import put_back_payment
 from postdate.timer.lost_timer import LostTimer, Noun
+from postdate.worker.expirer import Expirer
 from support.bank import DuePayment
 from support.job import ask, make_intake
+from support.worker import OwnLanes, add_jobs, make_lane
 
 
 class PutBackPayment(MoneyOperation, KillOperation):
@@ -95,4 +102,41 @@ class RepairUnique(Stage, KillOperation):
         return await super().violations()
 
 
-OPERATIONS: list[type[KillOperation]] = [PutBackPayment, PutBackJob, RepairUnique]
+class EndCancelled(Stage, KillOperation):
+    """A running job that was to be cancelled is taken from its worker at the deadline."""
+
+    name = "end cancelled"
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        lane = await make_lane(self.nodes.direct, self.tenant_id, "default", "pull")
+        [self.job] = await add_jobs(self.nodes.direct, lane)
+        lanes = OwnLanes(self.nodes.direct, [self.tenant_id])
+        await lanes.refresh()
+        wanted = ClaimAsk(
+            tenant_id=self.tenant_id, lane="default", holder=uuid4(), max_leases=1,
+            lease_seconds=60.0, wait_seconds=0.0, gone=asyncio.Event(),
+        )  # fmt: skip
+        assert await LeaseClaims(self.nodes.direct, lanes, Settings(), Tally()).claim(wanted)
+        async with self.nodes.direct.write("test") as connection:
+            await job_cancel.request(connection, self.tenant_id, self.job, "test", 0.0)
+
+    async def sweep(self, database: Database) -> None:
+        lanes = OwnLanes(database, [self.tenant_id])
+        await lanes.refresh()
+        tallies = {"push": Tally(), "pull": Tally()}
+        await Expirer(database, lanes, Settings(), tallies, uuid4()).run_once(100)
+
+    async def act(self) -> None:
+        await self.sweep(self.nodes.proxied)
+
+    async def finish(self) -> None:
+        await self.sweep(self.nodes.direct)
+
+    async def violations(self) -> list[str]:
+        self.expect("timers", await self.count("timer"), 0)
+        self.expect("ends", await self.count("outcome", "AND status = 'CANCELLED'"), 1)
+        return await super().violations()
+
+
+OPERATIONS: list[type[KillOperation]] = [PutBackPayment, PutBackJob, RepairUnique, EndCancelled]

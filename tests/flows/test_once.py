@@ -44,6 +44,7 @@ NOTHING_CREATED = {
     "POST /leases/{job_id:uuid}/complete": "its token is the key",
     "POST /leases/{job_id:uuid}/fail": "its token is the key",
     "POST /leases/{job_id:uuid}/renew": "its token is the key",
+    "POST /leases/{job_id:uuid}/progress": "its token is the key",
     "POST /leases/{job_id:uuid}/release": "its token is the key",
     "POST /schedules/{schedule_id:uuid}/pause": "sets a state",
     "POST /schedules/{schedule_id:uuid}/resume": "sets a state",

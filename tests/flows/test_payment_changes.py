@@ -192,7 +192,7 @@ async def test_an_execution_of_what_cannot_succeed_is_refused(ledger: Ledger, cl
         "execution_id": "x",
         "status": "FAILED",
         "settled_by_execution_id": "x",
-        "error_message": "Account alice has 1000 available and must keep 0.",
+        "error_message": "Account alice has 1,000 available and must keep 0.",
     }
     assert (await execute(ledger, short, "x")).body == failed.body, "its answer may have been lost"
     for payment, status in ((cancelled, "CANCELLED"), (short, "FAILED")):

@@ -124,7 +124,7 @@ async def test_a_newer_server_may_have_more_fields_and_words() -> None:
     job = {
         "job_id": "j", "status": "SLEEPING", "lane": "l", "destination": {"type": "worker"},
         "due_at": "2031-01-01T00:00:00Z", "effective_at": "2031-01-01T00:00:00Z",
-        "created_at": "2031-01-01T00:00:00Z", "colour": "red",
+        "created_at": "2031-01-01T00:00:00Z", "priority": 5, "colour": "red",
     }  # fmt: skip
     async with scripted((200, job)) as server, AsyncClient(server.url, "k") as client:
         found = await client.jobs.get("j")

@@ -56,12 +56,19 @@ async def test_what_is_no_value_is_refused_on_the_form(
     assert (await browser.api.call("GET", "/jobs?lane=forms")).body["jobs"] == []
 
 
+async def open_accounts(browser: Browser) -> None:
+    """Open the accounts of the payment: their currency says how an amount is written."""
+    for name in ("alice", "bob"):
+        await browser.api.call("POST", "/accounts", {"account_id": name})
+
+
 @pytest.mark.parametrize("amount", ["1_0", "١٢", "+3", "9" * 5000, "0x10"])
 async def test_an_amount_is_written_in_digits(browser: Browser, amount: str) -> None:
+    await open_accounts(browser)
     form = await begin(browser, "/new/payment", **dict(PAYMENT, amount=amount))
     refused = await browser.post("/new/payment", form)
     assert refused.status == 422
-    assert "<code>amount</code>" in refused.text
+    assert 'id="problem-amount"' in refused.text
 
 
 async def test_a_limit_that_is_no_number_does_not_take_the_limit_away(browser: Browser) -> None:
@@ -93,6 +100,7 @@ async def test_a_form_sent_twice_at_once_and_then_once_more_pays_once(browser: B
 
 
 async def test_a_form_keeps_its_key_until_it_is_answered(browser: Browser) -> None:
+    await open_accounts(browser)
     form = await begin(browser, "/new/payment", **PAYMENT)
     shown = await browser.post("/new/payment", form | {"shown": "1"})
     assert shown.hidden["once"] == form["once"]

@@ -246,7 +246,7 @@ ROWS: dict[str, Row] = {
     "POST /internal/payments/{payment_id:uuid}/execute": Row(
         lambda _: {"execution_id": "x"}, "due"
     ),
-    "POST /jobs": Row(lambda _: {"destination": WORKER, "unique": UNIQUE}),
+    "POST /jobs": Row(lambda _: {"destination": WORKER}),
     "POST /jobs/batch": Row(
         lambda full: {
             "jobs": [{"destination": WORKER}]

@@ -20,7 +20,8 @@ WITNESSED: Final = {
     ),
     "a change of a job is invented": Corruption(
         "INSERT INTO job_revision (bucket, tenant_id, job_id, revision, due_at, effective_at, "
-        "payload_revision) SELECT bucket, tenant_id, job_id, 1, clock(), clock(), 0 FROM job "
+        "payload_revision, lane_id) "
+        "SELECT bucket, tenant_id, job_id, 1, clock(), clock(), 0, lane_id FROM job "
         "WHERE job_id = '{job_open}';"
         "UPDATE timer SET due_at = clock(), revision = 1 WHERE subject = '{job_open}'",
         "revision_is_as_sealed",

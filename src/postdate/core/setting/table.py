@@ -274,11 +274,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         0.2, "Fraction by which a delay varies at random, up or down.", 0, 1, tenant_may=CHOOSE
     ),
     "job.cancel_deadline_seconds": Setting(
-        30.0,
-        "How long a worker may keep running a job that is being cancelled.",
-        0,
-        86400,
-        tenant_may=CHOOSE,
+        30.0, "How long a worker may keep a cancelled job.", 0, 86400, tenant_may=CHOOSE
     ),
     "job.max_age_seconds": Setting(
         3 * 86400.0,

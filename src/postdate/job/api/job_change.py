@@ -32,8 +32,9 @@ class CancelBody(Body, kw_only=True):
             Meta(
                 ge=0,
                 le=MAX_CANCEL_SECONDS,
-                description="How long the worker of a running job may go on; with 0 it loses its "
-                "lease now. Absent: the setting `job.cancel_deadline_seconds`.",
+                description="How long the worker of a running job may take to stop; with 0 it "
+                "loses its lease now. Absent: the setting `job.cancel_deadline_seconds`.",
+                examples=[30],
             ),
         ]
         | None

@@ -38,7 +38,9 @@ FAILURE_CODES: Final[Mapping[str, FailureCode]] = {
     "handler_error": FailureCode("other", "An unexpected error inside the server; in doubt."),
     "handler_lost": FailureCode("lost", "The handler of an attempt disappeared; in doubt."),
     "handler_timeout": FailureCode("timeout", "A handler inside the server took too long."),
-    "http_429": FailureCode("busy", "The receiver asked for fewer calls; `Retry-After` is honoured."),
+    "http_429": FailureCode(
+        "busy", "The receiver asked for fewer calls; `Retry-After` is honoured."
+    ),
     "http_503": FailureCode("busy", "The receiver was overloaded; `Retry-After` is honoured."),
     "invalid_url": FailureCode("refused", "The destination's address is not valid."),
     "kind_missing": FailureCode("refused", "This node has no client for that kind of broker."),

@@ -229,8 +229,8 @@ class Jobs(Group[K]):
         A worker that is running it is asked to stop at its next report, and loses its lease at
         the deadline; a job that completes before then is completed. Its work is not undone.
         `job_id`: The job's id.
-        `deadline_seconds`: How long the worker of a running job may go on; with 0 it loses its
-        lease now. Absent: the setting `job.cancel_deadline_seconds`.
+        `deadline_seconds`: How long the worker of a running job may take to stop; with 0 it loses
+        its lease now. Absent: the setting `job.cancel_deadline_seconds`.
         """
 
     @call("run_job_now", "POST", "/jobs/{job_id}/run-now")
