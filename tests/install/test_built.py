@@ -88,7 +88,11 @@ def test_an_sdist_has_the_sources_and_what_builds_them(built: Built) -> None:
 
 def test_the_client_has_every_module_it_imports_and_no_other(built: Built) -> None:
     files = {path for path in built.wheel("postdate_client") if path.endswith(".py")}
-    wanted = {path for path in files if path.startswith(("postdate/client/", "postdate/task/"))}
+    wanted = {
+        path
+        for path in files
+        if path.startswith(("postdate/client/", "postdate/django/", "postdate/task/"))
+    }
     for path in [*wanted, "postdate/__init__.py"]:
         wanted |= set(_imported(path))
     assert files == wanted
