@@ -198,6 +198,6 @@ def _entry(
         return shaped(StatementEntry, row, counterparty=other, description=row.reason)
     paid = parties.get(row.payment_id)
     if paid is None:
-        return shaped(StatementEntry, row)
+        return shaped(StatementEntry, row, counterparty=None, description=None)
     other = paid.to_account if row.amount < 0 else paid.from_account
     return shaped(StatementEntry, row, counterparty=other, description=paid.description)
