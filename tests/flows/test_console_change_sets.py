@@ -39,8 +39,10 @@ async def draft(api: Api, *changes: object) -> str:
 @needs_chromium
 async def test_from_a_lane_to_its_effect_to_the_change_and_back(page: Page, api: Api) -> None:
     await jobs(api, 120)
-    await page.goto(f"{api.url}/lanes")
-    await page.get_by_role("link", name="What if…").click()
+    asked = page.get_by_role("link", name="What if…")
+    while not await asked.count():  # what a page shows of lanes may be two seconds old
+        await page.goto(f"{api.url}/lanes")
+    await asked.click()
     await expect(page.locator('[name="changes.0.lane"]')).to_have_value("mail")
     await page.get_by_label("Rate per second").fill("0.5")
     await page.get_by_role("button", name="See what it would do").click()

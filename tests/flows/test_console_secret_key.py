@@ -9,6 +9,7 @@ from playwright.async_api import BrowserContext, Page, expect
 
 from conftest import SECRET_KEY, Api
 from flows.test_console_problems import follow, job, run, tab
+from postdate.monitor.view import overview
 from postdate.node import initial_key as first
 from postdate.node import worker as worker_stage
 from postdate.node.node import Node
@@ -40,6 +41,12 @@ async def at_work(api: Api, settings: ProcessSettings) -> AsyncIterator[None]:
         await asyncio.gather(*running)
         await run(api, "DELETE FROM node WHERE node_id = $1", node.node_id)
         await node.close()
+
+
+@pytest.fixture(autouse=True)
+def seen_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read what pages remember for half a minute each time: signing in has already read it once."""
+    monkeypatch.setattr(overview, "REMEMBER_SLOW_SECONDS", 0.0)
 
 
 async def opened(page: Page) -> BrowserContext:

@@ -186,6 +186,7 @@ class PeriodStatement(msgspec.Struct, frozen=True, kw_only=True):
     Scope.PAYMENTS_READ,
     returns=PeriodStatement,
     limited="filtered",
+    files=("text/csv", "application/xml"),
 )
 async def get_account_statement(call: Call[Services, None, PeriodQuery]) -> Reply:
     """Write the statement of an account for a period, the oldest entry first.

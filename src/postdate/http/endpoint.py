@@ -154,6 +154,8 @@ class Endpoint(Generic[S, B, Q]):
     max_seconds: float | None = None
     halted: Literal["refused", "new work", "served"] = "refused"
     limited: Limited = "refused"
+    files: tuple[str, ...] = ()
+    """Media types in which it can answer beside JSON."""
 
     @property
     def template(self) -> str:

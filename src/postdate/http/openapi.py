@@ -199,7 +199,10 @@ def _responses(endpoint: AnyEndpoint, schemas: _Schemas) -> Json:
         success["headers"] |= _header_refs("replayed")
     success["headers"] |= _header_refs("stale" if endpoint.method == "GET" else "freshness")
     if endpoint.returns is not None:
-        success["content"] = {"application/json": {"schema": schemas.of[endpoint.returns]}}
+        success["content"] = {
+            "application/json": {"schema": schemas.of[endpoint.returns]},
+            **{media: {"schema": {"type": "string"}} for media in endpoint.files},
+        }
     responses = {str(endpoint.status): success}
     by_status: dict[int, list[Code]] = {}
     for code in codes_of(endpoint):

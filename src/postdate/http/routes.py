@@ -33,6 +33,7 @@ class Routes:
         max_seconds: float | None = None,
         halted: Literal["refused", "new work", "served"] = "refused",
         limited: Limited = "refused",
+        files: tuple[str, ...] = (),
     ) -> Callable[[H], H]:
         """Declare a handler as an endpoint.
 
@@ -63,6 +64,7 @@ class Routes:
                     max_seconds=max_seconds,
                     halted=halted,
                     limited=limited,
+                    files=files,
                 )
             )
             return handler
