@@ -30,14 +30,18 @@ _PINNED: Final = re.compile(r"^([A-Za-z0-9._-]+)==", re.MULTILINE)
 
 def licence(found: Distribution) -> str:
     """Return what a package says of its licence."""
-    expression = found.metadata.get("License-Expression") or ""
+    expression = _first(found, "License-Expression")
     classified = [
         each.rpartition(" :: ")[2]
         for each in found.metadata.get_all("Classifier") or ()
         if each.startswith("License ::")
     ]
-    text = (found.metadata.get("License") or "").partition("\n")[0]
+    text = _first(found, "License").partition("\n")[0]
     return expression or ", ".join(classified) or text or "unknown"
+
+
+def _first(found: Distribution, field: str) -> str:
+    return next(iter(found.metadata.get_all(field) or ()), "")
 
 
 def licences(requirements: str) -> Iterator[tuple[str, str, bool]]:

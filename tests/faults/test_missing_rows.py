@@ -46,8 +46,8 @@ STATES: Final = {f"no {table}": f"DELETE FROM {table} WHERE tenant_id = $1" for 
     "clock(), clock(), clock(), 'x' FROM timer WHERE tenant_id = $1 AND token < 9 "
     "ON CONFLICT DO NOTHING",
     "changes that nobody made": "INSERT INTO job_revision (bucket, tenant_id, job_id, revision, "
-    "due_at, effective_at, payload_revision, lane_id) SELECT bucket, tenant_id, job_id, 1, clock(), "
-    "clock(), 0, lane_id FROM job WHERE tenant_id = $1",
+    "due_at, effective_at, payload_revision, lane_id) SELECT bucket, tenant_id, job_id, 1, "
+    "clock(), clock(), 0, lane_id FROM job WHERE tenant_id = $1",
     "approvals that nobody asked for": "INSERT INTO payment_approval (bucket, tenant_id, "
     "payment_id, requested_by, requested_persons, expires_at) SELECT bucket, tenant_id, "
     "payment_id, 'x', '{x}', clock() "
