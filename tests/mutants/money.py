@@ -17,6 +17,7 @@ TAMPER = "faults/test_tamper.py"
 FORGED = "faults/test_forged_outbox.py"
 UNITS = "model/test_money.py"
 STATEMENTS = "flows/test_statements.py"
+LOST = "faults/test_lost_timer.py"
 
 MUTANTS = (
     mutant(
@@ -332,5 +333,16 @@ MUTANTS = (
         "csv_of_formulas", "core/csv_text.py",
         "    return f\"'{text}\" if text.startswith(_FORMULA) else text\n", "    return text\n",
         f"{STATEMENTS}::test_filters_leave_the_balances_and_the_file_is_no_formula",
+    ),
+    mutant(
+        "transfer_before_its_events", "event/store/event.py",
+        "    return max(_rising.after(unix_ms), unix_ms_of(max(subjects, default=MIN_ID)) + 2)",
+        "    return unix_ms",
+        f"{LOST}::test_two_persons_put_a_payment_back_and_it_is_paid_once",
+    ),
+    mutant(
+        "request_for_what_is_not_lost", "payment/change/put_back.py",
+        "            await lost_timer.refuse_found(connection, lost)\n", "",
+        f"{LOST}::test_nobody_requests_a_payment_that_is_not_lost",
     ),
 )  # fmt: skip

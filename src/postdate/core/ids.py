@@ -88,6 +88,13 @@ class RisingIds:
         self.tail = tail
         return made
 
+    def after(self, unix_ms: int) -> int:
+        """Return an instant whose ids sort behind all drawn so far, unless the clock was set back.
+
+        It is the given one, or just behind the last id, whose time may be ahead by HOLD_MS.
+        """
+        return self._unix_ms + 1 if 0 <= self._unix_ms - unix_ms <= HOLD_MS else unix_ms
+
 
 def tailed_id(
     bucket: int, unix_ms: int, tail: bytes, make: Callable[[bytes], UUID] = _from_bytes

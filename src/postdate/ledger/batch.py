@@ -11,7 +11,6 @@ import msgspec
 from postdate.account.store import account as account_store
 from postdate.account.store.account import AccountKey, key_of
 from postdate.audit.spec import SYSTEM
-from postdate.core.ids import unix_ms_of
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Connection
 from postdate.database.connection.driver_id import new_ids
@@ -161,21 +160,24 @@ async def _record_dues(
     connection: Connection, dues: Sequence[DuePayment], settling: Settling
 ) -> int:
     tenants = {due.payer.tenant_id for due in dues}
-    begun = (Beginning(due.payer.tenant_id, due.payment_id, due.token) for due in dues)
+    begun = [Beginning(due.payer.tenant_id, due.payment_id, due.token) for due in dues]
     return await record_executing(connection, tenants, begun, settling)
 
 
 async def record_executing(
-    connection: Connection, tenants: set[int], begun: Iterable[Beginning], settling: Settling
+    connection: Connection, tenants: set[int], begun: Sequence[Beginning], settling: Settling
 ) -> int:
     """Record the beginning of executions for the tenants that ask for it.
 
     Return the time for the ids of what follows: an event's place is that of its id.
     """
-    verbose = set(filter(settling.settings.is_verbose, tenants))
-    if not verbose:
-        return settling.unix_ms
-    events = [
+    if verbose := set(filter(settling.settings.is_verbose, tenants)):
+        await event_store.insert(connection, _executing(begun, verbose, settling))
+    return event_store.after_events(settling.unix_ms, (each.payment_id for each in begun))
+
+
+def _executing(begun: Sequence[Beginning], verbose: set[int], settling: Settling) -> list[NewEvent]:
+    return [
         NewEvent(
             each.tenant_id,
             each.payment_id,
@@ -189,8 +191,6 @@ async def record_executing(
         for each in begun
         if each.tenant_id in verbose
     ]
-    made = await event_store.insert(connection, events)
-    return max(settling.unix_ms, *(unix_ms_of(each) + 1 for each in made))
 
 
 def due_of(payment: LockedPayment) -> DuePayment:

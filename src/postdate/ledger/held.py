@@ -21,7 +21,7 @@ async def settle(connection: Connection, held: HeldPayments, settling: Settling)
     """
     if not held:
         return time.monotonic()
-    begun = map(Beginning, held.tenants, held.ids, held.tokens)
+    begun = [*map(Beginning, held.tenants, held.ids, held.tokens)]
     unix_ms = await record_executing(connection, set(held.tenants), begun, settling)
     made = new_ids(held.payee_buckets, unix_ms)
     await settling.order.wait_for_previous()

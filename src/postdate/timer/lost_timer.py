@@ -47,16 +47,32 @@ async def put_back(connection: Connection, lost: LostTimer) -> datetime | None:
     else:
         rows = await connection.fetch(query("lost_timer_put_back_job"), *key)
     if not rows:
-        detail = (
-            f"The {lost.noun} {lost.subject} was put back meanwhile, or its timer lies where none "
-            "of its kind belongs: `postdate prove` says which."
-        )
-        raise refuse(Code.CONFLICT, detail)
+        raise _is_back(lost)
     if proof := await _ended(connection, lost):
         detail = f"The {lost.noun} {lost.subject} has ended ({proof}), and its outcome was lost."
         raise refuse(Code.CONFLICT, detail)
     due_at: datetime | None = rows[0]["due_at"]
     return due_at
+
+
+async def refuse_found(connection: Connection, lost: LostTimer) -> None:
+    """Refuse a request for a timer that was put back, or whose subject has ended, meanwhile.
+
+    The request of a second person is used up by then: another one would wait for a later loss.
+    """
+    bucket = bucket_of(lost.subject)
+    if await connection.fetchval(query("lost_timer_has_end"), bucket, lost.subject):
+        raise refuse(Code.CONFLICT, f"The {lost.noun} {lost.subject} has ended meanwhile.")
+    if await connection.fetchval(query("lost_timer_has_timer"), bucket, lost.subject):
+        raise _is_back(lost)
+
+
+def _is_back(lost: LostTimer) -> RefusedError:
+    detail = (
+        f"The {lost.noun} {lost.subject} was put back meanwhile, or its timer lies where none "
+        "of its kind belongs: `postdate prove` says which."
+    )
+    return refuse(Code.CONFLICT, detail)
 
 
 async def _ended(connection: Connection, lost: LostTimer) -> str | None:

@@ -114,9 +114,16 @@ SELECT tenant_id FROM payment WHERE bucket = $1 AND payment_id = $2
 
 -- name: lost_timer_requested
 -- Who asked last for a payment's timer, within a number of seconds, and which persons they are.
+-- The database's time orders what two processes recorded; their ids follow their own clocks.
 SELECT e.actor, e.data::text FROM event e
  WHERE e.bucket = $1 AND e.tenant_id = $2 AND e.subject = $3
    AND e.type = 'payment.repair_requested' AND e.time > clock() - make_interval(secs => $4)
    AND NOT EXISTS (SELECT FROM event r WHERE r.bucket = $1 AND r.subject = $3
-                      AND r.type = 'payment.repaired' AND r.event_id > e.event_id)
- ORDER BY e.event_id DESC LIMIT 1
+                      AND r.type = 'payment.repaired' AND r.time > e.time)
+ ORDER BY e.time DESC LIMIT 1
+
+-- name: lost_timer_has_end
+SELECT EXISTS (SELECT FROM outcome WHERE bucket = $1 AND subject = $2)
+
+-- name: lost_timer_has_timer
+SELECT EXISTS (SELECT FROM timer WHERE bucket = $1 AND subject = $2)

@@ -1,7 +1,7 @@
 """Events: what changed, inserted in the transaction that changed it."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -10,7 +10,7 @@ import msgspec
 
 from postdate.audit.spec import STAMP, changes_row, stamped
 from postdate.core import origin
-from postdate.core.ids import NAMED_VERSION, RisingIds, bucket_of, subject_id, unix_ms_of
+from postdate.core.ids import MIN_ID, NAMED_VERSION, RisingIds, bucket_of, subject_id, unix_ms_of
 from postdate.database.connection.clock import node_clock
 from postdate.database.connection.query import Connection, Reader, fetch_all, query
 from postdate.event.spec.types import EVENT_TYPES
@@ -93,6 +93,15 @@ async def insert(connection: Connection, events: Sequence[NewEvent]) -> list[UUI
     for name, rows in sorted(groups.items()):
         await connection.execute(query(name), *map(list, zip(*rows, strict=True)))
     return ids
+
+
+def after_events(unix_ms: int, subjects: Iterable[UUID]) -> int:
+    """Return an instant whose ids sort behind the events that this process has recorded.
+
+    They sort behind those of these subjects too that `_after` moved. Both may be ahead of the
+    clock, which is set now and then.
+    """
+    return max(_rising.after(unix_ms), unix_ms_of(max(subjects, default=MIN_ID)) + 2)
 
 
 def _ids(events: Sequence[NewEvent]) -> list[UUID]:

@@ -38,4 +38,4 @@ SELECT DISTINCT ON (e.subject) e.subject, e.actor
   FROM unnest($1::smallint[], $3::uuid[]) AS wanted (bucket, subject)
   JOIN event e ON e.bucket = wanted.bucket AND e.tenant_id = $2 AND e.subject = wanted.subject
    AND e.type = $4
- WHERE e.bucket = ANY ($1) ORDER BY e.subject, e.event_id DESC
+ WHERE e.bucket = ANY ($1) ORDER BY e.subject, e.time DESC, e.event_id DESC

@@ -25,6 +25,7 @@ async def put_back_payment(database: Database, actor: Identity, lost: LostTimer)
         await _allow(connection, actor, lost)
         asked = await lost_timer.requested(connection, lost, REQUEST_SECONDS)
         if asked is None:
+            await lost_timer.refuse_found(connection, lost)
             asks, kind = {"persons": sorted(actor.persons)}, "payment.repair_requested"
             await record_event(connection, about, kind, actor.key_id, asks)
             return "requested"
