@@ -2,7 +2,7 @@
 
 Run it beside a Postdate server (docs/start/tutorial-worker.md tells the story):
 
-    python mail_worker.py
+    python examples/tutorials/mail_worker.py
 """
 
 import logging

@@ -2,7 +2,7 @@
 
 Run it beside a Postdate server (docs/start/tutorial-rent.md tells the story):
 
-    uvicorn rent_service:app --port 9000
+    uvicorn --app-dir examples/tutorials rent_service:app --port 9000
 """
 
 import os

@@ -2,7 +2,7 @@
 
 Run it beside a Postdate server (docs/start/tutorial-webhooks.md tells the story):
 
-    python webhook_receiver.py
+    python examples/tutorials/webhook_receiver.py
 """
 
 import os

@@ -14,6 +14,7 @@ from support.command import commands
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMANDS = ROOT / "src/postdate/cli/commands"
+CLIENT_PAGE = ROOT / "docs/reference/client.md"
 TO_STANDARD_OUTPUT = re.compile(
     r"^ +(?:print\((?!.*file=sys.stderr)|sys\.stdout\.write)", re.MULTILINE
 )
@@ -35,6 +36,14 @@ def test_a_command_that_is_named_exists(line: str) -> None:
     command, bound, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
     assert command is not None
     assert bound is not None
+
+
+def test_every_command_beside_an_operation_exists() -> None:
+    load_all()
+    column = re.findall(r"\| `postdate (api|[a-z -]+)", CLIENT_PAGE.read_text())
+    known = dict(commands(app))
+    assert len(column) > 90
+    assert [words for words in column if words not in known] == []
 
 
 def test_a_command_that_may_be_repeated_exists() -> None:

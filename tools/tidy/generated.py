@@ -19,6 +19,9 @@ _BLOCK: Final = re.compile(
     re.DOTALL,
 )
 
+_SUPERSEDED: Final = re.compile(r"^\*(Superseded(?: in part)?) by (.+)\*$", re.MULTILINE)
+_NUMBER: Final = re.compile(r"\[(\d{4})\]")
+
 
 def job_states(_: Tree) -> str:
     """Draw the states of a job."""
@@ -64,7 +67,7 @@ def decisions(tree: Tree) -> str:
     """List the decision records by number: their titles say what was decided."""
     paths = sorted(path for path, _ in select(tree, (DECISIONS,), ".md"))
     return "\n".join(
-        f"- [{_title(tree[path])}]({path.removeprefix(DECISIONS)})"
+        f"- [{_title(tree[path])}]({path.removeprefix(DECISIONS)}){_superseded(tree[path])}"
         for path in paths
         if not path.endswith("/index.md")
     )
@@ -72,6 +75,12 @@ def decisions(tree: Tree) -> str:
 
 def _title(text: str) -> str:
     return text.partition("\n")[0].removeprefix("# ")
+
+
+def _superseded(text: str) -> str:
+    """Repeat what a decision says of those that supersede it, without the reason."""
+    found = _SUPERSEDED.search(text)
+    return f": {found[1].lower()} by {', '.join(_NUMBER.findall(found[2]))}" if found else ""
 
 
 def _api_page(group: str, _: Tree) -> str:

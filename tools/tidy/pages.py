@@ -38,6 +38,9 @@ OLD_PATHS: Final = {
 }
 """Decisions that name paths of their day, and why. The list only shrinks."""
 
+_SUPERSEDES: Final = re.compile(r"^\*(Superseded|Supersedes) (.+)\*$", re.MULTILINE)
+_GENERATED: Final = re.compile(r"<!-- generated.*?<!-- end -->", re.DOTALL)
+
 HOME: Final = "docs/index.md"
 _DESCRIBED: Final = re.compile(r"^- \[[^\]]+\]\(([^)#\s]+)\): \S", re.MULTILINE)
 _LISTED: Final = re.compile(r"^(?:-|\|.*\|) \[[^\]]+\]\(([^)#\s]+)\)", re.MULTILINE)
@@ -72,6 +75,30 @@ def unfinished_decisions(tree: Tree) -> Iterator[Finding]:
         if number in seen:
             yield Finding(path, 1, f"{seen[number]} has this number too")
         seen[number] = path
+
+
+def one_sided_supersessions(tree: Tree) -> Iterator[Finding]:
+    """Find decisions of which only one says that the later supersedes the earlier."""
+    said: dict[str, set[tuple[str, str]]] = {"Superseded": set(), "Supersedes": set()}
+    for path, text in select(tree, (DECISIONS,), ".md"):
+        own = PurePosixPath(path).name
+        for word, others in _SUPERSEDES.findall(text.partition("\n## ")[0]):
+            for other in _LINK.findall(others):
+                said[word].add((own, other) if word == "Superseded" else (other, own))
+    for earlier, later in sorted(said["Superseded"] ^ said["Supersedes"]):
+        path = DECISIONS + (later if (earlier, later) in said["Superseded"] else earlier)
+        yield Finding(path, 1, f"say below the title, in italics: {later} supersedes {earlier}")
+
+
+def unexplained_gaps(tree: Tree) -> Iterator[Finding]:
+    """Find numbers without a decision that the index does not explain."""
+    index = f"{DECISIONS}index.md"
+    prose = _GENERATED.sub("", tree.get(index, ""))
+    names = (PurePosixPath(path).name[:4] for path, _ in select(tree, (DECISIONS,), ".md"))
+    used = {int(number) for number in names if number.isdecimal()}
+    for number in sorted(set(range(1, max(used, default=0))) - used):
+        if f"{number:04d}" not in prose:
+            yield Finding(index, 1, f"say why there is no {number:04d}")
 
 
 def stale_paths(tree: Tree) -> Iterator[Finding]:
@@ -272,6 +299,35 @@ RULES: Final = (
             },
         ),
         good=({f"{DECISIONS}0001-a.md": _decision("0001 A")},),
+    ),
+    Rule(
+        "one_sided_supersessions",
+        one_sided_supersessions,
+        bad=(
+            {f"{DECISIONS}0001-a.md": "# 0001 A\n\n*Superseded by [0002](0002-b.md): c.*\n"},
+            {f"{DECISIONS}0002-b.md": "# 0002 B\n\n*Supersedes in part [0001](0001-a.md).*\n"},
+        ),
+        good=(
+            {
+                f"{DECISIONS}0001-a.md": "# 0001 A\n\n*Superseded by [0002](0002-b.md): c.*\n",
+                f"{DECISIONS}0002-b.md": "# 0002 B\n\n*Supersedes [0001](0001-a.md).*\n",
+            },
+        ),
+    ),
+    Rule(
+        "unexplained_gaps",
+        unexplained_gaps,
+        bad=(
+            {f"{DECISIONS}0002-b.md": ""},
+            {
+                f"{DECISIONS}0002-b.md": "",
+                f"{DECISIONS}index.md": "<!-- generated: decisions -->\n0001\n<!-- end -->",
+            },
+        ),
+        good=(
+            {f"{DECISIONS}0001-a.md": "", f"{DECISIONS}0002-b.md": ""},
+            {f"{DECISIONS}0002-b.md": "", f"{DECISIONS}index.md": "0001 was never used."},
+        ),
     ),
     Rule(
         "stale_paths",
