@@ -13,7 +13,7 @@ LOCKED := pyproject.toml packages/client/pyproject.toml packages/lab/pyproject.t
 unexport PYTHONDONTWRITEBYTECODE
 COMPILE := -m compileall -q src packages
 
-.PHONY: setup run test check lint types imports tests browser docs freeze bench soak mutants audit clean
+.PHONY: setup run test check lint types imports tests browser docs freeze bench soak mutants evidence audit clean
 
 setup: $(STAMP)
 	@$(BIN)/python $(COMPILE)
@@ -103,6 +103,13 @@ soak: setup
 # Seed each bug of tests/mutants into a copy of the project: some test must catch it.
 mutants: setup
 	PYTHONPATH=tests $(BIN)/python -m mutants.run $(or $(SLICE),$(NAMES))
+
+# Everything that tries to break Postdate, part by part; hours. What has its record is not run again.
+# PARTS="chaos kills" chooses, MINUTES is how long each part runs that can run longer (docs/evidence/evidence.md).
+evidence: setup
+	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group patroni $(if $(findstring bench,$(or $(PARTS),bench)),--group bench --group peers) --python $(PYTHON)
+	$(if $(MEMORY),export TMPDIR=$(MEMORY);) \
+	  $(BIN)/python -m postdate_lab.evidence --minutes $(if $(filter command line,$(origin MINUTES)),$(MINUTES),60) --parts "$(PARTS)"
 
 audit: setup
 	@mkdir -p build

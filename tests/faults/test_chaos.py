@@ -3,14 +3,19 @@
 import os
 import random
 import shutil
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from conftest import scratch
+from postdate_lab.chaos.collect import evidence_of
 from postdate_lab.chaos.plan import ChaosPlan
-from postdate_lab.chaos.report import markdown
+from postdate_lab.chaos.report import ChaosReport, judge, markdown
 from postdate_lab.chaos.run import conclude, run
+from postdate_lab.second_checker import raw
+from postdate_lab.second_checker.check import check
+from support.broken_history import SEEDED, Seeded
 
 SMALL = ChaosPlan(
     seed=7, seconds=5, rate=12, bulk=100, pause_seconds=1.0, apis=1, workers=1, settlers=1,
@@ -23,7 +28,7 @@ def keep(home: Path, seed: int) -> None:
     target = Path("build") / f"chaos-{seed}"
     for name in ("history", "left"):
         shutil.copytree(home / name, target / name, dirs_exist_ok=True)
-    for name in ("run.json", "report.md", "report.html"):
+    for name in ("run.json", "columns.json", "report.md", "report.html"):
         shutil.copy(home / name, target / name)
 
 
@@ -32,17 +37,50 @@ def test_a_backlog_may_take_as_long_as_it_is_large() -> None:
     assert SMALL.calm_seconds(20_000) == SMALL.drain_seconds + 100
 
 
-async def test_a_small_run_does_everything_and_every_invariant_holds() -> None:
+@pytest.fixture(scope="module")
+async def ran() -> AsyncIterator[tuple[Path, ChaosReport]]:
     with scratch() as home:
-        found = await run(SMALL, home)
-        assert found.holds, markdown(found)
-        assert found.figures["payments"] > 300
-        assert found.figures["jobs"] > 300
-        assert found.figures["faults"] > 0
-        assert found.figures["faults that met nothing"] == 0
-        assert found.figures["events verified"] > 0
-        assert conclude(home) == found, "judged again, it is the same"
-        assert SMALL.command() in (home / "report.html").read_text()
+        yield home, await run(SMALL, home)
+
+
+async def test_a_small_run_does_everything_and_every_invariant_holds(
+    ran: tuple[Path, ChaosReport],
+) -> None:
+    home, found = ran
+    assert found.holds, markdown(found)
+    assert found.figures["payments"] > 300
+    assert found.figures["jobs"] > 300
+    assert found.figures["faults"] > 0
+    assert found.figures["faults that met nothing"] == 0
+    assert found.figures["events verified"] > 0
+    assert conclude(home) == found, "judged again, it is the same"
+    assert SMALL.command() in (home / "report.html").read_text()
+
+
+async def test_the_second_checker_agrees_about_the_directory_and_about_its_archive(
+    ran: tuple[Path, ChaosReport], tmp_path: Path
+) -> None:
+    home, found = ran
+    archive = tmp_path / "run.tar.xz"
+    raw.pack(home, archive)
+    for source in (home, archive):
+        second = check(source)
+        assert second.findings == []
+        assert (second.payments, second.jobs) == (found.figures["payments"], found.figures["jobs"])
+
+
+@pytest.mark.parametrize("seeded", SEEDED, ids=lambda each: f"{each.invariant} {each.name}")
+async def test_both_checkers_find_a_seeded_violation(
+    ran: tuple[Path, ChaosReport], seeded: Seeded, tmp_path: Path
+) -> None:
+    for part in ("history", "left"):
+        shutil.copytree(ran[0] / part, tmp_path / part)
+    for part in ("run.json", "columns.json"):
+        shutil.copy(ran[0] / part, tmp_path / part)
+    seeded.seed(tmp_path)
+    first, _ = judge(*evidence_of(tmp_path))
+    assert seeded.invariant in {each.invariant for each in first.violations}
+    assert seeded.invariant in {each.invariant for each in check(tmp_path).findings}
 
 
 @pytest.mark.soak

@@ -31,12 +31,16 @@ SPEAKS_SQL: Final = (
 )
 """Rooms that speak SQL beside the stores of the nouns; the lab has queries of its own."""
 
+SECOND_CHECKER: Final = f"{LAB}second_checker/"
+"""Asks SQLite about the files of a run, by other means than the first checker."""
+
 APPLIED: Final = (
+    SECOND_CHECKER,
     f"{DATABASE}functions/",
     f"{DATABASE}migrations/",
     f"{DATABASE}shard/functions/",
 )
-"""SQL that `migrate` applies: no named queries."""
+"""SQL that `migrate` or the second checker applies: no named queries."""
 
 WAKEUP: Final = f"{DATABASE}connection/wakeup.sql"
 """The one place that may notify: on its own connection, after the commit it tells of."""

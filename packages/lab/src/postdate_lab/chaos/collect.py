@@ -18,6 +18,7 @@ from postdate_lab.chaos.process import command
 
 FACTS: Final = "run.json"
 LEFT: Final = "left"
+COLUMNS: Final = "columns.json"
 MESSAGES: Final = "messages.jsonl"
 
 
@@ -36,6 +37,7 @@ async def collect(
     connection = await store.connect(server.credentials.superuser_dsn("postdate"))
     try:
         await store.write_snapshot(connection, home / LEFT)
+        (home / COLUMNS).write_bytes(msgspec.json.encode(store.columns()))
         facts.links = await store.count_links(connection)
     finally:
         await connection.close()

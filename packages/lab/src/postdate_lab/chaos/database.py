@@ -145,6 +145,11 @@ async def connect(dsn: str) -> DatabaseSession:
     return await connect_alone(dsn, CONNECT_SECONDS, {"search_path": f"{SCHEMA},public"})
 
 
+def columns() -> dict[str, tuple[str, ...]]:
+    """Return the columns of each table that is written, for whoever reads the files."""
+    return {asked: kind.__struct_fields__ for asked, kind in _TABLES.items()}
+
+
 async def write_snapshot(connection: DatabaseSession, directory: Path) -> None:
     """Write everything that is left, at one instant, into a folder for each tenant.
 

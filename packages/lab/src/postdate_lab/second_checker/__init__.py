@@ -1,0 +1,1 @@
+"""The second checker of a chaos run: the standard library, SQL, and no code of the first one."""
