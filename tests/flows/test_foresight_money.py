@@ -51,7 +51,7 @@ async def test_failing_payments_are_named_with_when_and_why(api: Api) -> None:
     async with Browser(api) as browser:
         await browser.sign_in()
         page = await browser.get("/foresight?window=month")
-        assert "insufficient funds" in page.text
+        assert "lacks money" in page.text
         assert "27 of" in page.text or "28 of" in page.text or "29 of" in page.text
 
 

@@ -50,7 +50,7 @@ MUTANTS = (
     ),
     mutant(
         "foresight_forgets_a_credit", "foresight/spec/money.py",
-        "self._free[payee] += amount\n", "self._free[payee] += 0\n",
+        "self.free[payee] += amount\n", "self.free[payee] += 0\n",
         "model/test_foresight_money.py::test_projection_equals_the_decisions_of_the_ledger",
     ),
     mutant(

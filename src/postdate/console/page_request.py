@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from postdate.api.services import Services
 from postdate.console.frame import NO_TAB, TAB_BY_PATH, Frame, read_frame
-from postdate.console.render import actor, moment
+from postdate.console.render import actor, deadline, moment
 from postdate.console.session import ConsoleSession
 from postdate.core.identity import Identity, Scope
 from postdate.http import request_reader
@@ -182,6 +182,7 @@ class PageRequest:
             address=address(self.http),
             now_ms=round(now.timestamp() * 1000),
             moment=lambda when: moment(when, now),
+            deadline=lambda when: deadline(when, now),
             allows=self.actor.allows,
             operator=self.operator,
             who=self.who,

@@ -8,7 +8,8 @@ from postdate.change_set.page import pages as change_set
 from postdate.console.page_request import ConsolePage
 from postdate.destination.page import pages as destination
 from postdate.event.page import pages as event
-from postdate.foresight import page as foresight
+from postdate.foresight.page import load as load_ahead
+from postdate.foresight.page import money as money_ahead
 from postdate.job.page import dead_letter
 from postdate.job.page import pages as job
 from postdate.job.spec import destination_words
@@ -34,7 +35,8 @@ PAGES: Final[tuple[ConsolePage, ...]] = (
     *event.PAGES,
     *lane.PAGES,
     *node.PAGES,
-    *foresight.PAGES,
+    *load_ahead.PAGES,
+    *money_ahead.PAGES,
     *change_set.PAGES,
     *setting.PAGES,
     *subscription.PAGES,

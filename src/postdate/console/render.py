@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -156,6 +156,19 @@ def moment(when: datetime | None, now: datetime) -> Markup:
         '<time datetime="{}"><span class="relative">{}</span> '
         '<span class="absolute">{} UTC</span></time>'
     ).format(utc.isoformat(timespec="milliseconds"), relative((utc - now).total_seconds()), stamp)
+
+
+def deadline(when: datetime, now: datetime) -> Markup:
+    """Show an instant that somebody must keep: the day of the week and the time first."""
+    utc = when.astimezone(UTC)
+    is_soon = when - now < timedelta(days=6)
+    day = f"{utc:%A %H:%M}" if is_soon else f"{utc:%A} {utc.day} {utc:%B %H:%M}"
+    said = Markup('<time datetime="{}"><strong class="weekday">{}</strong> ').format(
+        utc.isoformat(timespec="milliseconds"), day
+    )
+    return said + Markup(
+        '<span class="relative">{}</span> <span class="absolute">{} UTC</span></time>'
+    ).format(relative((utc - now).total_seconds()), utc.strftime("%Y-%m-%d %H:%M:%S"))
 
 
 def badge(status: str) -> Markup:

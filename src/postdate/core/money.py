@@ -109,6 +109,11 @@ def units_of(amount: int, currency: str | None) -> Decimal:
     return Decimal(amount).scaleb(-digits_of(currency))
 
 
+def chart_units(amount: int, currency: str | None) -> float:
+    """Return an amount as a number of units for a chart, which draws and labels in units."""
+    return float(units_of(amount, currency))
+
+
 def _check_unit(named: str | None, currency: str | None) -> None:
     if named is None or named.upper() == currency:
         return

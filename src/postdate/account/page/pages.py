@@ -1,7 +1,7 @@
 """Accounts: the list, and one with its statement and the chart of its balance."""
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
@@ -24,7 +24,13 @@ from postdate.account.view.statement_file import (
 )
 from postdate.console.page_request import HEADERS, ConsolePage, PageRequest, instant
 from postdate.core.identity import Scope
-from postdate.core.money import ACCOUNT_ID, MoneyTextError, read_money
+from postdate.core.money import (
+    ACCOUNT_ID,
+    MoneyTextError,
+    chart_units,
+    digits_of,
+    read_money,
+)
 from postdate.http.endpoint import existing
 from postdate.words.error import Code, refuse
 
@@ -122,7 +128,7 @@ async def account_page(request: PageRequest) -> Response:
         ),
         at=at,
         status=status_of(account),
-        chart=chart(statement.entries),
+        chart=chart(statement.entries, account.currency),
         following=request.next_page(version=following),
     )
 
@@ -196,12 +202,13 @@ def status_of(account: AccountView) -> str:
     return "FROZEN" if account.frozen_at is not None else "OPEN"
 
 
-def chart(entries: list[EntryView]) -> dict[str, list[float]]:
-    """Return the balance after each entry of the page, the oldest first."""
+def chart(entries: list[EntryView], currency: str | None) -> dict[str, Any]:
+    """Return the balance after each entry of the page in units, the oldest first."""
     ordered = entries[::-1]
     return {
         "x": [entry.created_at.timestamp() for entry in ordered],
-        "balance": [entry.balance for entry in ordered],
+        "balance": [chart_units(entry.balance, currency) for entry in ordered],
+        "digits": digits_of(currency),
     }
 
 

@@ -12,6 +12,20 @@ function duration(seconds) {
   return seconds < 120 ? `${+seconds.toFixed(1)} s` : `${Math.round(seconds / 60)} min`;
 }
 
+// Amounts come in units of their currency: they are written with the digits that it has.
+const units = (digits) => (raw) => (raw == null ? "–" : raw.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }));
+
+// The marks of an axis are short where they still differ: 12.5K, 9M.
+function shortUnits(digits) {
+  return (splits) => {
+    const [whole, last] = [units(digits), Math.max(...splits.map(Math.abs))];
+    const short = splits.map((raw) => raw.toLocaleString("en", { notation: "compact", maximumFractionDigits: 2 }));
+    return last < 10000 || new Set(short).size < short.length ? splits.map(whole) : short;
+  };
+}
+
+const stepped = () => uPlot.paths.stepped({ align: 1 });
+
 function line(label, name, { tint, paths, tell = count } = {}) {
   return { label, stroke: colour(name), fill: tint && colour(tint), width: 2, paths, value: (_, raw) => tell(raw), points: { show: false } };
 }
@@ -30,14 +44,27 @@ const STEPS = [1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 14400, 216
 const KINDS = {
   balance: (data) => ({
     columns: [data.x, data.balance],
-    lines: [line("Balance", "--accent", { tint: "--accent-tint", paths: uPlot.paths.stepped({ align: 1 }) })],
-    range: room,
+    lines: [line("Balance", "--accent", { tell: units(data.digits), paths: stepped() })],
+    range: room, tell: units(data.digits), marks: shortUnits(data.digits),
   }),
-  ahead: (data) => ({
-    columns: [data.x, data.balance, data.available],
-    lines: [["Balance", "--calm"], ["Available", "--accent"]].map(([label, name]) => line(label, name, { paths: uPlot.paths.stepped({ align: 1 }) })),
-    range: room,
-  }),
+  // What was is solid, what will be is dashed; between balance and available lies what is held.
+  ahead: (data) => {
+    const [tell, paths, dash] = [units(data.digits), stepped(), [6, 4]];
+    const short = { ...line("Falls short", "--bad", { tell, paths: () => null }), points: { show: true, size: 9, fill: colour("--bad"), stroke: colour("--card") } };
+    const known = [
+      [data.balance, { ...line("Balance ahead", "--calm", { tell, paths }), dash }],
+      [data.available, { ...line("Available ahead", "--accent", { tell, paths }), dash }],
+      [data.past, line("Balance until now", "--calm", { tell, paths })],
+      [data.floor, { ...line("Floor", "--bad", { tell, paths }), width: 1 }],
+      [data.short, short],
+    ].filter(([column]) => column.some((each) => each != null));
+    return {
+      columns: [data.x, ...known.map(([column]) => column)],
+      lines: known.map(([, drawn]) => drawn),
+      bands: [{ series: [1, 2], fill: colour("--held") }],
+      at: data.now, range: room, tell, marks: shortUnits(data.digits),
+    };
+  },
   due: (data) => {
     const paths = uPlot.paths.bars({ size: [0.9], align: 1 });
     const known = data.capacity?.[0] != null;
@@ -67,7 +94,7 @@ const KINDS = {
 
 function drawChart(host) {
   const data = JSON.parse(document.getElementById(`data-${host.dataset.chart}`).textContent);
-  const { columns, lines, range, steps, tell = count } = KINDS[host.dataset.kind](data);
+  const { columns, lines, bands, at: since, range, steps, tell = count, marks } = KINDS[host.dataset.kind](data);
   const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
   const fromZero = (_, __, high) => [0, (high || 1) * 1.1];
   charts.get(host)?.destroy();
@@ -76,9 +103,27 @@ function drawChart(host) {
     tzDate: (seconds) => (remembered.local ? new Date(seconds * 1000) : uPlot.tzDate(new Date(seconds * 1000), "UTC")),
     cursor: { sync: { key: host.dataset.kind === "due" ? "due" : "past" } },
     scales: { y: { range: range || fromZero } },
-    axes: [{ ...axis, space: 76, incrs: STEPS, values: clock }, { ...axis, size: wide, incrs: steps, values: (_, splits) => splits.map(tell) }],
+    axes: [{ ...axis, space: 76, incrs: STEPS, values: clock }, { ...axis, size: wide, incrs: steps, values: (_, splits) => (marks ? marks(splits) : splits.map(tell)) }],
     series: [{ label: remembered.local ? "Time" : "UTC", value: (_, at) => (at == null ? "–" : absolute(new Date(at * 1000))) }, ...lines],
+    bands,
+    hooks: { draw: since == null ? [] : [(chart) => drawNow(chart, since)] },
   }, columns, host));
+}
+
+// A line where what was ends and what will be begins.
+function drawNow(chart, at) {
+  const [left, { ctx, bbox }] = [Math.round(chart.valToPos(at, "x", true)), chart];
+  if (left <= bbox.left + 2) return;
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = colour("--soft");
+  ctx.font = `${12 * devicePixelRatio}px system-ui`;
+  ctx.textAlign = "left";
+  ctx.beginPath();
+  ctx.moveTo(left, bbox.top);
+  ctx.lineTo(left, bbox.top + bbox.height);
+  ctx.stroke();
+  ctx.fillText("now", left + 4 * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
+  ctx.restore();
 }
 
 // The same numbers as a table, newest first, made when somebody opens it; empty minutes are left out.

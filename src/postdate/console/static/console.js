@@ -28,12 +28,21 @@ function absolute(date) {
   }).format(date);
 }
 
+function weekday(date) {
+  const zone = remembered.local ? {} : { timeZone: "UTC" };
+  const day = date.getTime() - now() < 6 * 86400e3 ? {} : { day: "numeric", month: "long" };
+  const said = (parts) => new Intl.DateTimeFormat("en-GB", { ...parts, ...zone }).format(date);
+  return `${said({ weekday: "long", ...day })} ${said({ hour: "2-digit", minute: "2-digit" })}`;
+}
+
 function tellTimes() {
   for (const time of document.querySelectorAll("time[datetime]")) {
     const date = new Date(time.dateTime);
     if (Number.isNaN(date.getTime())) continue;
     time.querySelector(".relative").textContent = relative((date.getTime() - now()) / 1000);
     time.querySelector(".absolute").textContent = absolute(date);
+    const day = time.querySelector(".weekday");
+    if (day) day.textContent = weekday(date);
   }
 }
 

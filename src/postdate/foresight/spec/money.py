@@ -164,6 +164,10 @@ class ShortAccount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     amount: int
     """How much the payment asks for."""
     currency: str | None = None
+    missing: int = 0
+    """How much must be paid in so that all its payments of the window are settled when due."""
+    pay_in_by: datetime | None = None
+    """Before when; null if nothing is missing once the other accounts have what they miss."""
 
 
 Failure = tuple[int, int, str, int | None, ExpectedTerms]
@@ -191,11 +195,8 @@ class Projection(msgspec.Struct, frozen=True):
 
     def failures_of(self, account_id: str) -> list[Failure]:
         """Return those of one payer or payee."""
-        return [
-            failure
-            for failure in self.failures
-            if account_id in (failure[4].from_account_id, failure[4].to_account_id)
-        ]
+        own = account_id
+        return [f for f in self.failures if own in (f[4].from_account_id, f[4].to_account_id)]
 
     def draw(self, curves: Mapping[str, BalanceCurve]) -> None:
         """Draw what changes into the curves of accounts; several may have one curve."""
@@ -256,7 +257,7 @@ def project(
     accounts: Mapping[str, ProjectedAccount], payments: Sequence[ExpectedPayment]
 ) -> Projection:
     """Settle payments that are in the order of settlement; a credit is spendable at once."""
-    settlement = _Settlement(accounts)
+    settlement = ProjectedSettlement(accounts)
     settlement.settle_all(payments)
     return Projection(
         settlement.failures,
@@ -267,15 +268,15 @@ def project(
     )
 
 
-class _Settlement:
+class ProjectedSettlement:
     """Decides one payment after the other, by the rules of `ledger.settle`."""
 
     def __init__(self, accounts: Mapping[str, ProjectedAccount]) -> None:
         self._accounts = accounts
         usable = [each for each in accounts.values() if not (each.closed or each.frozen)]
-        self._free = {each.account_id: each.free for each in usable}
+        self.free = {each.account_id: each.free for each in usable}
         """Available amounts of the accounts that take part in payments."""
-        self._balance = {each.account_id: each.balance for each in usable}
+        self.balance = {each.account_id: each.balance for each in usable}
         self._again: list[tuple[int, int, int, ExpectedTerms]] = []
         """A heap of what waits for its money: position, a number, when it was due, the terms."""
         self._waiting = 0
@@ -300,7 +301,7 @@ class _Settlement:
             if own is not None and own is sure[terms.to_account_id]:
                 done(each)
             else:
-                self._settle(position, position >> ORDER_BITS, terms)
+                self.settle(position, position >> ORDER_BITS, terms)
         self._retry(None)
 
     def _sure(self, payments: Sequence[ExpectedPayment]) -> dict[str, tuple[str | None] | None]:
@@ -308,10 +309,10 @@ class _Settlement:
 
         Such an account can pay all that it is to pay from what it has now, without any credit, and
         its balance is below the limit with all credits. A payment between two of them completes,
-        whatever happens before, and need not be followed. What `_settle` knows of them is then not
+        whatever happens before, and need not be followed. What `settle` knows of them is then not
         right, but it is never less than what they are still to pay, nor above the limit.
         """
-        spent, received = dict.fromkeys(self._free, 0), dict.fromkeys(self._free, 0)
+        spent, received = dict.fromkeys(self.free, 0), dict.fromkeys(self.free, 0)
         found: dict[str, tuple[str | None] | None] = {}
         # These run for each of a hundred thousand payments: they call as little as they can.
         for _, terms in payments:
@@ -322,9 +323,9 @@ class _Settlement:
             except KeyError:
                 found[terms.from_account_id] = found[terms.to_account_id] = None
         currencies: dict[str | None, tuple[str | None]] = {}
-        for name in self._free.keys() - found.keys():
-            is_funded = self._free[name] >= spent[name]
-            is_sure = is_funded and self._balance[name] + received[name] <= MAX_BALANCE
+        for name in self.free.keys() - found.keys():
+            is_funded = self.free[name] >= spent[name]
+            is_sure = is_funded and self.balance[name] + received[name] <= MAX_BALANCE
             currency = self._accounts[name].currency
             found[name] = currencies.setdefault(currency, (currency,)) if is_sure else None
         return found
@@ -334,40 +335,40 @@ class _Settlement:
         while self._again and (until is None or self._again[0][0] <= until):
             position, _, due_at, terms = heappop(self._again)
             spend(2)
-            self._settle(position, due_at, terms)
+            self.settle(position, due_at, terms)
 
-    def _settle(self, position: int, due_at: int, terms: ExpectedTerms) -> None:
+    def settle(self, position: int, due_at: int, terms: ExpectedTerms) -> None:
         """Settle a payment that was due some time ago, or have it wait, or fail."""
         payer, payee, amount = terms.from_account_id, terms.to_account_id, terms.amount
         code = self._refused(payer, payee, amount)
         if code is not None:
             self._fail(position >> ORDER_BITS, due_at, code, terms)
-        elif terms.hold or self._free[payer] >= amount:
-            self._free[payer] -= 0 if terms.hold else amount
-            self._free[payee] += amount
-            self._balance[payer] -= amount
-            self._balance[payee] += amount
+        elif terms.hold or self.free[payer] >= amount:
+            self.free[payer] -= 0 if terms.hold else amount
+            self.free[payee] += amount
+            self.balance[payer] -= amount
+            self.balance[payee] += amount
             self.done.append((position, terms))
         else:
-            self._fall_short(position >> ORDER_BITS, due_at, terms)
+            self.fall_short(position >> ORDER_BITS, due_at, terms)
 
     def _refused(self, payer: str, payee: str, amount: int) -> str | None:
         """Return why a payment fails whatever its payer has."""
         if payer not in self._accounts or payee not in self._accounts:
             return "account_missing"
         for name in (payer, payee):
-            if name not in self._free:
+            if name not in self.free:
                 return "account_closed" if self._accounts[name].closed else "account_frozen"
         if self._accounts[payer].currency != self._accounts[payee].currency:
             return "currency_mismatch"
-        is_too_much = self._balance[payee] + amount > MAX_BALANCE
+        is_too_much = self.balance[payee] + amount > MAX_BALANCE
         return "balance_above_limit" if is_too_much else None
 
-    def _fall_short(self, at: int, due_at: int, terms: ExpectedTerms) -> None:
+    def fall_short(self, at: int, due_at: int, terms: ExpectedTerms) -> None:
         """Have a payment wait for its money, or fail where it waits no longer."""
         payer = self._accounts[terms.from_account_id]
         floor = payer.floor or 0
-        available = self._free[payer.account_id] + floor
+        available = self.free[payer.account_id] + floor
         if payer.account_id not in self.short:
             self.short[payer.account_id] = ShortAccount(
                 account_id=payer.account_id,
@@ -393,5 +394,5 @@ class _Settlement:
         payer = terms.from_account_id
         if terms.hold and payer in self._accounts:
             self.released.append((len(self.done), first_at(at), terms))
-            if payer in self._free:
-                self._free[payer] += terms.amount
+            if payer in self.free:
+                self.free[payer] += terms.amount

@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -38,6 +38,13 @@ from postdate.foresight.spec.money import (
     ordered,
     project,
 )
+from postdate.foresight.spec.remedy import (
+    FailureCause,
+    PayIn,
+    covered,
+    failure_causes,
+    pay_ins,
+)
 from postdate.foresight.store import money as store
 from postdate.foresight.store.money import AccountSum, KnownPayments
 from postdate.foresight.view.rules import RuleBook, RuleBooks
@@ -63,6 +70,7 @@ NOBODY: Final = UUID(int=0)
 
 MAX_FAILING: Final = 200
 MAX_SHORT: Final = 100
+MAX_CAUSES: Final = 100
 MAX_POINTS: Final = 500
 DEFAULT_WINDOW: Final = timedelta(days=30)
 MAX_WINDOW: Final = timedelta(days=366)
@@ -92,6 +100,11 @@ class MoneyView(msgspec.Struct, frozen=True, kw_only=True):
     short_count: int
     short: list[ShortAccount]
     """The accounts that a payment would take below their floor, the first of them first."""
+    pay_in: list[PayIn] = []
+    """By currency, how much all of them miss in the window, and by when it must be paid in."""
+    cause_count: int = 0
+    causes: list[FailureCause] = []
+    """Why payments fail: by code and account, the first of them first."""
     left_out: int = 0
     """Schedules whose payments are not in the figures: unreadable or too long to follow.
 
@@ -267,8 +280,9 @@ def _settled(found: _Expected, account_id: str | None) -> MoneyView:
         own = found.accounts[account_id]
         curve = BalanceCurve(begin, own.balance, own.held)
         result.draw({account_id: curve})
-        view = _view(result, result.failures_of(account_id), found)
-        return _of_account(view, own, curve, result)
+        own_short = [each for name, each in result.short.items() if name == account_id]
+        view = _view(result, result.failures_of(account_id), found, own_short)
+        return _of_account(view, own, curve)
     curves = {
         total.currency: BalanceCurve(begin, total.balance, total.held) for total in found.sums
     }
@@ -280,13 +294,20 @@ def _settled(found: _Expected, account_id: str | None) -> MoneyView:
         }
     )
     totals = [_total(each, curves[each.currency]) for each in found.sums]
-    return msgspec.structs.replace(_view(result, result.failures, found), totals=totals)
+    view = _view(result, result.failures, found, result.short.values())
+    return msgspec.structs.replace(view, totals=totals)
 
 
-def _view(result: Projection, failures: Sequence[Failure], found: _Expected) -> MoneyView:
+def _view(
+    result: Projection,
+    failures: Sequence[Failure],
+    found: _Expected,
+    falling: Iterable[ShortAccount],
+) -> MoneyView:
     begin, until, known = found.window
     failing = [failing_payment(each, found.accounts) for each in failures[:MAX_FAILING]]
-    short = sorted(result.short.values(), key=lambda each: each.first_short_at)
+    short = covered(falling, found.accounts, found.expected)
+    causes = failure_causes(failures, found.accounts)
     return MoneyView(
         from_at=begin,
         until_at=until,
@@ -297,6 +318,9 @@ def _view(result: Projection, failures: Sequence[Failure], found: _Expected) -> 
         first_failing_at=failing[0].fails_at if failing else None,
         short_count=len(short),
         short=short[:MAX_SHORT],
+        pay_in=pay_ins(short),
+        cause_count=len(causes),
+        causes=causes[:MAX_CAUSES],
         left_out=found.left_out,
     )
 
@@ -311,22 +335,16 @@ def _total(summed: AccountSum, curve: BalanceCurve) -> MoneyTotal:
     )
 
 
-def _of_account(
-    view: MoneyView, account: ProjectedAccount, curve: BalanceCurve, result: Projection
-) -> MoneyView:
-    name = account.account_id
-    short = result.short.get(name)
+def _of_account(view: MoneyView, account: ProjectedAccount, curve: BalanceCurve) -> MoneyView:
     return msgspec.structs.replace(
         view,
-        account_id=name,
+        account_id=account.account_id,
         currency=account.currency,
         balance=account.balance,
         available=account.available,
         floor=account.floor,
         lowest=curve.lowest,
-        first_short_at=short.first_short_at if short else None,
+        first_short_at=view.short[0].first_short_at if view.short else None,
         end=curve.end,
         points=curve.thinned(MAX_POINTS),
-        short_count=0 if short is None else 1,
-        short=[] if short is None else [short],
     )

@@ -60,6 +60,18 @@ class BalancePoint(Struct, frozen=True, kw_only=True):
     available: int
 
 
+class FailureCause(Struct, frozen=True, kw_only=True):
+    """Why payments will fail: a code, and the account that it is about."""
+
+    code: str
+    account_id: str
+    currency: str | None
+    count: int
+    amount: int
+    first_at: datetime
+    last_at: datetime
+
+
 class MoneyTotal(Struct, frozen=True, kw_only=True):
     """All accounts of one currency together.
 
@@ -73,6 +85,15 @@ class MoneyTotal(Struct, frozen=True, kw_only=True):
     points: list[BalancePoint]
 
 
+class PayIn(Struct, frozen=True, kw_only=True):
+    """How much money is missing in one currency, and the first instant at which it is."""
+
+    currency: str | None
+    amount: int
+    by: datetime
+    accounts: int
+
+
 class ShortAccount(Struct, frozen=True, kw_only=True):
     """An account that a payment would take below its floor."""
 
@@ -82,6 +103,8 @@ class ShortAccount(Struct, frozen=True, kw_only=True):
     floor: int
     amount: int
     currency: str | None = None
+    missing: int = 0
+    pay_in_by: datetime | None = None
 
 
 class Money(Struct, frozen=True, kw_only=True):
@@ -96,6 +119,9 @@ class Money(Struct, frozen=True, kw_only=True):
     first_failing_at: datetime | None
     short_count: int
     short: list[ShortAccount]
+    pay_in: list[PayIn] = field(default_factory=list)
+    cause_count: int = 0
+    causes: list[FailureCause] = field(default_factory=list)
     left_out: int = 0
     totals: list[MoneyTotal] = field(default_factory=list)
     account_id: str | None = None

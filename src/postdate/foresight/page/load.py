@@ -1,29 +1,19 @@
-"""Foresight: what becomes due against the capacity, where money goes, and who falls short."""
+"""Load ahead: what becomes due against the capacity, and what fails for lack of money."""
 
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response
 
 from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.core.identity import Scope
+from postdate.foresight.page.money import cause_rows
+from postdate.foresight.page.window import WINDOWS, WindowName
 from postdate.foresight.view.load_shape import LoadQuestion, LoadView
-from postdate.foresight.view.money import MoneyTotal, MoneyView
 from postdate.foresight.view.rules import By
-from postdate.http.endpoint import existing
 from postdate.words.error import Code, refuse
 
-WINDOWS: Final = {
-    "hour": timedelta(hours=1),
-    "day": timedelta(days=1),
-    "week": timedelta(days=7),
-    "month": timedelta(days=31),
-    "year": timedelta(days=365),
-}
-
-
-WindowName = Literal["hour", "day", "week", "month", "year"]
 BY: Final = {"total": "all together", "lane": "by lane", "destination": "by destination"}
 SERIES: Final = 50
 """How many lanes, destinations or tenants are told apart: those with the most work."""
@@ -54,6 +44,7 @@ async def foresight_page(request: PageRequest) -> Response:
         "foresight.html",
         load=load,
         money=money,
+        causes=[] if money is None else cause_rows(money),
         query=filters,
         windows=list(WINDOWS),
         ways=BY | ({"tenant": "by tenant"} if request.operator else {}),
@@ -62,59 +53,6 @@ async def foresight_page(request: PageRequest) -> Response:
         series=sorted(load.series, key=lambda each: -sum(each.counts))[:SERIES],
         with_=request.address_with,
     )
-
-
-class MoneyFilters(msgspec.Struct, frozen=True, kw_only=True):
-    """The address of the page of money ahead: which window, and which account or all."""
-
-    window: WindowName = "month"
-    account: str | None = None
-
-
-async def money_page(request: PageRequest) -> Response:
-    """Show where all money goes, or that of one account, and who falls short first."""
-    actor, filters = request.actor, request.query(MoneyFilters)
-    until = request.now + WINDOWS[filters.window]
-    found = existing(
-        await request.services.foresight.money.project(actor.tenant_id, until, filters.account),
-        "account",
-        filters.account or "",
-    )
-    first = {each.from_account_id: each for each in reversed(found.failing)}
-    return request.render(
-        "money.html",
-        money=found,
-        curves=curves(found),
-        first=first,
-        query=filters,
-        windows=list(WINDOWS),
-        with_=request.address_with,
-    )
-
-
-def curves(money: MoneyView) -> list[tuple[MoneyTotal, dict[str, list[float]]]]:
-    """Return what is drawn, for each currency or of the one account, each up to the end."""
-    totals = money.totals
-    if money.lowest is not None and money.end is not None:
-        totals = [
-            MoneyTotal(
-                currency=money.currency,
-                accounts=1,
-                lowest=money.lowest,
-                end=money.end,
-                points=money.points,
-            )
-        ]
-    return [(each, _curve(each, money.known_until)) for each in totals]
-
-
-def _curve(total: MoneyTotal, until: datetime) -> dict[str, list[float]]:
-    points = [*total.points, msgspec.structs.replace(total.end, at=max(until, total.end.at))]
-    return {
-        "x": [each.at.timestamp() for each in points],
-        "balance": [each.balance for each in points],
-        "available": [each.available for each in points],
-    }
 
 
 async def _load(request: PageRequest, question: LoadQuestion) -> LoadView:
@@ -150,7 +88,4 @@ def _busiest(load: LoadView, rows: int = 20) -> list[tuple[Any, int, int]]:
     ]
 
 
-PAGES: Final = (
-    ConsolePage("/foresight", foresight_page, Scope.JOBS_READ),
-    ConsolePage("/foresight/money", money_page, Scope.PAYMENTS_READ),
-)
+PAGES: Final = (ConsolePage("/foresight", foresight_page, Scope.JOBS_READ),)
