@@ -13,7 +13,7 @@ LOCKED := pyproject.toml packages/client/pyproject.toml packages/lab/pyproject.t
 unexport PYTHONDONTWRITEBYTECODE
 COMPILE := -m compileall -q src packages
 
-.PHONY: setup run test check lint types imports tests browser docs freeze bench soak mutants evidence audit clean
+.PHONY: setup run test check lint types imports tests browser docs freeze bench queue-bench soak mutants evidence audit clean
 
 setup: $(STAMP)
 	@$(BIN)/python $(COMPILE)
@@ -93,6 +93,16 @@ bench: setup
 	$(BIN)/postdate bench --all $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(PENDING),--pending $(PENDING)) \
 	  $(if $(PGLEDGER),--pgledger $(PGLEDGER)) $(if $(PAGE),--page $(PAGE))
 	$(if $(PAGE),@PYTHONPATH=tools:tests $(BIN)/python -m tidy.generated)
+
+# A benchmark that others wrote (docs/evidence/queue-bench.md): HARNESS is a checkout of it, ARGS what it takes.
+# Oban and the harness need Python 3.12, so the peers run in an environment of their own.
+QUEUE_PYTHON ?= python3.12
+queue-bench: setup
+	@test -n "$(HARNESS)" || { echo "HARNESS=<a checkout of hardbyte/postgresql-job-queue-benchmarking> is missing"; exit 2; }
+	@POSTDATE_PYTHON=$(CURDIR)/$(BIN)/python PYTHONPATH=packages/lab/src $(UV) run --quiet --isolated --no-project --python $(QUEUE_PYTHON) \
+	  --with 'psycopg[binary]' --with psycopg-pool --with matplotlib --with pandas --with numpy --with pydantic --with asyncpg \
+	  --with 'pgqueuer>=1.6' --with 'procrastinate>=3.10' --with 'oban>=0.7' \
+	  python -m postdate_lab.queue_bench.native $(HARNESS) $(ARGS)
 
 # MINUTES is how long the fault harness runs (tests/faults/test_chaos.py); the rest takes its time.
 MINUTES ?= 10
