@@ -9,6 +9,9 @@ STAMP := $(VENV)/.synced
 SERVES := $(VENV)/.serves
 LOCKED := pyproject.toml packages/client/pyproject.toml packages/lab/pyproject.toml uv.lock hatch_build.py package-lock.json
 
+# Installing takes a minute: at a terminal uv shows how far it is.
+QUIET := $(shell test -t 2 || echo --quiet)
+
 # A start reads compiled modules; compiling ours each time takes half a second of it.
 unexport PYTHONDONTWRITEBYTECODE
 COMPILE := -m compileall -q src packages
@@ -27,13 +30,13 @@ $(UV):
 	@.tools/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
 
 $(STAMP): $(LOCKED) | $(UV)
-	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --compile-bytecode --python $(PYTHON)
+	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync $(QUIET) --locked --all-extras --compile-bytecode --python $(PYTHON)
 	@touch $@ $(SERVES)
 
 # What serving needs and no developer tools; those that are there stay.
 $(SERVES): $(LOCKED) | $(UV)
 	@echo "2/3 installing what the server needs, with a PostgreSQL: about 170 MB, a minute where nothing is cached"
-	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --no-dev --inexact --compile-bytecode --python $(PYTHON)
+	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync $(QUIET) --locked --all-extras --no-dev --inexact --compile-bytecode --python $(PYTHON)
 	@touch $@
 
 run: $(SERVES)

@@ -8,7 +8,7 @@ from posixpath import normpath
 from typing import Final
 
 from postdate.api.guide import ROOT_FILES, SHIPPED, resolve
-from tidy.rule import Finding, Rule, Tree, python, select
+from tidy.rule import Finding, Rule, Tree, line_of, python, select
 
 ARCHITECTURE: Final = "ARCHITECTURE.md"
 PACKAGES: Final = "src/postdate/"
@@ -210,6 +210,20 @@ def _table(*rows: str) -> Tree:
 _GLOSSARY: Final = "".join(f"- **{word}**: text\n" for word in WORDS)
 _TABLE: Final = _table("`a`, `b`")
 
+_OURS: Final = re.compile(r"(?<![\w./-])'?postdate(?:-client|-lab)?(?:\[|'|\s|$)")
+
+
+def uninstallable(tree: Tree) -> Iterator[Finding]:
+    """Find pages that install a distribution of ours by name: nothing was released."""
+    for path, text in tree.items():
+        if not path.endswith(".md") or path.startswith((DECISIONS, "packages/", "docs/evidence/")):
+            continue
+        for found in re.finditer(r"pip install ([^`#\n]*)", text):
+            if _OURS.search(found[1]):
+                line = line_of(text, found.start())
+                yield Finding(path, line, "nothing is released: pip install a path of the clone")
+
+
 RULES: Final = (
     Rule(
         "unlisted_packages",
@@ -268,6 +282,22 @@ RULES: Final = (
                 "docs/a.md": "[e](../examples/e.py) [r](../README.md) [w](https://w) [c](c.md)",
                 "docs/c.md": "",
                 "examples/e.py": "",
+            },
+        ),
+    ),
+    Rule(
+        "uninstallable",
+        uninstallable,
+        bad=(
+            {"README.md": "`pip install postdate`"},
+            {"docs/a.md": "pip install --quiet 'postdate[nats]'"},
+            {"docs/a.md": "pip install postdate-client fastapi"},
+        ),
+        good=(
+            {
+                "docs/a.md": "`pip install ./packages/client '.[nats]'` of postdate",
+                "deploy/a.md": "/opt/postdate/bin/pip install . ./packages/client  # postdate",
+                f"{DECISIONS}0001-a.md": "pip install postdate",
             },
         ),
     ),

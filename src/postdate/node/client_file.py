@@ -23,11 +23,15 @@ def write_client_file(url: str, settings: ProcessSettings) -> None:
         return
     kept = settings.data_dir / KEY_FILE
     key = read_key(kept) if not settings.admin_key and kept.exists() else ""
-    here = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     try:
-        _replace(settings.data_dir / FILE, msgspec.json.encode(ClientFile(here, key)))
+        _replace(settings.data_dir / FILE, msgspec.json.encode(ClientFile(local_url(url), key)))
     except OSError as error:
         log.warning("client_file.not_written", error=str(error))
+
+
+def local_url(url: str) -> str:
+    """Return the address at which this machine reaches a server that listens on all addresses."""
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 def _replace(file: Path, text: bytes) -> None:

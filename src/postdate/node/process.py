@@ -15,7 +15,7 @@ from postdate.key.authentication.identity import USED_SECONDS, Identities
 from postdate.monitor.view.vitals import POLL_SECONDS as VITAL_SECONDS
 from postdate.node import garbage, http, initial_key, role, token
 from postdate.node.api_process import ApiProcesses, end_with
-from postdate.node.client_file import write_client_file
+from postdate.node.client_file import local_url, write_client_file
 from postdate.node.line_writer import LineWriter
 from postdate.node.node import BackgroundTasks, Node
 from postdate.node.settings import ProcessSettings
@@ -130,9 +130,9 @@ def _announce(url: str, new_key: str | None, settings: ProcessSettings) -> None:
     if new_key:
         # The key itself is for a person: output that is not a terminal may end up in a log.
         shown = new_key if sys.stdout.isatty() else None
-        _show(initial_key.welcome_message(url, shown, settings))
+        _show(initial_key.welcome_message(local_url(url), shown, settings))
     elif sys.stdout.isatty():
-        _show(f"Postdate is ready: {url}/")
+        _show(f"Postdate is ready: {local_url(url)}/")
 
 
 def _show(text: str) -> None:
