@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from postdate.api.guide import ADDRESS, MEDIA, Guide, source
+from postdate.api.guide import ADDRESS, MEDIA, Guide, inline_html, source
 from postdate.http.field_description import Json
 from postdate.words.error import EXPLANATIONS
 
@@ -25,6 +25,7 @@ _OWN: Final = "postdate.api"
 _BROUGHT: Final = "postdate_assets"
 _FILES: Final = {
     "style.css": (_OWN, "static/docs.css", "text/css"),
+    "console.css": ("postdate.console", "static/console.css", "text/css"),
     "open.js": (_OWN, "static/open.js", "text/javascript"),
     "reference.css": (_BROUGHT, "swagger-ui-dist/swagger-ui.css", "text/css"),
     "reference.js": (_BROUGHT, "swagger-ui-dist/swagger-ui-bundle.js", "text/javascript"),
@@ -45,6 +46,7 @@ def document_routes(describe: Callable[[], Json]) -> list[Route]:
     environment = Environment(
         loader=PackageLoader("postdate.api"), autoescape=True, undefined=StrictUndefined
     )
+    environment.filters["marked"] = inline_html
 
     def schema() -> bytes:
         return msgspec.json.encode(document())

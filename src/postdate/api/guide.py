@@ -116,7 +116,7 @@ class Guide:
     def __init__(self, environment: Environment, root: Traversable) -> None:
         self._environment = environment
         self._root = root
-        self._markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+        self._markdown = _markdown()
         self._texts = cache(self._read_texts)
         self._linked = cache(self._read_links)
         self._rendered = cache(self._render_page)
@@ -180,6 +180,15 @@ class Guide:
             for target in _TARGET.findall(text)
         }
         return {path: where for path, where in _walk(self._root) if path in targets}
+
+
+def inline_html(sentence: str) -> Markup:
+    """Render a sentence of Markdown, such as one with `code` in it."""
+    return Markup(_markdown().renderInline(sentence))  # noqa: S704 - HTML is off
+
+
+def _markdown() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 def title_of(text: str) -> str:

@@ -60,6 +60,8 @@ AREAS: Final = (
         (
             Tab("/payments", "Payments", "payments", "due and not settled"),
             Tab("/accounts", "Accounts"),
+            Tab("/approvals", "Approvals", "approvals", "payments that wait for a second person"),
+            Tab("/statements", "Statements"),
         ),
     ),
     Area(
@@ -190,6 +192,7 @@ def _counts(services: Services, found: Overview, actor: Identity) -> dict[str, M
     lanes = {lane.name for lane in found.lanes if lane.paused_at or lane.overdue}
     return {
         "decisions": found.decisions,
+        "approvals": found.approvals,
         "jobs": found.jobs_overdue,
         "schedules": found.schedules_set_aside,
         "lanes": MarkedCount(len(lanes)),

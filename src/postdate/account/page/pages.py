@@ -1,7 +1,9 @@
 """Accounts: the list, and one with its statement and the chart of its balance."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from urllib.parse import quote, urlencode
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
@@ -22,7 +24,7 @@ from postdate.account.view.statement_file import (
     statement_chunks,
     writer_of,
 )
-from postdate.console.page_request import HEADERS, ConsolePage, PageRequest, instant
+from postdate.console.page_request import HEADERS, ConsolePage, PageRequest, instant, redirect
 from postdate.core.identity import Scope
 from postdate.core.money import (
     ACCOUNT_ID,
@@ -147,6 +149,42 @@ async def _period(request: PageRequest) -> tuple[StatementPeriod, EntryFilter, P
     return found, query.wanted(found.currency), query
 
 
+class StatementChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of the page that chooses a statement."""
+
+    account: str | None = None
+    from_time: str | None = msgspec.field(default=None, name="from")
+    to_time: str | None = msgspec.field(default=None, name="to")
+
+
+async def statements_page(request: PageRequest) -> Response:
+    """Ask for an account and a period, and lead to its statement."""
+    query = request.query(StatementChoice)
+    if query.account:
+        found = await request.services.account.read.find(request.actor, query.account)
+        account = existing(found, "account", query.account)
+        period = {"from": query.from_time, "to": query.to_time}
+        chosen = urlencode({name: value for name, value in period.items() if value})
+        return redirect(f"/accounts/{quote(account.account_id)}/statement?{chosen}".rstrip("?"))
+    accounts, following = await request.services.account.read.page(request.actor, "", PAGE)
+    return request.render(
+        "statements.html",
+        accounts=accounts,
+        cut_off=following is not None,
+        months=_months(request.now),
+    )
+
+
+def _months(now: datetime) -> list[tuple[str, str, str]]:
+    """Return this month and the one before: a name, the beginning and the end of each."""
+    this = datetime(now.year, now.month, 1, tzinfo=UTC)
+    before = (this - timedelta(days=1)).replace(day=1)
+    return [
+        (f"{begin:%B %Y}", f"{begin:%Y-%m-%dT%H:%M:%S}", f"{end:%Y-%m-%dT%H:%M:%S}")
+        for begin, end in ((this, now), (before, this))
+    ]
+
+
 async def statement_page(request: PageRequest) -> Response:
     """Show the statement of a period, as far as a page goes; the file has all of it."""
     period, wanted, query = await _period(request)
@@ -213,6 +251,7 @@ def chart(entries: list[EntryView], currency: str | None) -> dict[str, Any]:
 
 
 PAGES: Final = (
+    ConsolePage("/statements", statements_page, Scope.PAYMENTS_READ, limited="filtered"),
     ConsolePage(
         "/accounts/{account_id}/statement", statement_page, Scope.PAYMENTS_READ, limited="filtered"
     ),

@@ -59,7 +59,15 @@ function zoneButton() {
   button.addEventListener("click", () => { remembered.local = !remembered.local; say(); tellTimes(); dispatchEvent(new Event("zone")); });
 }
 
+function printButton() {
+  const button = document.getElementById("print");
+  if (!button) return;
+  button.hidden = false;
+  button.addEventListener("click", () => print());
+}
+
 tellTimes();
 zoneButton();
+printButton();
 document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
 setInterval(() => { tellTimes(); countDown(); }, 1000);

@@ -3,7 +3,7 @@
 
 const PLACES = {
   o: "/", j: "/jobs", p: "/payments", s: "/schedules", a: "/accounts", d: "/dead-letters", e: "/events",
-  l: "/lanes", t: "/destinations", u: "/subscriptions", n: "/nodes", f: "/foresight", m: "/foresight/money", i: "/decisions", h: "/change-sets", w: "/audit", c: "/settings",
+  l: "/lanes", t: "/destinations", u: "/subscriptions", n: "/nodes", f: "/foresight", m: "/foresight/money", i: "/decisions", v: "/approvals", b: "/statements", h: "/change-sets", w: "/audit", c: "/settings",
 };
 const off = {
   get is() { try { return localStorage.getItem("keys") === "off"; } catch { return false; } },

@@ -104,7 +104,7 @@ def _payments(facts: ProblemFacts) -> Iterator[OverviewProblem]:
             cause="They were neither approved nor refused.",
             since=overview.approvals_oldest,
             holds_up="They settle when they are approved, and fail when the approval expires.",
-            link="/decisions#approvals",
+            link="/approvals",
             help="Approve or refuse",
         )
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from postdate.console.export import as_it_is, send_file
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.core.identity import Scope
-from postdate.core.ids import MAX_ID
+from postdate.core.ids import MAX_ID, MIN_ID
 from postdate.core.status import PaymentStatus
 from postdate.event.page.timeline import payment_timeline
 from postdate.http.endpoint import existing
@@ -81,6 +81,26 @@ async def payments_page(request: PageRequest) -> Response:
     )
 
 
+class ApprovalFilters(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of the list of payments that wait for a second person."""
+
+    after: UUID = MIN_ID
+
+
+async def approvals_page(request: PageRequest) -> Response:
+    """List the payments that wait for a second person, the oldest first."""
+    query = request.query(ApprovalFilters)
+    await request.learn_names()
+    payments, following = await request.services.payment.read.waiting(
+        request.actor, query.after, PAGE
+    )
+    return request.render(
+        "approvals.html",
+        payments=payments,
+        following=request.next_page(after=following),
+    )
+
+
 async def payments_file(request: PageRequest) -> Response:
     """Return the same list as a file, the newest first."""
     query = request.query(PaymentFilters)
@@ -111,6 +131,7 @@ async def payment_page(request: PageRequest) -> Response:
 
 PAGES: Final = (
     ConsolePage("/payments", payments_page, Scope.PAYMENTS_READ, limited="filtered"),
+    ConsolePage("/approvals", approvals_page, Scope.PAYMENTS_READ, limited="filtered"),
     ConsolePage("/payments.{kind}", payments_file, Scope.PAYMENTS_READ, limited="filtered"),
     ConsolePage(
         "/payments/{payment_id:uuid}", payment_page, Scope.PAYMENTS_READ, limited="filtered"
