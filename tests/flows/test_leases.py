@@ -249,3 +249,15 @@ async def test_another_tenants_lease_looks_missing(api: Api, edge_server: Api) -
         )
         assert answered.status == 404
     assert (await say(api, "complete", lease)).status == 200
+
+
+async def test_reports_and_renewals_of_one_lease_at_once_wait_for_each_other(api: Api) -> None:
+    """A worker renews in the background while its function reports progress."""
+    await add(api)
+    [lease] = await claim(api)
+    said = [say(api, "progress", lease, percent=n, log=[str(n)]) for n in range(6)]
+    renewed = [say(api, "renew", lease) for _ in range(3)]
+    answers = await asyncio.gather(*said, *renewed)
+    assert [each.status for each in answers] == [200] * 9
+    shown = (await api.call("GET", f"/jobs/{lease['job_id']}")).body["progress"]
+    assert sorted(shown["log"]) == [str(n) for n in range(6)]

@@ -5,6 +5,9 @@ import logging
 import signal
 import sys
 import threading
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import asyncpg
@@ -12,7 +15,16 @@ import msgspec
 import pytest
 
 from conftest import Api, eventually
-from postdate.client import AsyncClient, KeyRefusedError, Lease, Worker, once, once_sync
+from postdate.client import (
+    AsyncClient,
+    AsyncRunningJob,
+    KeyRefusedError,
+    Lease,
+    ProblemError,
+    Worker,
+    once,
+    once_sync,
+)
 from postdate.client.models import JobStatus, LeaseList
 from postdate.client.once import TABLE
 
@@ -267,3 +279,69 @@ async def test_once_outside_of_a_transaction_is_a_mistake(api: Api) -> None:
         assert isinstance(connection, asyncpg.Connection | asyncpg.pool.PoolConnectionProxy)
         with pytest.raises(RuntimeError, match="inside the transaction of the work"):
             await once(connection, JOB)
+
+
+@asynccontextmanager
+async def locked_timer(api: Api, job_id: str) -> AsyncIterator[None]:
+    """Hold the timer of a job, as another transaction may for a moment."""
+    async with api.node.database.connection() as connection, connection.transaction():
+        await connection.execute("SELECT FROM timer WHERE subject = $1 FOR UPDATE", job_id)
+        yield
+
+
+async def test_an_end_that_the_server_could_not_record_is_reported_again(
+    api: Api, client: AsyncClient
+) -> None:
+    """A server that is busy, or without its database for a while, must not run the job twice."""
+    worker, runs = Worker(api.url, api.key, lease_seconds=10), []
+    refused = asyncio.Event()
+    holding = AsyncExitStack()
+
+    @worker.handler("busy")
+    async def hold(lease: Lease) -> None:
+        runs.append(lease.attempt)
+        await holding.enter_async_context(locked_timer(api, lease.job_id))
+
+    complete = worker._client.leases.complete
+
+    async def watched(*args: Any, **fields: Any) -> Any:
+        try:
+            return await complete(*args, **fields)
+        except ProblemError:
+            refused.set()
+            raise
+
+    worker._client.leases.complete = watched
+    job_id = await add(client, "busy")
+    running = asyncio.create_task(worker.run())
+    async with holding, asyncio.timeout(30):
+        await refused.wait()
+    await eventually(partial(has_status, client, job_id, "COMPLETED"))
+    worker.stop()
+    await running
+    assert runs == [1]
+
+
+async def has_status(client: AsyncClient, job_id: str, status: str) -> bool:
+    return (await client.jobs.get(job_id)).status == status
+
+
+async def test_a_report_of_progress_that_is_refused_for_now_fails_no_attempt(
+    api: Api, client: AsyncClient
+) -> None:
+    worker, refusals = Worker(api.url, api.key), []
+
+    async def overloaded(*_: Any, **__: Any) -> Any:
+        refusals.append(1)
+        raise ProblemError(503, {"code": "overloaded"})
+
+    worker._client.leases.progress = overloaded
+
+    @worker.handler("told")
+    async def work(job: AsyncRunningJob) -> int:
+        await job.progress(40, "almost")
+        return 7
+
+    [job] = await worked(client, worker, await add(client, "told"))
+    assert refusals
+    assert (job.status, job.result) == ("COMPLETED", 7)

@@ -291,6 +291,18 @@ free""",
         f"{CANCEL}::test_a_worker_hears_of_a_cancel_at_its_next_renewal",
     ),
     mutant(
+        "report_dropped_by_a_busy_server", "client/errors.py",
+        "error.status >= SERVER_ERROR or error.status == TOO_MANY_REQUESTS", "False",
+        "flows/test_sdk_worker_rules.py"
+        "::test_an_end_that_the_server_could_not_record_is_reported_again",
+    ),
+    mutant(
+        "renewal_refused_by_a_report", "lease/change/renewal.py",
+        "        await lease.wait(connection, bucket, held.job_id)\n", "",
+        "flows/test_leases.py"
+        "::test_reports_and_renewals_of_one_lease_at_once_wait_for_each_other",
+    ),
+    mutant(
         "step_repeated", "client/running_job.py",
         "        return name in self._steps\n", "        return False\n",
         "flows/test_sdk_steps.py::test_a_plain_function_does_each_step_once_over_its_attempts",

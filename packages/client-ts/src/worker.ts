@@ -36,6 +36,7 @@ const WAIT_SECONDS = 20;
 const MAX_CLAIM = 100;
 const PAUSE_MS = 200;
 const MAX_PAUSE_MS = 10_000;
+const MAX_REPORT_PAUSE_MS = 2_000;
 const MAX_ERROR = 2_000;
 
 export class Worker {
@@ -178,14 +179,17 @@ export class Worker {
     );
   }
 
-  /** Say how it ended, again until the server hears it or the lease has run out by itself. */
+  /** Report how it ended, again while the server is busy or away: a repeat changes nothing. */
   private async report(send: () => Promise<unknown>): Promise<void> {
-    for (let pause = PAUSE_MS; pause <= this.leaseSeconds * 1000; pause *= 2) {
+    const ends = Date.now() + 2 * this.leaseSeconds * 1000;
+    for (let pause = PAUSE_MS; ; pause = Math.min(pause * 2, MAX_REPORT_PAUSE_MS)) {
       try {
         await send();
         return;
       } catch (error) {
-        if (error instanceof ProblemError && error.status < 500) return;
+        const passing =
+          !(error instanceof ProblemError) || error.status >= 500 || error.status === 429;
+        if (!passing || Date.now() > ends) return;
         await sleep(pause);
       }
     }

@@ -93,6 +93,10 @@ renewed AS (
     RETURNING t.subject, t.due_at)
 SELECT held.subject, renewed.due_at FROM held LEFT JOIN renewed ON renewed.subject = held.subject
 
+-- name: lease_wait
+-- Wait until no other transaction has locked the timer, for as long as locks are waited for.
+SELECT FROM timer WHERE bucket = $1 AND subject = $2 FOR NO KEY UPDATE
+
 -- name: lease_move
 -- End leases without ending the matter: due again after a number of seconds, or (NULL) parked for a
 -- person. The token stays as it is; the next claim raises it. What was tried is counted.

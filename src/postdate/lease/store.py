@@ -237,6 +237,11 @@ async def renew(
     return {row[0]: row[1] for row in rows}
 
 
+async def wait(connection: Connection, bucket: int, job_id: UUID) -> None:
+    """Wait until another transaction lets go of the timer of a job; it is locked then."""
+    await connection.execute(query("lease_wait"), bucket, job_id)
+
+
 async def end(
     connection: Connection, bucket: int, endings: Endings, actor: str, *, reported: bool = False
 ) -> Sequence[UUID]:

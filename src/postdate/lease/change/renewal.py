@@ -18,7 +18,7 @@ from postdate.lane.store import permit
 from postdate.lane.store.lane import LaneDirectory
 from postdate.lane.store.permit import claim_holder
 from postdate.lease import store as lease
-from postdate.lease.change.report import LOCKED, lost, permit_scopes
+from postdate.lease.change.report import lost, permit_scopes
 from postdate.lease.store import FoundLease
 from postdate.secret.payload_encryption import PayloadCipher
 from postdate.words.error import RefusedError
@@ -94,10 +94,8 @@ class LeaseRenewals:
         bucket = bucket_of(job_id)
         found = (await lease.find(connection, bucket, [job_id])).get(job_id)
         if found is not None and (found.tenant_id, found.token) == (tenant_id, token):
-            ends = await lease.renew(connection, bucket, [(job_id, token, seconds)])
-            if job_id in ends:
-                if (until := ends[job_id]) is None:
-                    raise RefusedError(LOCKED)
+            until = await _renew(connection, held)
+            if until is not None:
                 for scope in await permit_scopes(self._lanes, self._settings, found, connection):
                     await permit.extend(connection, scope, claim_holder(job_id, token), 1, seconds)
                 return found, until
@@ -159,6 +157,16 @@ def bounded_log(lines: Sequence[str], dropped: int) -> LogRow:
         kept.append(line)
     kept.reverse()
     return LogRow(dropped + len(lines) - len(kept), msgspec.json.encode(kept))
+
+
+async def _renew(connection: Connection, held: HeldBy) -> datetime | None:
+    """Renew one lease; None if its token is stale. A worker may report and renew at once."""
+    bucket, wanted = bucket_of(held.job_id), [(held.job_id, held.token, held.seconds)]
+    ends = await lease.renew(connection, bucket, wanted)
+    if held.job_id in ends and ends[held.job_id] is None:
+        await lease.wait(connection, bucket, held.job_id)
+        ends = await lease.renew(connection, bucket, wanted)
+    return ends.get(held.job_id)
 
 
 async def _renewed(connection: Connection, held: HeldBy, until: datetime) -> Renewed:

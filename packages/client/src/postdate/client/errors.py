@@ -1,9 +1,13 @@
 """What goes wrong when a server is called."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from http import HTTPStatus
+from typing import Any, ClassVar, Final
 
 from postdate.words.error import EXPLANATIONS, Code
+
+SERVER_ERROR: Final = HTTPStatus.INTERNAL_SERVER_ERROR
+TOO_MANY_REQUESTS: Final = HTTPStatus.TOO_MANY_REQUESTS
 
 
 class PostdateError(Exception):
@@ -59,6 +63,13 @@ class UnreachableError(PostdateError):
     def __init__(self, message: str, *, maybe_done: bool) -> None:
         super().__init__(message)
         self.maybe_done = maybe_done
+
+
+def is_passing(error: PostdateError) -> bool:
+    """Return whether the same request may succeed later: no answer, or a server that is busy."""
+    if isinstance(error, ProblemError):
+        return error.status >= SERVER_ERROR or error.status == TOO_MANY_REQUESTS
+    return isinstance(error, UnreachableError)
 
 
 class UnexpectedAnswerError(PostdateError):

@@ -14,7 +14,7 @@ from typing import Any, Final, ParamSpec, TypeVar, overload
 import msgspec
 
 from postdate.client.client import AsyncClient
-from postdate.client.errors import PostdateError, ProblemError, UnreachableError
+from postdate.client.errors import PostdateError, is_passing
 from postdate.client.handler_report import GiveUpError, storable
 from postdate.client.models.leases import Lease, RenewedLease
 
@@ -36,7 +36,6 @@ LINES_SECONDS: Final = 1.0
 """How long a line waits for others before all are sent."""
 
 PAUSE_SECONDS: Final = 0.2
-SERVER_ERROR: Final = 500
 
 log = logging.getLogger("postdate.worker")
 
@@ -99,7 +98,9 @@ class JobReporter:
         said = None if note is None else storable(note)[:NOTE_CHARACTERS]
         try:
             await self._send(percent=percent, note=said)
-        except UnreachableError as error:
+        except PostdateError as error:
+            if not is_passing(error):
+                raise
             log.warning("job %s: its progress was not reported: %s", self._lease.job_id, error)
 
     def recorded(self, name: str) -> bool:
@@ -135,9 +136,8 @@ class JobReporter:
         while True:
             try:
                 await self._send(checkpoint=checkpoint)
-            except (UnreachableError, ProblemError) as error:
-                refused = isinstance(error, ProblemError) and error.status < SERVER_ERROR
-                if refused or pause > self._lease_seconds:
+            except PostdateError as error:
+                if not is_passing(error) or pause > self._lease_seconds:
                     raise
                 await asyncio.sleep(pause)
                 pause *= 2

@@ -13,13 +13,19 @@ import os
 import random
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from postdate.client import handler_report
 from postdate.client.client import AsyncClient
-from postdate.client.errors import PostdateError, ProblemError, UnreachableError
+from postdate.client.errors import (
+    PostdateError,
+    ProblemError,
+    UnreachableError,
+    is_passing,
+)
 from postdate.client.handler_report import (
     ExitedError,
     GiveUpError,
@@ -49,6 +55,9 @@ WAIT_SECONDS: Final = 20.0
 PAUSE_SECONDS: Final = 0.2
 MAX_PAUSE_SECONDS: Final = 10.0
 """The waits while the server does not answer."""
+
+MAX_REPORT_PAUSE_SECONDS: Final = 2.0
+"""A report must come before another worker claims the job, whose lease has run out meanwhile."""
 
 MAX_CLAIM: Final = 100
 STOPPED_BY_SIGNAL: Final = 128
@@ -299,22 +308,24 @@ class Worker:
                 log.warning("job %s: the lease was not renewed: %s", lease.job_id, error)
 
     async def _report(self, lease: Lease, found: HandlerReport) -> None:
-        """Say how it ended, again until somebody hears it: a repeated report changes nothing."""
+        """Report how it ended, again until the server records it: a repeat changes nothing.
+
+        A server that is busy or has lost its database refuses for a while. A report that is
+        dropped then would run the job once more.
+        """
         _log(lease, found)
-        pause = PAUSE_SECONDS
+        pause, ends = PAUSE_SECONDS, time.monotonic() + 2 * self._lease_seconds
         while True:
             try:
                 await self._send(lease, found)
-            except UnreachableError as error:
-                if pause > self._lease_seconds:
-                    log.warning("job %s: nobody heard how it ended: %s", lease.job_id, error)
+            except (ProblemError, UnreachableError) as error:
+                if not is_passing(error) or time.monotonic() > ends:
+                    log.warning("job %s: its end was not recorded: %s", lease.job_id, error)
                     return
-                await asyncio.sleep(pause)
-                pause *= 2
-                continue
-            except ProblemError as error:
-                log.warning("job %s: its end was refused: %s", lease.job_id, error)
-            return
+                await asyncio.sleep(pause * random.uniform(0.5, 1.5))
+                pause = min(pause * 2, MAX_REPORT_PAUSE_SECONDS)
+            else:
+                return
 
     async def _send(self, lease: Lease, found: HandlerReport) -> None:
         if found.done:
