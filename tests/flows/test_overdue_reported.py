@@ -39,7 +39,7 @@ async def test_the_metric_and_top_name_it(api: Api) -> None:
     _, text = await get(api, "/metrics")
     assert 'postdate_overdue{kind="payment"} 1.0' in text
     said = vitals_page._warnings(vitals_page.parse([text]))
-    assert "1 of kind payment overdue: nobody has touched them" in said
+    assert "1 payments overdue: nobody has touched them" in said
 
 
 @pytest.mark.usefixtures("overdue")

@@ -94,3 +94,15 @@ def test_a_person_copies_the_own_id_and_reads_others_in_short(
     assert JOB in few
     assert "0190f3a2…abcd" in few
     assert PAYMENT not in few
+
+
+def test_one_thing_and_what_lies_in_it_are_printed_in_units_of_its_currency(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lowest = {"at": "2026-11-23", "available": 249_750}
+    points = [{"balance": 8_000_000}, {"balance": 12_550, "currency": None}]
+    print_rows([{"currency": "EUR", "balance": 1, "lowest": lowest, "points": points}], (), "iso")
+    printed = capsys.readouterr().out
+    for text in ("0.01 EUR", "2,497.50 EUR", "80,000.00 EUR", "12550"):
+        assert text in printed
+    assert "249750" not in printed

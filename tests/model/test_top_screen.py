@@ -8,6 +8,13 @@ import pytest
 from rich.console import Console
 
 from postdate.cli import output, vitals_page, watch
+from postdate.cli.top_facts import (
+    TenantFacts,
+    destination_lines,
+    failure_lines,
+    money_line,
+)
+from postdate.cli.top_picture import duration, sparkline
 from postdate.cli.top_screen import LaneAction, Screen
 from postdate.cli.vitals_page import VitalsPage, parse, quantile
 
@@ -95,6 +102,81 @@ def test_it_can_be_drawn_and_left() -> None:
     )
     typed(screen, "q")
     assert screen.left
+
+
+def drawn(screen: Screen) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    console.print(screen.draw())
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_money_failures_and_destinations_are_told_with_the_words_of_the_console() -> None:
+    job = {"destination": {"type": "webhook", "name": "legacy-erp"}, "code": "http_500"}
+    other = {"destination": {"type": "webhook", "url": "https://x.example/a"}, "code": None}
+    paid = {"amount": 12_550, "currency": "EUR"}
+    facts = TenantFacts(
+        failures=failure_lines([job, job, other]),
+        failures_at_least=True,
+        money=[
+            money_line("wait for approval", [paid, paid, {"amount": 7, "currency": None}], True),
+            money_line("broken", [], False),
+        ],
+        destinations=destination_lines(
+            [
+                {"name": "good", "status": "ACTIVE"},
+                {"name": "crm", "status": "PAUSED", "paused_reason": "moving [today]"},
+                {"name": "erp", "status": "FAILING", "failing_since": "2026-11-18T20:11:00Z"},
+            ]
+        ),
+    )
+    screen = Screen()
+    screen.learn(vitals_page.page("u", {}, {}, 2.0, [], facts))
+    seen = drawn(screen)
+    assert "≥ 3 wait for approval (7 + 251.00 EUR)" in seen
+    assert "broken" not in seen
+    assert "destination crm is paused: moving [today]" in seen
+    assert "destination erp is failing: no call has succeeded since 2026-11-18 20:11 UTC" in seen
+    assert "jobs that failed for good, 24 h: ≥ 3" in seen
+    assert [line.split() for line in seen.splitlines() if "legacy-erp" in line] == [
+        ["│", "legacy-erp", "│", "≥", "2", "│", "http_500", "│"]
+    ]
+    assert "x.example" in seen
+    for word in ("push", "pull", "parked", "backlog"):
+        assert word not in seen
+
+
+def test_without_a_key_and_without_failures_the_screen_says_so() -> None:
+    screen = Screen()
+    screen.learn(page())
+    assert "without a key: no money" in drawn(screen)
+    screen.learn(vitals_page.page("u", {}, {}, 2.0, [], TenantFacts()))
+    assert "none waits for a person, none failed" in drawn(screen)
+    assert "jobs that failed for good, 24 h: none" in drawn(screen)
+
+
+def test_the_question_mark_explains_keys_and_columns_until_a_key_is_pressed() -> None:
+    screen = Screen()
+    screen.learn(page(lane("mail", 5)))
+    typed(screen, "?")
+    assert "pause the lane under the cursor" in drawn(screen)
+    assert typed(screen, "q") is None
+    assert not screen.left
+    assert "mail" in drawn(screen)
+
+
+def test_numbers_stand_at_the_right_and_the_last_minute_is_a_sparkline() -> None:
+    screen = Screen()
+    for many in (0, 5, 10):
+        text = METRICS % (many, many, many, many, 0)
+        screen.learn(vitals_page.page("u", {}, parse([text]), 1.0, [lane("mail", 12_345)]))
+    (line,) = [each for each in drawn(screen).splitlines() if "jobs that Postdate" in each]
+    assert "▁▅█" in line
+    assert "  12,345 │" in drawn(screen) or " 12,345 │" in drawn(screen)
+    assert sparkline([]) == sparkline([0, 0]) == ""
+    assert [duration(each) for each in (None, 0.005, 1.5, 1608.7, 90_000)] == [
+        "", "5 ms", "1.5 s", "26.8 min", "1.0 d",
+    ]  # fmt: skip
 
 
 METRICS = """

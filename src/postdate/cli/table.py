@@ -21,8 +21,13 @@ ID: Final = re.compile(
 PrintedRow = dict[str, Any]
 
 
-def print_rows(rows: Sequence[PrintedRow], columns: Sequence[str], time: str) -> None:
-    """Print rows as a table: of `columns` as many as fit, or all fields if none is named."""
+def print_rows(
+    rows: Sequence[PrintedRow], columns: Sequence[str], time: str, currency: str | None = None
+) -> None:
+    """Print rows as a table: of `columns` as many as fit, or all fields if none is named.
+
+    Amounts are in the currency that their row names, or else in the given one.
+    """
     from rich.console import Console
 
     if not rows:
@@ -30,11 +35,12 @@ def print_rows(rows: Sequence[PrintedRow], columns: Sequence[str], time: str) ->
         return
     console = Console()
     if len(rows) == 1 and not columns and _is_nested(rows[0]):
-        _print_parts(console, rows[0], time)
+        _print_parts(console, rows[0], time, currency)
         return
     names = list(dict.fromkeys(name for row in rows for name in row))
     chosen = [name for name in columns if name in names]
-    texts = _texts(rows, chosen or names, time, short=console.is_terminal and len(rows) > 1)
+    own = [{"currency": currency, **row} for row in rows]
+    texts = _texts(own, chosen or names, time, short=console.is_terminal and len(rows) > 1)
     if chosen:
         names = _fitting(console, texts)
     numbers = [name for name in names if all(_is_number(row.get(name)) for row in rows)]
@@ -42,9 +48,12 @@ def print_rows(rows: Sequence[PrintedRow], columns: Sequence[str], time: str) ->
 
 
 def money_cell(row: PrintedRow, name: str, time: str = "iso") -> str:
-    """Return what a person reads of a field: amounts in units of the row's currency."""
+    """Return what a person reads of a field: amounts in units of the row's currency.
+
+    A field of an object within the row is named by the way to it: `end.balance`.
+    """
     cell, currency = row.get(name), row.get("currency")
-    if currency and name in MONEY_FIELDS and isinstance(cell, int):
+    if currency and name.rpartition(".")[2] in MONEY_FIELDS and isinstance(cell, int):
         return money_text(cell, currency)
     return cell_text(cell, time)
 
@@ -57,17 +66,20 @@ def _is_listing(cell: Any) -> bool:
     return isinstance(cell, list) and bool(cell) and all(isinstance(each, dict) for each in cell)
 
 
-def _print_parts(console: "Console", row: PrintedRow, time: str) -> None:
+def _print_parts(
+    console: "Console", row: PrintedRow, time: str, inherited: str | None = None
+) -> None:
     """Print one thing: its fields below each other, then a table for each list in it."""
     from rich.text import Text
 
+    currency = row.get("currency", inherited)
     own = {name: cell for name, cell in _flat(row) if not _is_listing(cell)}
-    texts = {name: cell_text(cell, time) for name, cell in own.items()}
+    texts = {name: money_cell({"currency": currency, **own}, name, time) for name in own}
     _print_below(console, [(name, text) for name, text in texts.items() if text])
     for name, cell in _flat(row):
         if _is_listing(cell):
             console.print(Text(f"\n{name}"))
-            print_rows([dict(_flat(each)) for each in cell], (), time)
+            print_rows([dict(_flat(each)) for each in cell], (), time, currency)
 
 
 def _flat(row: PrintedRow) -> Iterator[tuple[str, Any]]:

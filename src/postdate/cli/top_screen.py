@@ -7,20 +7,29 @@ import sys
 import termios
 import time
 import tty
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rich.console import Group, RenderableType
-from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
+from postdate.cli import top_picture
 from postdate.cli.vitals_page import VitalsPage
 
-SORTS: Final = ("ready", "running", "unknown", "pending", "lane")
+SORTS: Final = {
+    "ready": "due now",
+    "running": "running",
+    "unknown": "unknown",
+    "pending": "pending",
+    "lane": "name",
+}
 MAX_ROWS: Final = 30
-HELP: Final = "/ filter  s sort  p freeze  j k move  P pause lane  R resume lane  q leave"
+MAX_HISTORY: Final = 30
+"""How many looks a sparkline has: a minute."""
+
+HINT: Final = "? help  / filter  s sort  p freeze  j k move  P pause lane  R resume lane  q leave"
 ESCAPE: Final = "\x1b"
 _VERBS: Final = {"P": "pause", "R": "resume"}
 
@@ -41,10 +50,13 @@ class Screen:
     page: VitalsPage | None = None
     filter: str = ""
     typing: bool = False
-    sort: str = SORTS[0]
+    sort: str = "ready"
     frozen: bool = False
     cursor: str | None = None
     asked: LaneAction | None = None
+    helping: bool = False
+    history: dict[str, deque[float]] = field(default_factory=dict)
+    """How many of each kind started a second, at the latest looks."""
     left: bool = False
     message: str = ""
     learned_at: float = field(default_factory=time.monotonic)
@@ -53,6 +65,9 @@ class Screen:
         """Show a new page, unless the screen is frozen."""
         self.learned_at = time.monotonic()
         self.message = "" if self.message.startswith("stale") else self.message
+        for each in page.kinds:
+            own = self.history.setdefault(each.kind, deque(maxlen=MAX_HISTORY))
+            own.append(each.per_second)
         if not self.frozen:
             self.page = page
 
@@ -67,6 +82,9 @@ class Screen:
     def handle_key(self, key: str | None) -> LaneAction | None:
         """Handle a key; return the lane action if it was confirmed."""
         if key is None:
+            return None
+        if self.helping:
+            self.helping = False
             return None
         if self.asked is not None:
             action, self.asked, self.message = self.asked, None, ""
@@ -101,7 +119,10 @@ class Screen:
             case "/":
                 self.typing, self.filter = True, ""
             case "s":
-                self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
+                names = list(SORTS)
+                self.sort = names[(names.index(self.sort) + 1) % len(names)]
+            case "?":
+                self.helping = True
             case "p":
                 self.frozen = not self.frozen
             case "j":
@@ -129,57 +150,23 @@ class Screen:
         return sorted(found, key=lambda row: (-row[self.sort], row["lane"]))
 
     def draw(self) -> RenderableType:
-        """Draw everything."""
+        """Draw everything, or the help."""
         if self.page is None:
             return Text(self.message or "looking …")
-        parts: list[RenderableType] = [self._head(self.page)]
-        parts += [Text(f"! {each}", style="bold red") for each in self.page.warnings]
-        parts += [_kinds(self.page), self._lanes(), Text(self.message or HELP, style="dim")]
-        return Group(*parts)
-
-    def _head(self, page: VitalsPage) -> RenderableType:
-        nodes = "  ".join(f"{role} {count}" for role, count in sorted(page.nodes.items()))
-        rates = "  ".join(f"{name} {value:.1f}/s" for name, value in page.rates.items())
-        failed = "  ".join(f"{name} {value:.2f}/s" for name, value in page.failures.items())
-        age = time.monotonic() - self.learned_at
-        state = "frozen" if self.frozen else f"{age:.0f} s old"
-        text = f"nodes: {nodes or 'not read yet'}\n{rates}\nfailures: {failed or 'none'}"
-        return Panel(text, title=f"postdate {page.url} ({state})")
-
-    def _lanes(self) -> RenderableType:
-        title = f"lanes by {self.sort}"
+        if self.helping:
+            return top_picture.help_page()
+        state = "frozen" if self.frozen else f"{time.monotonic() - self.learned_at:.0f} s old"
+        title = f"lanes by {SORTS[self.sort]}"
         if self.filter or self.typing:
             title += f", filter: {self.filter}{'_' if self.typing else ''}"
-        names = ("lane", "ready", "running", "pending", "unknown")
-        # As text: brackets in a note are no markup.
-        table = Table(*names, "paused", title=Text(title))
-        for row in self.rows()[:MAX_ROWS]:
-            cells = [str(row[name]) for name in names]
-            cells.append(row["paused_note"] or ("yes" if row["paused"] else ""))
-            style = "reverse" if row["lane"] == self.cursor else None
-            table.add_row(*map(Text, cells), style=style)
-        return table
-
-
-def _kinds(page: VitalsPage) -> RenderableType:
-    table = Table("kind", "backlog", "oldest", "parked", "per second", "late p50", "late p99")
-    for each in page.kinds:
-        table.add_row(
-            each.kind,
-            f"{each.backlog:,}",
-            f"{each.oldest_seconds:.1f} s",
-            str(each.parked),
-            f"{each.per_second:.1f}",
-            _seconds(each.late_p50_seconds),
-            _seconds(each.late_p99_seconds),
+        return Group(
+            top_picture.head(self.page, state),
+            *(Text(f"! {each}", style="bold red") for each in self.page.warnings),
+            top_picture.kinds(self.page, self.history),
+            *top_picture.tenant(self.page.tenant),
+            top_picture.lanes(self.rows()[:MAX_ROWS], self.cursor, title),
+            Text(self.message or HINT, style="dim"),
         )
-    return table
-
-
-def _seconds(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
 
 
 Pressed = Callable[[float], Awaitable[str | None]]

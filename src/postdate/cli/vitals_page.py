@@ -7,7 +7,17 @@ from typing import Any, Final
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
-KINDS: Final = ("push", "pull", "payment", "schedule", "delivery")
+from postdate.cli.top_facts import TenantFacts
+
+KINDS: Final = {
+    "push": "jobs that Postdate delivers",
+    "pull": "jobs of workers",
+    "payment": "payments",
+    "schedule": "schedules",
+    "delivery": "deliveries of events",
+}
+"""What people call the kinds of work that metrics name."""
+
 _LATENESS: Final = {
     "payment": "postdate_payment_lateness_seconds",
     "schedule": "postdate_schedule_lateness_seconds",
@@ -40,6 +50,7 @@ class VitalsPage(msgspec.Struct, frozen=True, kw_only=True):
     failures: dict[str, float]
     warnings: list[str]
     lanes: list[dict[str, Any]]
+    tenant: TenantFacts | None = None
 
 
 def parse(texts: Sequence[str]) -> Samples:
@@ -58,7 +69,12 @@ def parse(texts: Sequence[str]) -> Samples:
 
 
 def page(
-    url: str, before: Samples, after: Samples, seconds: float, lanes: list[dict[str, Any]]
+    url: str,
+    before: Samples,
+    after: Samples,
+    seconds: float,
+    lanes: list[dict[str, Any]],
+    tenant: TenantFacts | None = None,
 ) -> VitalsPage:
     """Build a page from two readings that are this many seconds apart."""
     grown = _grown(before, after)
@@ -71,6 +87,7 @@ def page(
         failures=_failures(grown, seconds),
         warnings=_warnings(after),
         lanes=lanes,
+        tenant=tenant,
     )
 
 
@@ -156,7 +173,8 @@ def _warnings(after: Samples) -> list[str]:
     if _of(after, "postdate_loop_blocked", loop="settlement"):
         warnings.append("settlement is stopped: see `postdate settlement status`")
     warnings += [
-        f"{value:.0f} of kind {dict(labels)['kind']} overdue: nobody has touched them"
+        f"{value:.0f} {KINDS.get(dict(labels)['kind'], dict(labels)['kind'])} overdue: "
+        "nobody has touched them"
         for labels, value in after.get("postdate_overdue", {}).items()
         if value
     ]

@@ -159,7 +159,7 @@ def moment(when: datetime | None, now: datetime) -> Markup:
 
 
 def deadline(when: datetime, now: datetime) -> Markup:
-    """Show an instant that somebody must keep: the day of the week and the time first."""
+    """Show a deadline: the day of the week and the time, then as any instant."""
     utc = when.astimezone(UTC)
     is_soon = when - now < timedelta(days=6)
     day = f"{utc:%A %H:%M}" if is_soon else f"{utc:%A} {utc.day} {utc:%B %H:%M}"

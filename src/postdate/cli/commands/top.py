@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from http.client import HTTPException
 from typing import Annotated, Any, Final
 from urllib.request import ProxyHandler, build_opener
@@ -15,12 +16,16 @@ from rich.live import Live
 from postdate.cli import vitals_page
 from postdate.cli.output import options, show, wants_json
 from postdate.cli.remote import server
+from postdate.cli.top_facts import TenantFacts, read_facts
 from postdate.cli.top_screen import LaneAction, Screen, keys
 from postdate.cli.vitals_page import Samples, VitalsPage
 from postdate.client import AsyncClient, ProblemError, UnreachableError
 from postdate.words.error import StartError
 
 SCRAPE_SECONDS: Final = 5.0
+FACTS_SECONDS: Final = 10.0
+"""How long failures, money and destinations are remembered."""
+
 MAX_LANES: Final = 100
 READ_ONLY: Final = "started with --read-only: nothing can be changed here"
 
@@ -37,10 +42,11 @@ def top(
     read_only: bool = False,
     node: list[str] | None = None,
 ) -> None:
-    """Show rates, lateness, backlog, failures and lanes, live.
+    """Show what waits, fails and moves, live: work, money, failures by destination, lanes.
 
-    Keys: `/` filters lanes, `s` sorts, `p` freezes, `j` and `k` move, `P` pauses the lane under the
-    cursor and `R` resumes it (each asks first), `q` leaves. In a pipe it prints JSON lines.
+    Keys: `?` explains all, `/` filters lanes, `s` sorts, `p` freezes, `j` and `k` move, `P` pauses
+    the lane under the cursor and `R` resumes it (each asks first), `q` leaves. In a pipe it prints
+    JSON lines.
 
     Parameters
     ----------
@@ -75,6 +81,7 @@ class ServerWatch:
         self._nodes = nodes
         self._interval = interval
         self._before: tuple[float, Samples] | None = None
+        self._facts: tuple[float, TenantFacts] | None = None
 
     async def once(self) -> VitalsPage:
         """Poll twice, to compute rates, and return one page."""
@@ -128,22 +135,34 @@ class ServerWatch:
         now = time.monotonic()
         began, before = self._before or (now - self._interval, after)
         self._before = now, after
-        lanes = await self._lanes()
-        return vitals_page.page(self._url, before, after, max(now - began, 0.001), lanes)
+        lanes, facts = await self._of_tenant()
+        return vitals_page.page(self._url, before, after, max(now - began, 0.001), lanes, facts)
 
-    async def _lanes(self) -> list[dict[str, Any]]:
-        """List the lanes that the key may see; without a key, the rest of the page still works."""
+    async def _of_tenant(self) -> tuple[list[dict[str, Any]], TenantFacts | None]:
+        """Read what the key may see; without a key, the rest of the page still works."""
         if not self._key:
-            return []
+            return [], None
         try:
             async with AsyncClient(self._url, self._key) as client:
-                found = await client.call("GET", "/lanes", query={"limit": MAX_LANES})
-        except ProblemError:
-            return []
+                return await _lanes(client), await self._known_facts(client)
         except UnreachableError as error:
             raise StartError(str(error)) from error
-        lanes: list[dict[str, Any]] = found["lanes"]
-        return lanes
+
+    async def _known_facts(self, client: AsyncClient) -> TenantFacts:
+        """Return the facts, at most some seconds old: they take several requests."""
+        now = time.monotonic()
+        if self._facts is None or now - self._facts[0] >= FACTS_SECONDS:
+            self._facts = now, await read_facts(client, datetime.now(UTC))
+        return self._facts[1]
+
+
+async def _lanes(client: AsyncClient) -> list[dict[str, Any]]:
+    try:
+        found = await client.call("GET", "/lanes", query={"limit": MAX_LANES})
+    except ProblemError:
+        return []
+    lanes: list[dict[str, Any]] = found["lanes"]
+    return lanes
 
 
 async def _metrics(url: str) -> str:

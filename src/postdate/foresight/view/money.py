@@ -94,17 +94,17 @@ class MoneyView(msgspec.Struct, frozen=True, kw_only=True):
     known_until: datetime
     """Up to here everything was settled; later payments are not in the figures."""
     completed: int
+    pay_in: list[PayIn] = []
+    """By currency, how much the accounts that fall short miss in the window, and by when."""
+    cause_count: int = 0
+    causes: list[FailureCause] = []
+    """Why payments fail: by code and account, the first of them first."""
     failing_count: int
     failing: list[FailingPayment]
     first_failing_at: datetime | None
     short_count: int
     short: list[ShortAccount]
     """The accounts that a payment would take below their floor, the first of them first."""
-    pay_in: list[PayIn] = []
-    """By currency, how much all of them miss in the window, and by when it must be paid in."""
-    cause_count: int = 0
-    causes: list[FailureCause] = []
-    """Why payments fail: by code and account, the first of them first."""
     left_out: int = 0
     """Schedules whose payments are not in the figures: unreadable or too long to follow.
 

@@ -114,14 +114,14 @@ class Money(Struct, frozen=True, kw_only=True):
     until_at: datetime
     known_until: datetime
     completed: int
+    pay_in: list[PayIn] = field(default_factory=list)
+    cause_count: int = 0
+    causes: list[FailureCause] = field(default_factory=list)
     failing_count: int
     failing: list[FailingPayment]
     first_failing_at: datetime | None
     short_count: int
     short: list[ShortAccount]
-    pay_in: list[PayIn] = field(default_factory=list)
-    cause_count: int = 0
-    causes: list[FailureCause] = field(default_factory=list)
     left_out: int = 0
     totals: list[MoneyTotal] = field(default_factory=list)
     account_id: str | None = None
