@@ -102,6 +102,70 @@ CREATE FUNCTION account_add(buckets smallint[], tenants integer[], accounts text
     SET enable_mergejoin TO 'off'
     SET lock_timeout TO '500ms';
 
+CREATE FUNCTION clock() RETURNS timestamp with time zone
+    LANGUAGE sql STABLE PARALLEL SAFE;
+
+CREATE TABLE transfer (
+    bucket smallint NOT NULL,
+    to_bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    transfer_id uuid NOT NULL,
+    amount bigint NOT NULL,
+    from_balance bigint NOT NULL,
+    from_version bigint NOT NULL,
+    to_balance bigint NOT NULL,
+    to_version bigint NOT NULL,
+    created_at timestamp with time zone DEFAULT clock() NOT NULL,
+    from_account text NOT NULL COLLATE pg_catalog."C",
+    to_account text NOT NULL COLLATE pg_catalog."C",
+    payment_id uuid,
+    reason text,
+    CONSTRAINT transfer_amount_check CHECK ((amount > 0)),
+    CONSTRAINT transfer_check CHECK ((from_account <> to_account)),
+    CONSTRAINT transfer_check1 CHECK (((payment_id IS NULL) <> (reason IS NULL))),
+    CONSTRAINT transfer_from_version_check CHECK ((from_version > 0)),
+    CONSTRAINT transfer_to_bucket_check CHECK (((to_bucket >= 0) AND (to_bucket <= 63))),
+    CONSTRAINT transfer_to_version_check CHECK ((to_version > 0))
+)
+PARTITION BY RANGE (transfer_id);
+ALTER TABLE ONLY transfer FORCE ROW LEVEL SECURITY;
+
+CREATE VIEW entry WITH (security_invoker='true') AS
+ SELECT transfer.bucket,
+    transfer.tenant_id,
+    transfer.transfer_id,
+    (- transfer.amount) AS amount,
+    transfer.from_balance AS balance,
+    transfer.from_version AS version,
+    transfer.created_at,
+        CASE
+            WHEN (transfer.payment_id IS NULL) THEN 'ADJUSTMENT'::text
+            ELSE 'PAYMENT'::text
+        END AS type,
+    transfer.from_account AS account_id,
+    transfer.payment_id,
+    transfer.reason
+   FROM transfer
+UNION ALL
+ SELECT transfer.to_bucket AS bucket,
+    transfer.tenant_id,
+    transfer.transfer_id,
+    transfer.amount,
+    transfer.to_balance AS balance,
+    transfer.to_version AS version,
+    transfer.created_at,
+        CASE
+            WHEN (transfer.payment_id IS NULL) THEN 'ADJUSTMENT'::text
+            ELSE 'PAYMENT'::text
+        END AS type,
+    transfer.to_account AS account_id,
+    transfer.payment_id,
+    transfer.reason
+   FROM transfer;
+
+CREATE FUNCTION account_entries(of_bucket smallint, of_tenant integer, of_account text, after bigint, until bigint, max_count integer) RETURNS SETOF entry
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION account_gather(lock_buckets smallint[], lock_tenants integer[], lock_accounts text[], look_buckets smallint[], look_tenants integer[], look_accounts text[]) RETURNS TABLE(at timestamp with time zone, bucket smallint, tenant_id integer, account_id text, balance bigint, held bigint, version bigint, floor bigint, max_amount bigint, frozen_at timestamp with time zone, closed_at timestamp with time zone, currency text)
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
@@ -112,9 +176,6 @@ CREATE FUNCTION account_hold(buckets smallint[], tenants integer[], accounts tex
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     SET lock_timeout TO '500ms';
-
-CREATE FUNCTION clock() RETURNS timestamp with time zone
-    LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE TABLE account (
     bucket smallint NOT NULL,
@@ -428,9 +489,6 @@ CREATE FUNCTION enqueue(destination jsonb, payload jsonb DEFAULT NULL::jsonb, ru
     SET standard_conforming_strings TO 'on'
     SET extra_float_digits TO '1'
     SET enable_seqscan TO 'off';
-
-CREATE FUNCTION entry_balanced() RETURNS trigger
-    LANGUAGE plpgsql;
 
 CREATE TABLE event (
     bucket smallint NOT NULL,
@@ -980,10 +1038,10 @@ CREATE FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes in
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off';
 
-CREATE FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) RETURNS bytea
+CREATE FUNCTION transfer_digest(o outcome, t transfer) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION transfer_record(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) RETURNS bytea
+CREATE FUNCTION transfer_record(o outcome, t transfer) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION uuid_floor(at timestamp with time zone) RETURNS uuid
@@ -1292,27 +1350,6 @@ CREATE TABLE destination_trouble (
     CONSTRAINT destination_trouble_check CHECK (((successes >= 0) AND (successes <= calls)))
 );
 ALTER TABLE ONLY destination_trouble FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE entry (
-    bucket smallint NOT NULL,
-    tenant_id integer NOT NULL,
-    transfer_id uuid NOT NULL,
-    amount bigint NOT NULL,
-    balance bigint NOT NULL,
-    version bigint NOT NULL,
-    created_at timestamp with time zone DEFAULT clock() NOT NULL,
-    type text NOT NULL,
-    account_id text NOT NULL COLLATE pg_catalog."C",
-    payment_id uuid,
-    reason text,
-    CONSTRAINT entry_amount_check CHECK ((amount <> 0)),
-    CONSTRAINT entry_check CHECK (((type = 'PAYMENT'::text) = (payment_id IS NOT NULL))),
-    CONSTRAINT entry_check1 CHECK (((type <> 'ADJUSTMENT'::text) OR (reason IS NOT NULL))),
-    CONSTRAINT entry_type_check CHECK ((type = ANY (ARRAY['PAYMENT'::text, 'ADJUSTMENT'::text]))),
-    CONSTRAINT entry_version_check CHECK ((version > 0))
-)
-PARTITION BY RANGE (transfer_id);
-ALTER TABLE ONLY entry FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE function_file (
     noun text NOT NULL,
@@ -1872,8 +1909,6 @@ ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_tenant_id_name_key UNIQUE (tenant_id, name);
 ALTER TABLE ONLY destination_trouble
     ADD CONSTRAINT destination_trouble_pkey PRIMARY KEY (tenant_id, target, node_id);
-ALTER TABLE ONLY entry
-    ADD CONSTRAINT entry_pkey PRIMARY KEY (bucket, tenant_id, account_id, version, transfer_id);
 ALTER TABLE ONLY event
     ADD CONSTRAINT event_pkey PRIMARY KEY (bucket, subject, event_id);
 ALTER TABLE ONLY function_file
@@ -1954,6 +1989,8 @@ ALTER TABLE ONLY test_clock
     ADD CONSTRAINT test_clock_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE ONLY timer
     ADD CONSTRAINT timer_pkey PRIMARY KEY (bucket, subject);
+ALTER TABLE ONLY transfer
+    ADD CONSTRAINT transfer_pkey PRIMARY KEY (bucket, tenant_id, from_account, from_version, transfer_id);
 ALTER TABLE ONLY wakeup_channel
     ADD CONSTRAINT wakeup_channel_pkey PRIMARY KEY (one);
 
@@ -2017,6 +2054,8 @@ CREATE INDEX subscription_tenant ON subscription USING btree (tenant_id, subscri
 
 CREATE INDEX timer_due ON timer USING btree (bucket, lane_id, due_at, subject);
 
+CREATE INDEX transfer_to ON ONLY transfer USING btree (to_bucket, tenant_id, to_account, to_version);
+
 CREATE TRIGGER account_repair_fact BEFORE DELETE OR UPDATE ON account_repair FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
 CREATE TRIGGER account_repair_fact_truncate BEFORE TRUNCATE ON account_repair FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
@@ -2026,12 +2065,6 @@ CREATE TRIGGER attempt_fact BEFORE DELETE OR UPDATE ON attempt FOR EACH ROW EXEC
 CREATE TRIGGER attempt_fact_truncate BEFORE TRUNCATE ON attempt FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE CONSTRAINT TRIGGER client_request_due AFTER INSERT ON client_request DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION client_commit();
-
-CREATE TRIGGER entry_balanced AFTER INSERT ON entry REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION entry_balanced();
-
-CREATE TRIGGER entry_fact BEFORE DELETE OR UPDATE ON entry FOR EACH ROW EXECUTE FUNCTION refuse_change();
-
-CREATE TRIGGER entry_fact_truncate BEFORE TRUNCATE ON entry FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE TRIGGER event_fact BEFORE DELETE OR UPDATE ON event FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
@@ -2072,6 +2105,10 @@ CREATE TRIGGER test_clock_entry_fact BEFORE DELETE OR UPDATE ON test_clock_entry
 CREATE TRIGGER test_clock_entry_fact_truncate BEFORE TRUNCATE ON test_clock_entry FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE TRIGGER test_clock_forward BEFORE UPDATE ON test_clock FOR EACH ROW WHEN ((new.at < old.at)) EXECUTE FUNCTION test_clock_refuse();
+
+CREATE TRIGGER transfer_fact BEFORE DELETE OR UPDATE ON transfer FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER transfer_fact_truncate BEFORE TRUNCATE ON transfer FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 ALTER TABLE ONLY api_key
     ADD CONSTRAINT api_key_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY change_set
@@ -2117,7 +2154,6 @@ ALTER TABLE console_session ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination_call ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination_trouble ENABLE ROW LEVEL SECURITY;
-ALTER TABLE entry ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event ENABLE ROW LEVEL SECURITY;
 ALTER TABLE idempotency ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job ENABLE ROW LEVEL SECURITY;
@@ -2167,8 +2203,6 @@ CREATE POLICY owner_all ON destination TO postdate_owner USING (true) WITH CHECK
 CREATE POLICY owner_all ON destination_call TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON destination_trouble TO postdate_owner USING (true) WITH CHECK (true);
-
-CREATE POLICY owner_all ON entry TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON event TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -2221,6 +2255,8 @@ CREATE POLICY owner_all ON test_clock TO postdate_owner USING (true) WITH CHECK 
 CREATE POLICY owner_all ON test_clock_entry TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON timer TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON transfer TO postdate_owner USING (true) WITH CHECK (true);
 ALTER TABLE payload_key ENABLE ROW LEVEL SECURITY;
 ALTER TABLE payment ENABLE ROW LEVEL SECURITY;
 ALTER TABLE payment_approval ENABLE ROW LEVEL SECURITY;
@@ -2262,8 +2298,6 @@ CREATE POLICY reader_own ON destination FOR SELECT TO postdate_reader USING ((te
 CREATE POLICY reader_own ON destination_call FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON destination_trouble FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
-
-CREATE POLICY reader_own ON entry FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON event FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -2316,6 +2350,8 @@ CREATE POLICY reader_own ON test_clock FOR SELECT TO postdate_reader USING ((ten
 CREATE POLICY reader_own ON test_clock_entry FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON timer FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON transfer FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 ALTER TABLE schedule ENABLE ROW LEVEL SECURITY;
 ALTER TABLE schedule_version ENABLE ROW LEVEL SECURITY;
 ALTER TABLE seal ENABLE ROW LEVEL SECURITY;
@@ -2328,6 +2364,7 @@ ALTER TABLE tenant_pending ENABLE ROW LEVEL SECURITY;
 ALTER TABLE test_clock ENABLE ROW LEVEL SECURITY;
 ALTER TABLE test_clock_entry ENABLE ROW LEVEL SECURITY;
 ALTER TABLE timer ENABLE ROW LEVEL SECURITY;
+ALTER TABLE transfer ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY writer_all ON account TO postdate_writer USING (true) WITH CHECK (true);
 
@@ -2366,8 +2403,6 @@ CREATE POLICY writer_all ON destination TO postdate_writer USING (true) WITH CHE
 CREATE POLICY writer_all ON destination_call TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON destination_trouble TO postdate_writer USING (true) WITH CHECK (true);
-
-CREATE POLICY writer_all ON entry TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON event TO postdate_writer USING (true) WITH CHECK (true);
 
@@ -2420,6 +2455,8 @@ CREATE POLICY writer_all ON test_clock TO postdate_writer USING (true) WITH CHEC
 CREATE POLICY writer_all ON test_clock_entry TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON timer TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON transfer TO postdate_writer USING (true) WITH CHECK (true);
 GRANT USAGE ON SCHEMA postdate TO postdate_writer;
 GRANT USAGE ON SCHEMA postdate TO postdate_reader;
 GRANT USAGE ON SCHEMA postdate TO postdate_client;
@@ -2441,13 +2478,20 @@ REVOKE ALL ON FUNCTION pg_catalog.pg_try_advisory_xact_lock_shared(bigint) FROM 
 REVOKE ALL ON FUNCTION pg_catalog.pg_try_advisory_xact_lock_shared(integer, integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION account_add(buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[], versions bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION account_add(buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[], versions bigint[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION clock() FROM PUBLIC;
+GRANT ALL ON FUNCTION clock() TO postdate_writer;
+GRANT ALL ON FUNCTION clock() TO postdate_reader;
+GRANT SELECT ON TABLE transfer TO postdate_reader;
+GRANT SELECT,INSERT ON TABLE transfer TO postdate_writer;
+GRANT SELECT ON TABLE entry TO postdate_reader;
+GRANT SELECT ON TABLE entry TO postdate_writer;
+REVOKE ALL ON FUNCTION account_entries(of_bucket smallint, of_tenant integer, of_account text, after bigint, until bigint, max_count integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION account_entries(of_bucket smallint, of_tenant integer, of_account text, after bigint, until bigint, max_count integer) TO postdate_writer;
+GRANT ALL ON FUNCTION account_entries(of_bucket smallint, of_tenant integer, of_account text, after bigint, until bigint, max_count integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION account_gather(lock_buckets smallint[], lock_tenants integer[], lock_accounts text[], look_buckets smallint[], look_tenants integer[], look_accounts text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION account_gather(lock_buckets smallint[], lock_tenants integer[], lock_accounts text[], look_buckets smallint[], look_tenants integer[], look_accounts text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION account_hold(buckets smallint[], tenants integer[], accounts text[], amounts bigint[], floors bigint[], limits bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION account_hold(buckets smallint[], tenants integer[], accounts text[], amounts bigint[], floors bigint[], limits bigint[]) TO postdate_writer;
-REVOKE ALL ON FUNCTION clock() FROM PUBLIC;
-GRANT ALL ON FUNCTION clock() TO postdate_writer;
-GRANT ALL ON FUNCTION clock() TO postdate_reader;
 GRANT SELECT ON TABLE account TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE account TO postdate_writer;
 REVOKE ALL ON FUNCTION account_lock(buckets smallint[], tenants integer[], accounts text[]) FROM PUBLIC;
@@ -2534,9 +2578,6 @@ GRANT ALL ON FUNCTION current_tenant() TO postdate_writer;
 GRANT ALL ON FUNCTION current_tenant() TO postdate_reader;
 REVOKE ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text, unique_by jsonb, key text, priority integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text, unique_by jsonb, key text, priority integer) TO postdate_client;
-REVOKE ALL ON FUNCTION entry_balanced() FROM PUBLIC;
-GRANT ALL ON FUNCTION entry_balanced() TO postdate_writer;
-GRANT ALL ON FUNCTION entry_balanced() TO postdate_reader;
 GRANT SELECT ON TABLE event TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE event TO postdate_writer;
 REVOKE ALL ON FUNCTION event_digest(e event) FROM PUBLIC;
@@ -2814,12 +2855,12 @@ GRANT ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp
 GRANT ALL ON FUNCTION timers_ahead_exceed(of_lanes integer[], until_at timestamp with time zone, max_count integer) TO postdate_writer;
 REVOKE ALL ON FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, bucket_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION timers_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, bucket_limit integer) TO postdate_reader;
-REVOKE ALL ON FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) TO postdate_writer;
-GRANT ALL ON FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) TO postdate_reader;
-REVOKE ALL ON FUNCTION transfer_record(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION transfer_record(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) TO postdate_writer;
-GRANT ALL ON FUNCTION transfer_record(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) TO postdate_reader;
+REVOKE ALL ON FUNCTION transfer_digest(o outcome, t transfer) FROM PUBLIC;
+GRANT ALL ON FUNCTION transfer_digest(o outcome, t transfer) TO postdate_writer;
+GRANT ALL ON FUNCTION transfer_digest(o outcome, t transfer) TO postdate_reader;
+REVOKE ALL ON FUNCTION transfer_record(o outcome, t transfer) FROM PUBLIC;
+GRANT ALL ON FUNCTION transfer_record(o outcome, t transfer) TO postdate_writer;
+GRANT ALL ON FUNCTION transfer_record(o outcome, t transfer) TO postdate_reader;
 REVOKE ALL ON FUNCTION uuid_floor(at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION uuid_floor(at timestamp with time zone) TO postdate_writer;
 GRANT ALL ON FUNCTION uuid_floor(at timestamp with time zone) TO postdate_reader;
@@ -2867,8 +2908,6 @@ GRANT SELECT ON TABLE destination_call TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination_call TO postdate_writer;
 GRANT SELECT ON TABLE destination_trouble TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination_trouble TO postdate_writer;
-GRANT SELECT ON TABLE entry TO postdate_reader;
-GRANT SELECT,INSERT ON TABLE entry TO postdate_writer;
 GRANT SELECT ON TABLE function_file TO postdate_writer;
 GRANT SELECT ON TABLE function_file TO postdate_reader;
 GRANT UPDATE ON TABLE halt_lock TO postdate_writer;

@@ -141,7 +141,7 @@ async def test_what_one_node_shows_first_is_no_finding(
         with monkeypatch.context() as patched:
             patched.setattr(prove_store, "held_up", _unheld)
             half = await prove(sharded, tenant_id)
-        assert "transfer_sums_to_zero" in {each.check for each in half.findings}
+        assert "ledger_sums_to_zero" in {each.check for each in half.findings}
         proving = asyncio.create_task(prove(sharded, tenant_id))
         await eventually(waits, 60)
     assert (await proving).findings == []

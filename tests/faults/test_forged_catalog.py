@@ -118,8 +118,11 @@ FORGERIES = {
         "ALTER TABLE account ALTER floor SET DEFAULT -1000000",
         (CATALOG, "account"),
     ),
-    "a trigger is off": ("ALTER TABLE entry DISABLE TRIGGER entry_fact", (CATALOG, "entry")),
-    "a trigger is gone": ("DROP TRIGGER entry_balanced ON entry", (CATALOG, "entry")),
+    "a trigger is off": (
+        "ALTER TABLE transfer DISABLE TRIGGER transfer_fact",
+        (CATALOG, "transfer"),
+    ),
+    "a trigger is gone": ("DROP TRIGGER transfer_fact ON transfer", (CATALOG, "transfer")),
     "a trigger is added": (
         (
             "CREATE TRIGGER more BEFORE UPDATE ON timer FOR EACH ROW "

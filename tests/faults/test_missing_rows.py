@@ -16,7 +16,7 @@ from postdate.tenant.change.tenant import Tenants
 from support.full_tenant import ROWS, FullTenant, build
 
 TABLES: Final = (
-    "timer", "payment", "job", "outcome", "attempt", "event", "account", "entry", "lane",
+    "timer", "payment", "job", "outcome", "attempt", "event", "account", "transfer", "lane",
     "payment_approval", "schedule", "schedule_version", "occurrence", "subscription",
     "destination", "change_set", "idempotency", "seal", "outbox", "chain", "job_revision",
     "job_unique",

@@ -50,15 +50,9 @@ FACTS = {
     "the end of a job": ("outcome", "subject = $1", "job_id", "job.completed"),
     "a payment": ("payment", "payment_id = $1", "payment_id", "payment.scheduled"),
     "the end of a payment": ("outcome", "subject = $1", "payment_id", "payment.completed"),
-    "the payer's entry": (
-        "entry",
-        "payment_id = $1 AND amount < 0",
-        "payment_id",
-        "payment.completed",
-    ),
-    "the payee's entry": (
-        "entry",
-        "payment_id = $1 AND amount > 0",
+    "the transfer of a payment": (
+        "transfer",
+        "payment_id = $1",
         "payment_id",
         "payment.completed",
     ),
@@ -103,7 +97,7 @@ async def facts(
     await seal_all(database)
     owner = await asyncpg.connect(owner_dsn(server, database_name))
     await owner.execute("SET search_path = postdate")
-    for table in ("job", "payment", "outcome", "entry"):
+    for table in ("job", "payment", "outcome", "transfer"):
         await owner.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
         checks = await owner.fetch(
             "SELECT conname FROM pg_constraint WHERE conrelid = $1::text::regclass "
@@ -185,7 +179,7 @@ async def test_a_deleted_fact_is_named(facts: Facts, name: str) -> None:
     events = await facts.events("job.%", "payment.%")
     await facts.owner.execute(f"DELETE FROM {table} WHERE {where}", getattr(facts, key))
     found, *_ = await facts.findings()
-    expected = "changed" if table == "entry" else "missing"
+    expected = "changed" if table == "transfer" else "missing"
     assert (found.kind, found.event_id) == (expected, events[kind])
 
 

@@ -34,7 +34,7 @@ FEW = 1000
 # The clock that tests can set reads a table each time it is asked; servers have this one.
 SERVER_CLOCK = """CREATE OR REPLACE FUNCTION clock() RETURNS timestamptz
     LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT statement_timestamp()'"""
-BIG = re.compile(r"(job|payment|outcome|timer|event|seal|occurrence|entry|attempt)(_\d+)?$")
+BIG = re.compile(r"(job|payment|outcome|timer|event|seal|occurrence|transfer|attempt)(_\d+)?$")
 PAGES = (
     "/",
     "/jobs",

@@ -141,7 +141,7 @@ async def rows(api: Api) -> dict[str, int]:
     fetch = api.node.database.writer.fetchval
     return {
         table: await fetch(f"SELECT count(*) FROM {table}")
-        for table in [*tables.split(), "entry", "event", "tenant"]
+        for table in [*tables.split(), "transfer", "event", "tenant"]
     }
 
 

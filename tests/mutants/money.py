@@ -320,9 +320,34 @@ MUTANTS = (
         f"{UNITS}::test_what_is_no_amount_is_refused_in_words",
     ),
     mutant(
-        "statement_misses_an_entry_of_each_page", "account/store/entry.sql",
-        "   AND e.version > $4 AND e.version <= $5\n", "   AND e.version > $4 AND e.version < $5\n",
+        "statement_misses_an_entry_of_each_page", "database/functions/account.sql",
+        "       AND e.version > after AND e.version <= until\n",
+        "       AND e.version > after AND e.version < until\n",
         f"{STATEMENTS}::test_any_period_adds_up_in_every_format",
+    ),
+    mutant(
+        "credit_without_its_payee_sealed", "database/functions/fact.sql",
+        "t.from_account, t.from_balance, t.to_account, t.to_balance, t.created_at))",
+        "t.from_account, t.from_balance, t.to_balance, t.created_at))",
+        "faults/test_tamper_facts.py::test_every_column_of_a_fact_is_sealed",
+    ),
+    mutant(
+        "second_transfer_of_a_payment_passes", "proof/prove_terms.sql",
+        "p.to_account, o.transfer_id,\n        o.from_version, o.to_version, o.finished_at)\n",
+        "p.to_account, t.transfer_id,\n        t.from_version, t.to_version, o.finished_at)\n",
+        "faults/test_corruptions.py",
+    ),
+    mutant(
+        "adjustment_pays_backwards", "ledger/account.py",
+        "(issuer, account) if amount > 0 else (account, issuer)",
+        "(issuer, account) if amount < 0 else (account, issuer)",
+        "store/account/test_entry.py", "flows/test_accounts.py",
+    ),
+    mutant(
+        "payee_looked_up_in_the_bucket_of_the_payer", "database/functions/payment.sql",
+        "bucket_of(transfer), coalesce(tenant, first_tenant), transfer, amount,",
+        "bucket_of(id), coalesce(tenant, first_tenant), transfer, amount,",
+        "stations/test_settle.py", "stations/test_prove.py",
     ),
     mutant(
         "statement_opens_after_its_first_entry", "account/view/statement.py",

@@ -28,7 +28,7 @@ def name(table: str, week: int = 0) -> str:
 @pytest.fixture(scope="module")
 async def old_weeks(server: Embedded, database_name: str) -> None:
     connection = await asyncpg.connect(owner_dsn(server, database_name))
-    for table in ("attempt", "event", "payment", "entry", "outcome"):
+    for table in ("attempt", "event", "payment", "transfer", "outcome"):
         for week in range(3):
             monday = OLD + timedelta(weeks=week)
             await connection.execute(
@@ -76,16 +76,16 @@ async def test_a_week_of_money_leaves_when_asked_and_the_rest_still_proves(
     await bank.due("a", "b", 5)
     await drain(settler(database))
     async with database.write() as connection:
-        await history.detach(connection, name("entry", 2), money=True)
+        await history.detach(connection, name("transfer", 2), money=True)
     async with database.connection() as connection:
         floor = await history.floor(connection)
         found = {row.partition: row for row in await history.page(connection)}
     assert floor.int >> 80 == int((OLD + timedelta(weeks=3)).timestamp() * 1000)
-    assert found[name("entry", 2)].detached_at is not None
+    assert found[name("transfer", 2)].detached_at is not None
     assert (await prove(database, tenant_id)).findings == []
     async with database.write() as connection:
-        await history.drop(connection, name("entry", 2))
-    gone = await database.writer.fetchval("SELECT to_regclass($1)", name("entry", 2))
+        await history.drop(connection, name("transfer", 2))
+    gone = await database.writer.fetchval("SELECT to_regclass($1)", name("transfer", 2))
     assert gone is None
 
 

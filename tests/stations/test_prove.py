@@ -48,21 +48,16 @@ async def test_a_used_ledger_proves(bank: Bank) -> None:
 
 TAMPERINGS = {
     "an amount changed": (
-        "UPDATE entry SET amount = amount + 1 WHERE tenant_id = $1 AND account_id = 'c'",
-        {
-            "transfer_sums_to_zero",
-            "versions_have_no_gaps",
-            "payment_moved_once",
-            "entry_has_payment",
-        },
+        "UPDATE transfer SET amount = amount + 1 WHERE tenant_id = $1 AND to_account = 'c'",
+        {"versions_have_no_gaps", "payment_moved_once", "transfer_has_payment"},
     ),
     "a balance changed": (
         "UPDATE account SET balance = balance + 5 WHERE tenant_id = $1 AND account_id = 'b'",
         {"ledger_sums_to_zero", "balance_is_its_entries"},
     ),
-    "an entry removed": (
-        "DELETE FROM entry WHERE tenant_id = $1 AND account_id = 'b' AND version = 2",
-        {"transfer_sums_to_zero", "versions_have_no_gaps", "payment_moved_once"},
+    "a transfer removed": (
+        "DELETE FROM transfer WHERE tenant_id = $1 AND to_account = 'b' AND to_version = 2",
+        {"versions_have_no_gaps", "balance_is_its_entries", "payment_moved_once"},
     ),
     "a hold forgotten": (
         "UPDATE account SET held = 0 WHERE tenant_id = $1 AND account_id = 'a'",

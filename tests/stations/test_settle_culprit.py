@@ -23,7 +23,7 @@ BEGIN
     IF NEW.amount = {POISON} THEN RAISE EXCEPTION 'poisoned'; END IF;
     RETURN NEW;
 END $$;
-CREATE TRIGGER test_poison BEFORE INSERT ON postdate.entry
+CREATE TRIGGER test_poison BEFORE INSERT ON postdate.transfer
     FOR EACH ROW EXECUTE FUNCTION postdate.test_poison();
 """
 
@@ -175,12 +175,12 @@ async def test_lateness_counts_from_the_first_due_instant(
     assert waiting.first_due_at is not None
     assert waiting.first_due_at < waiting.scheduled_time
     owner = await asyncpg.connect(owner_dsn(server, database_name))
-    await owner.execute("ALTER TABLE postdate.entry DISABLE TRIGGER test_poison")
+    await owner.execute("ALTER TABLE postdate.transfer DISABLE TRIGGER test_poison")
     try:
         await clock.advance(30)
         assert await drain(one) == 1
     finally:
-        await owner.execute("ALTER TABLE postdate.entry ENABLE TRIGGER test_poison")
+        await owner.execute("ALTER TABLE postdate.transfer ENABLE TRIGGER test_poison")
         await owner.close()
     done = await shown(bank, bad)
     assert done.status is PaymentStatus.COMPLETED

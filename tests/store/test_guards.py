@@ -1,5 +1,7 @@
 """What must hold no matter who writes: rights, row-level security, facts, sums."""
 
+from uuid import UUID
+
 import asyncpg
 import pytest
 
@@ -34,6 +36,8 @@ SHARED = {
     "receipt_key",
 }
 """Tables that belong to no tenant."""
+
+CHECK_VIOLATION = "23514"
 
 
 async def test_every_table_of_tenants_forces_row_level_security(
@@ -103,16 +107,40 @@ async def test_facts_cannot_be_changed(
     await owner.close()
 
 
-async def test_a_transfer_that_does_not_sum_to_zero_is_refused(
-    database: Database, tenant_id: int
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"amount": 0},
+        {"amount": -5},
+        {"to_account": "a"},
+        {"to_bucket": 64},
+        {"from_version": 0},
+        {"to_version": 0},
+        {"payment_id": UUID(int=1)},
+        {"reason": None},
+    ],
+    ids=lambda wrong: "{}={}".format(*next(iter(wrong.items()))),
+)
+async def test_what_is_no_transfer_is_refused(
+    database: Database, tenant_id: int, wrong: dict[str, object]
 ) -> None:
-    with pytest.raises(DatabaseError, match="do not sum to zero"):
-        await database.writer.execute(
-            "INSERT INTO entry (bucket, tenant_id, transfer_id, amount, balance, version, "
-            "type, account_id, reason) VALUES (1, $1, $2, 5, 5, 1, 'ADJUSTMENT', 'a', 'x')",
-            tenant_id,
-            new_id(1, database.unix_ms()),
-        )
+    right: dict[str, object] = {
+        "bucket": 1, "to_bucket": 2, "tenant_id": tenant_id,
+        "transfer_id": new_id(1, database.unix_ms()), "amount": 5, "from_account": "a",
+        "from_balance": -5, "from_version": 1, "to_account": "b", "to_balance": 5, "to_version": 1,
+        "payment_id": None, "reason": "x",
+    }  # fmt: skip
+    values = ", ".join(f"${number}" for number in range(1, len(right) + 1))
+    insert = f"INSERT INTO transfer ({', '.join(right)}) VALUES ({values})"
+    with pytest.raises(DatabaseError) as caught:
+        await database.writer.execute(insert, *(right | wrong).values())
+    assert caught.value.sqlstate == CHECK_VIOLATION
+    await database.writer.execute(insert, *right.values())
+    sums = await database.writer.fetchrow(
+        "SELECT count(*), sum(amount) FROM entry WHERE tenant_id = $1", tenant_id
+    )
+    assert sums is not None
+    assert tuple(sums) == (2, 0)
 
 
 @pytest.mark.parametrize(

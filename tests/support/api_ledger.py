@@ -44,7 +44,7 @@ class Ledger:
     async def rows(self) -> dict[str, int]:
         """Count everything a payment writes, kept answers included."""
         counts = {}
-        for table in ("payment", "timer", "event", "entry", "idempotency"):
+        for table in ("payment", "timer", "event", "transfer", "idempotency"):
             counts[table] = await self.api.node.database.writer.fetchval(
                 f"SELECT count(*) FROM {table} WHERE tenant_id = $1", self.tenant_id
             )

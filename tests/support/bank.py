@@ -7,12 +7,12 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from postdate.account.store import account as account_store
-from postdate.account.store import entry as entry_store
+from postdate.account.store import transfer as transfer_store
 from postdate.account.store.account import AccountTerms, key_of
-from postdate.account.store.entry import NewEntry
 from postdate.core.ids import bucket_of, new_id
 from postdate.core.setting.setting import Settings, Stored
 from postdate.database.connection.database import Database
+from postdate.ledger.account import adjustment
 from postdate.payment.spec.payment import OnBroken
 from postdate.payment.store import payment as payment_store
 from postdate.payment.store.payment import NewPayment
@@ -81,25 +81,14 @@ class Bank:
         keys = [key_of(self.tenant_id, name), key_of(self.tenant_id, ISSUER)]
         async with self.database.write() as connection:
             accounts = await account_store.lock(connection, keys)
-            transfer = new_id(keys[0].bucket, self.database.unix_ms())
-            entries = []
-            for key, leg in zip(keys, (amount, -amount), strict=True):
-                account = accounts[key]
-                account.balance += leg
-                account.version += 1
-                entries.append(
-                    NewEntry(
-                        *key,
-                        account.version,
-                        transfer,
-                        leg,
-                        account.balance,
-                        "ADJUSTMENT",
-                        reason="test",
-                    )
-                )
-            await account_store.write(connection, list(accounts.values()))
-            await entry_store.insert(connection, entries)
+            transfer_id = new_id(keys[0].bucket, self.database.unix_ms())
+            account, issuer = (accounts[key] for key in keys)
+            for side, leg in ((account, amount), (issuer, -amount)):
+                side.balance += leg
+                side.version += 1
+            await account_store.write(connection, [account, issuer])
+            moved = adjustment(account, issuer, transfer_id, amount, "test")
+            await transfer_store.insert(connection, [moved])
 
     async def pay(self, wishes: Sequence[DuePayment]) -> list[UUID]:
         """Schedule payments as intake would: hold, payment, timer, event."""

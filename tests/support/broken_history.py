@@ -79,8 +79,12 @@ def _paid(home: Path) -> Row:
     return next(row for row in rows(home, "payments") if row["payment_id"] in ended)
 
 
-def leg(home: Path) -> None:
-    change(home, "entries", lambda row: row["payment_id"], amount=7)
+def empty_transfer(home: Path) -> None:
+    change(home, "transfers", lambda row: row["payment_id"], amount=0)
+
+
+def other_amount(home: Path) -> None:
+    change(home, "transfers", lambda row: row["payment_id"], amount=7_000_000)
 
 
 def balance(home: Path) -> None:
@@ -109,16 +113,15 @@ def open_for_ever(home: Path) -> None:
 def paid_twice(home: Path) -> None:
     """The same payment moves its amount once more, and every book is written to agree."""
     twice = _paid(home)["payment_id"]
-    entries, accounts = rows(home, "entries"), rows(home, "accounts")
-    for again in [dict(row) for row in entries if row["payment_id"] == twice]:
-        account = next(row for row in accounts if row["account_id"] == again["account_id"])
-        account["balance"] += again["amount"]
+    transfers, accounts = rows(home, "transfers"), rows(home, "accounts")
+    moved = next(row for row in transfers if row["payment_id"] == twice)
+    again = moved | {"transfer_id": OTHER}
+    for side, amount in (("from", -moved["amount"]), ("to", moved["amount"])):
+        account = next(row for row in accounts if row["account_id"] == moved[f"{side}_account"])
+        account["balance"] += amount
         account["version"] += 1
-        entries.append(
-            again | {"transfer_id": OTHER, "balance": account["balance"],
-                     "version": account["version"]}
-        )  # fmt: skip
-    write(home, "entries", entries)
+        again |= {f"{side}_{name}": account[name] for name in ("balance", "version")}
+    write(home, "transfers", [*transfers, again])
     write(home, "accounts", accounts)
 
 
@@ -221,7 +224,8 @@ def foreign_answer(home: Path) -> None:
 
 
 SEEDED: Final = (
-    Seeded("I1", "a leg differs", leg),
+    Seeded("I1", "a transfer moves nothing", empty_transfer),
+    Seeded("I2", "a transfer has another amount", other_amount),
     Seeded("I2", "a balance differs", balance),
     Seeded("I2", "a hold without a payment", hold),
     Seeded("I3", "an acknowledged payment is gone", lost_payment),

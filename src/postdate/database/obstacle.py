@@ -16,7 +16,6 @@ WRITTEN: Final[Mapping[str, tuple[str, ...]]] = {
     "account": _STATE,
     "attempt": _FACT,
     "attempt_log": _STATE,
-    "entry": _FACT,
     "event": _FACT,
     "idempotency": _STATE,
     "job": _FACT,
@@ -31,6 +30,7 @@ WRITTEN: Final[Mapping[str, tuple[str, ...]]] = {
     "schedule": _STATE,
     "schedule_version": _FACT,
     "timer": _STATE,
+    "transfer": _FACT,
 }
 """The tables that accepting and executing write, and the rights that the writer needs there."""
 
@@ -51,7 +51,6 @@ SHOWN: Final = (
     "change_set",
     "destination",
     "destination_call",
-    "entry",
     "event",
     "job",
     "job_progress",
@@ -69,6 +68,7 @@ SHOWN: Final = (
     "signing_secret",
     "subscription",
     "timer",
+    "transfer",
 )
 """The tables that the reader needs for reads on behalf of a tenant."""
 

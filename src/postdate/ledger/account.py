@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from postdate.account.store.account import Account, AccountTerms
-from postdate.account.store.entry import NewEntry
+from postdate.account.store.transfer import NewTransfer
 from postdate.core.money import ISSUER, MAX_BALANCE, money_text
 from postdate.words.error import Code, Refusal
 
@@ -39,17 +39,24 @@ def adjust(
     return account
 
 
-def adjustment(account: Account, transfer_id: UUID, amount: int, reason: str) -> NewEntry:
-    """Return the entry of an adjustment, from the account after the change."""
-    return NewEntry(
-        account.bucket,
-        account.tenant_id,
-        account.account_id,
-        account.version,
-        transfer_id,
-        amount,
-        account.balance,
-        "ADJUSTMENT",
+def adjustment(
+    account: Account, issuer: Account, transfer_id: UUID, amount: int, reason: str
+) -> NewTransfer:
+    """Return the transfer of an adjustment, from both accounts after the change."""
+    payer, payee = (issuer, account) if amount > 0 else (account, issuer)
+    return NewTransfer(
+        bucket=payer.bucket,
+        to_bucket=payee.bucket,
+        tenant_id=payer.tenant_id,
+        transfer_id=transfer_id,
+        amount=abs(amount),
+        from_account=payer.account_id,
+        from_balance=payer.balance,
+        from_version=payer.version,
+        to_account=payee.account_id,
+        to_balance=payee.balance,
+        to_version=payee.version,
+        payment_id=None,
         reason=reason,
     )
 

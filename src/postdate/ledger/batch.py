@@ -269,7 +269,7 @@ async def _write(
 def ids(dues: Sequence[DuePayment], unix_ms: int) -> list[UUID]:
     """Generate the ids of the transfers; their events have the same ids.
 
-    They carry the payee's bucket: the payer's is that of the payment, so both legs are found.
+    They carry the payee's bucket; the payer's is that of the payment.
     """
     return new_ids([due.payee.bucket for due in dues], unix_ms)
 

@@ -25,7 +25,6 @@ from postdate.database.shard.commits import held_up
 from postdate.database.shard.gathered import gathered
 
 CHECKS: Final = (
-    "transfer_sums_to_zero",
     "ledger_sums_to_zero",
     "versions_have_no_gaps",
     "balance_is_its_entries",
@@ -33,7 +32,7 @@ CHECKS: Final = (
     "payment_is_open_or_ended",
     "timer_has_payment",
     "payment_moved_once",
-    "entry_has_payment",
+    "transfer_has_payment",
     "payment_keeps_currency",
     "refund_is_of_what_was_paid",
     "payment_timer_follows_terms",
@@ -69,7 +68,7 @@ FACT_CHECKS: Final = (
     "versions_have_no_gaps",
     "payment_is_open_or_ended",
     "payment_moved_once",
-    "entry_has_payment",
+    "transfer_has_payment",
     "payment_keeps_currency",
     "refund_is_of_what_was_paid",
     "events_are_legal",
@@ -82,8 +81,8 @@ FACT_CHECKS: Final = (
     "subject_has_occurrence",
 )
 """The proofs of a round for each bucket over the facts of the last days, and over a share of
-the older ones. The sums over whole transfers and ledgers are not among them: they follow, once
-every entry is proved to be one of the two that a payment or an adjustment has."""
+the older ones. The sum over a whole ledger is not among them: it follows, for a transfer has one
+amount, and both balances are proved to follow from it."""
 
 MORE_CHECKS: Final = (
     "adjustment_is_as_recorded",
@@ -146,7 +145,6 @@ _OF_EVENTS: Final = frozenset(
 
 
 _QUERIES: Final = {
-    "transfer_sums_to_zero": "prove_transfer_sums_to_zero",
     "ledger_sums_to_zero": "prove_ledger_sums_to_zero",
     "versions_have_no_gaps": "prove_versions_have_no_gaps",
     "balance_is_its_entries": "prove_balance_is_its_entries",
@@ -167,7 +165,7 @@ _QUERIES: Final = {
     "job_is_open_or_ended": "prove_terms_job_is_open_or_ended",
     "outcome_has_subject": "prove_terms_outcome_has_subject",
     "outcome_is_as_recorded": "prove_terms_outcome_is_as_recorded",
-    "entry_has_payment": "prove_terms_entry_has_payment",
+    "transfer_has_payment": "prove_terms_transfer_has_payment",
     "idempotency_key_names_its_subject": "prove_terms_idempotency_key_names_its_subject",
     "adjustment_is_as_recorded": "prove_terms_adjustment_is_as_recorded",
     "state_is_as_sealed": "prove_state_is_as_sealed",

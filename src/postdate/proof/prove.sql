@@ -18,15 +18,6 @@ SET LOCAL enable_bitmapscan = on;
 SET LOCAL plan_cache_mode = force_custom_plan;
 SET LOCAL work_mem = '64MB'
 
--- name: prove_transfer_sums_to_zero
-SELECT tenant_id, transfer_id::text AS subject,
-       format('its %s entries sum to %s', count(*), sum(amount)) AS detail
-  FROM entry
- WHERE ($1::integer IS NULL OR tenant_id = $1) AND $2::smallint[] IS NULL
-   AND transfer_id >= $4::uuid AND transfer_id < $5::uuid
- GROUP BY tenant_id, transfer_id HAVING sum(amount) <> 0 OR count(*) <> 2
- ORDER BY transfer_id LIMIT $3
-
 -- name: prove_ledger_sums_to_zero
 SELECT tenant_id, tenant_id::text AS subject,
        format('its balances sum to %s', sum(balance)) AS detail
@@ -159,29 +150,25 @@ SELECT t.tenant_id, t.subject::text AS subject, 'a timer without its payment' AS
  ORDER BY t.subject LIMIT $3
 
 -- name: prove_payment_moved_once
--- A completed payment has its two entries, which its outcome names by their versions. That it has
--- no others, and that no other payment has any, is what entry_has_payment proves.
+-- A completed payment has its transfer, which its outcome names by the payer's version. That it has
+-- no other, and that no other payment has any, is what transfer_has_payment proves.
 SELECT p.tenant_id, p.payment_id::text AS subject,
-       format('completed in transfer %s, with %s of %s and %s of %s', o.transfer_id,
-              coalesce(debit.amount::text, 'no entry'), p.from_account,
-              coalesce(credit.amount::text, 'no entry'), p.to_account) AS detail
+       format('completed in transfer %s, which %s; the payment says %s to %s at version %s',
+              o.transfer_id, coalesce(format('moved %s to %s at version %s', t.amount, t.to_account,
+                                             t.to_version), 'is not there'),
+              p.amount, p.to_account, o.to_version) AS detail
   FROM payment p
   JOIN outcome o ON o.bucket = p.bucket AND o.subject = p.payment_id AND o.status = 'COMPLETED'
   LEFT JOIN LATERAL (
-       SELECT e.amount FROM entry e
-        WHERE e.bucket = p.bucket AND e.tenant_id = p.tenant_id AND e.account_id = p.from_account
-          AND e.version = o.from_version AND e.transfer_id = o.transfer_id
-          AND e.payment_id = p.payment_id OFFSET 0) AS debit ON true
-  LEFT JOIN LATERAL (
-       SELECT e.amount FROM entry e
-        WHERE e.bucket = bucket_of(o.transfer_id) AND e.tenant_id = p.tenant_id
-          AND e.account_id = p.to_account AND e.version = o.to_version
-          AND e.transfer_id = o.transfer_id AND e.payment_id = p.payment_id OFFSET 0) AS credit
-       ON true
+       SELECT t.* FROM transfer t
+        WHERE t.bucket = p.bucket AND t.tenant_id = p.tenant_id AND t.from_account = p.from_account
+          AND t.from_version = o.from_version AND t.transfer_id = o.transfer_id
+          AND t.payment_id = p.payment_id OFFSET 0) AS t ON true
  WHERE ($1::integer IS NULL OR p.tenant_id = $1)
    AND ($2::smallint[] IS NULL OR p.bucket = ANY ($2))
    AND p.payment_id >= $4::uuid AND p.payment_id < $5::uuid
-   AND (debit.amount, credit.amount) IS DISTINCT FROM (-p.amount, p.amount)
+   AND (t.amount, t.to_bucket, t.to_account, t.to_version)
+       IS DISTINCT FROM (p.amount, p.to_bucket, p.to_account, o.to_version)
  ORDER BY p.payment_id LIMIT $3
 
 -- name: prove_payment_keeps_currency

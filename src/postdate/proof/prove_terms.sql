@@ -191,27 +191,28 @@ SELECT tenant_id, subject::text,
     OR o.finished_at NOT BETWEEN t.time - interval '30 s' AND t.time + interval '30 s'
  ORDER BY subject LIMIT $3
 
--- name: prove_terms_entry_has_payment
--- Every leg of a payment is what the payment and its outcome say, of the same instant, and at the
--- version that the outcome names: a third leg has none.
-SELECT e.tenant_id, e.payment_id::text AS subject,
-       format('%s has an entry of %s at version %s, %s, in transfer %s; the payment says %s from '
-              '%s to %s, settled at %s in transfer %s', e.account_id, e.amount, e.version,
-              instant_text(e.created_at), e.transfer_id, p.amount, p.from_account, p.to_account,
-              instant_text(o.finished_at), o.transfer_id) AS detail
-  FROM entry e
-  LEFT JOIN payment p ON p.bucket = bucket_of(e.payment_id) AND p.tenant_id = e.tenant_id
-       AND p.payment_id = e.payment_id
-  LEFT JOIN outcome o ON o.bucket = bucket_of(e.payment_id) AND o.tenant_id = e.tenant_id
-       AND o.subject = e.payment_id
- WHERE e.type = 'PAYMENT' AND ($1::integer IS NULL OR e.tenant_id = $1)
-   AND ($2::smallint[] IS NULL OR e.bucket = ANY ($2))
-   AND e.transfer_id >= $4::uuid AND e.transfer_id < $5::uuid AND e.payment_id >= $4
-   AND (o.transfer_id, o.finished_at, abs(e.amount::numeric),
-        CASE WHEN e.amount > 0 THEN p.to_account ELSE p.from_account END,
-        CASE WHEN e.amount > 0 THEN o.to_version ELSE o.from_version END)
-       IS DISTINCT FROM (e.transfer_id, e.created_at, p.amount, e.account_id, e.version)
- ORDER BY e.payment_id, e.amount LIMIT $3
+-- name: prove_terms_transfer_has_payment
+-- Every transfer of a payment is what the payment and its outcome say, of the same instant, and at
+-- the versions that the outcome names: a second one has none.
+SELECT t.tenant_id, t.payment_id::text AS subject,
+       format('transfer %s moved %s from %s (version %s) to %s (version %s), %s; the payment says '
+              '%s from %s (version %s) to %s (version %s), settled at %s in transfer %s',
+              t.transfer_id, t.amount, t.from_account, t.from_version, t.to_account, t.to_version,
+              instant_text(t.created_at), p.amount, p.from_account, o.from_version, p.to_account,
+              o.to_version, instant_text(o.finished_at), o.transfer_id) AS detail
+  FROM transfer t
+  LEFT JOIN payment p ON p.bucket = bucket_of(t.payment_id) AND p.tenant_id = t.tenant_id
+       AND p.payment_id = t.payment_id
+  LEFT JOIN outcome o ON o.bucket = bucket_of(t.payment_id) AND o.tenant_id = t.tenant_id
+       AND o.subject = t.payment_id
+ WHERE t.payment_id IS NOT NULL AND ($1::integer IS NULL OR t.tenant_id = $1)
+   AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2))
+   AND t.transfer_id >= $4::uuid AND t.transfer_id < $5::uuid AND t.payment_id >= $4
+   AND (p.bucket, p.to_bucket, p.amount, p.from_account, p.to_account, o.transfer_id,
+        o.from_version, o.to_version, o.finished_at)
+       IS DISTINCT FROM (t.bucket, t.to_bucket, t.amount, t.from_account, t.to_account,
+                         t.transfer_id, t.from_version, t.to_version, t.created_at)
+ ORDER BY t.payment_id, t.transfer_id LIMIT $3
 
 -- name: prove_terms_idempotency_key_names_its_subject
 -- What a client's key led to is what was made under it: the id of a job or payment ends in the hash
@@ -265,9 +266,10 @@ SELECT tenant_id, scope, key, subject
  ORDER BY subject LIMIT $3
 
 -- name: prove_terms_adjustment_is_as_recorded
--- Both legs of an adjustment are those of its sealed event, and the event has its legs. The event
--- lies in the bucket of the account, the leg of the issuer in the issuer's own: for those, what was
--- told of the tenants whose issuer is here is read bucket by bucket, by the index of states.
+-- Both entries of an adjustment are those of its sealed event, and the event has its entries. The
+-- event lies in the bucket of the account, the entry of the issuer in the issuer's own: for those,
+-- what was told of the tenants whose issuer is here is read bucket by bucket, by the index of
+-- states.
 WITH told AS (
     SELECT v.tenant_id, (v.data ->> 'transfer_id')::uuid AS transfer, v.data ->> 'account_id'
            AS account, (v.data ->> 'amount')::bigint AS amount,
@@ -296,17 +298,17 @@ SELECT coalesce(e.tenant_id, a.tenant_id) AS tenant_id,
                         e.transfer_id)
             WHEN e.account_id IS NULL
             THEN format('transfer %s was told and is not there', a.transfer)
-            ELSE format('a %s of %s (%s) at version %s, balance %s, %s, in transfer %s; told was '
-                        '%s (%s) at version %s, balance %s, %s', e.type, e.amount, e.reason,
+            ELSE format('an adjustment of %s (%s) at version %s, balance %s, %s, in transfer %s; '
+                        'told was %s (%s) at version %s, balance %s, %s', e.amount, e.reason,
                         e.version, e.balance, instant_text(e.created_at), e.transfer_id, a.amount,
                         a.reason, a.version, a.balance, instant_text(a.time)) END AS detail
   FROM (SELECT * FROM entry
-         WHERE type <> 'PAYMENT' AND ($1 IS NULL OR tenant_id = $1)
+         WHERE payment_id IS NULL AND ($1 IS NULL OR tenant_id = $1)
            AND ($2 IS NULL OR bucket = ANY ($2))
            AND transfer_id >= $4 AND transfer_id < $5) AS e
   FULL JOIN told a
     ON a.tenant_id = e.tenant_id AND a.transfer = e.transfer_id AND a.account = e.account_id
- WHERE (e.type, e.amount, e.reason) IS DISTINCT FROM ('ADJUSTMENT', a.amount, a.reason)
+ WHERE (e.amount, e.reason) IS DISTINCT FROM (a.amount, a.reason)
     OR e.version <> a.version OR e.balance <> a.balance
     OR e.created_at NOT BETWEEN a.time - interval '5 minutes' AND a.time + interval '5 minutes'
  ORDER BY 1, 2 LIMIT $3

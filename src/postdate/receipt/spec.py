@@ -50,14 +50,16 @@ _OUTCOME: Final = _names(
     "execution_id code error response node_id token actor from_version to_version "
     "doubt"
 )
-_LEGS: Final = _names("debit debit_balance debit_at credit credit_balance credit_at")
+_TRANSFER: Final = _names(
+    "to_bucket amount from_account from_balance to_account to_balance created_at"
+)
 _EVENT: Final = _names("bucket tenant_id subject event_id time type actor data state")
 COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "job.accepted": _JOB,
     "job.completed": _OUTCOME,
     "job.failed": _OUTCOME,
     "payment.scheduled": _PAYMENT,
-    "payment.completed": _OUTCOME + _LEGS,
+    "payment.completed": _OUTCOME + _TRANSFER,
 }
 """The columns of a fact, in the order of functions/fact.sql; all other facts are events."""
 

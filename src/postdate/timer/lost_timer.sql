@@ -88,9 +88,9 @@ SELECT 'the event ' || e.type FROM event e
    AND (e.type IN ('payment.failed', 'payment.cancelled', 'job.cancelled')
         OR (e.type = 'job.resolved' AND e.data ->> 'outcome' <> 'retry'))
  UNION ALL
-SELECT 'an entry of ' || n.account_id
-  FROM payment p JOIN entry n ON n.bucket = p.bucket AND n.tenant_id = p.tenant_id
-       AND n.account_id = p.from_account AND n.payment_id = p.payment_id
+SELECT 'a transfer from ' || n.from_account
+  FROM payment p JOIN transfer n ON n.bucket = p.bucket AND n.tenant_id = p.tenant_id
+       AND n.from_account = p.from_account AND n.payment_id = p.payment_id
  WHERE p.bucket = $1 AND p.tenant_id = $2 AND p.payment_id = $3 AND n.transfer_id >= $4::uuid
  UNION ALL
 SELECT 'the event ' || coalesce(b.types[one.place], b.types[1])

@@ -22,16 +22,14 @@ def blocks(plan: dict[str, Any]) -> int:
     return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
 
-async def test_the_legs_of_a_transfer_are_found_by_their_key(
-    database: Database, tenant_id: int
-) -> None:
+async def test_a_transfer_is_found_by_its_key(database: Database, tenant_id: int) -> None:
     bank = Bank(database, tenant_id)
     await bank.open({"alice": 100_000, "hot": 0})
     due = await bank.now() - timedelta(seconds=1)
     await bank.pay([DuePayment("alice", "hot", 1, due) for _ in range(PAYMENTS)])
     await drain(settler(database))
     await seal_all(database, 1000)
-    await database.writer.execute("ANALYZE entry, outcome, payment, seal, event")
+    await database.writer.execute("ANALYZE transfer, outcome, payment, seal, event")
     async with database.writer.acquire() as connection:
         await connection.execute(f"PREPARE stored AS {query('seal_stored')}")
         found = await connection.fetchval(

@@ -7,21 +7,21 @@ from postdate.database.connection.session import connect_alone
 from postdate.database.embedded import Embedded
 
 FILL = """
-INSERT INTO entry (bucket, tenant_id, transfer_id, amount, balance, version, type, account_id,
-                   payment_id)
-SELECT n % 8, 1, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, leg, 0, n, 'PAYMENT',
-       'account ' || n % 8 || leg, gen_random_uuid()
-  FROM generate_series(1, 5000) AS n, (VALUES (1), (-1)) AS legs (leg)"""
+INSERT INTO transfer (bucket, to_bucket, tenant_id, transfer_id, amount, from_account, from_balance,
+                      from_version, to_account, to_balance, to_version, payment_id)
+SELECT n % 8, n % 7, 1, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 1,
+       'payer ' || n % 8, 0, n, 'payee ' || n % 7, 0, n, gen_random_uuid()
+  FROM generate_series(1, 5000) AS n"""
 
 
-async def test_each_leg_of_a_payment_is_looked_up_by_its_key(
+async def test_the_transfer_of_a_payment_is_looked_up_by_its_key(
     server: Embedded, database_name: str
 ) -> None:
-    """With statistics, the planner hashed all entries of the tenant for each payment."""
+    """With statistics, the planner hashed all transfers of the tenant for each payment."""
     settings = WRITER_SETTINGS | {"role": "postdate_owner"}
     connection = await connect_alone(owner_dsn(server, database_name), 20, settings)
     await connection.execute(FILL)
-    await connection.execute("ANALYZE entry")
+    await connection.execute("ANALYZE transfer")
     await connection.execute(f"PREPARE asked AS {queries()['seal_stored']}")
     plan = await connection.fetch("EXPLAIN EXECUTE asked (1, 0, 1)")
     await connection.close()

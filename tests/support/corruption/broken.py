@@ -74,17 +74,15 @@ UNREADABLE: Final = {
         "adjustment_is_as_recorded",
         alone=True,
     ),
-    "an entry is too large to be added": Corruption(
-        "UPDATE entry SET balance = 9223372036854775807 "
-        "WHERE payment_id = '{settled_too}' AND amount > 0",
+    "a balance is too large to be added to": Corruption(
+        "UPDATE transfer SET to_balance = 9223372036854775807 WHERE payment_id = '{settled_too}'",
         "versions_have_no_gaps",
         "carol",
         alone=True,
     ),
-    "an entry is too small to be turned round": Corruption(
-        "UPDATE entry SET amount = -9223372036854775808 "
-        "WHERE payment_id = '{settled_too}' AND amount < 0",
-        "entry_has_payment",
+    "an amount is too large to be added": Corruption(
+        "UPDATE transfer SET amount = 9223372036854775807 WHERE payment_id = '{settled_too}'",
+        "transfer_has_payment",
         "{settled_too}",
         alone=True,
     ),

@@ -8,7 +8,7 @@ from typing import Final
 
 from support.corruption.broken import ENDED, UNREADABLE
 from support.corruption.decision import CHAIN, DEFINITIONS
-from support.corruption.forgery import FORGED
+from support.corruption.forgery import FOLLOW_ENTRIES, FORGED, mint
 from support.corruption.tenant import Corruption, of_account
 from support.corruption.witness import WITNESSED
 
@@ -71,22 +71,22 @@ MONEY: Final = {
         "chain_unsealed",
         "{open_ffff}",
     ),
-    "a completed payment is rewritten with its entries": Corruption(
+    "a completed payment is rewritten with its transfer": Corruption(
         "UPDATE payment SET to_account = 'carol' WHERE payment_id = '{settled}';"
-        "UPDATE entry SET account_id = 'carol', version = 99 WHERE payment_id = '{settled}' "
-        "AND amount > 0",
+        "UPDATE transfer SET to_account = 'carol', to_version = 99 "
+        "WHERE payment_id = '{settled}'",
         "chain_changed",
         "{settled}",
     ),
-    "a completed payment is gone, its entries are kept": Corruption(
+    "a completed payment is gone, its transfer is kept": Corruption(
         "DELETE FROM payment WHERE payment_id = '{settled}'",
         "outcome_has_subject",
         "{settled}",
     ),
-    "a completed payment and its outcome are gone, its entries are kept": Corruption(
+    "a completed payment and its outcome are gone, its transfer is kept": Corruption(
         "DELETE FROM payment WHERE payment_id = '{settled}';"
         "DELETE FROM outcome WHERE subject = '{settled}'",
-        "entry_has_payment",
+        "transfer_has_payment",
         "{settled}",
     ),
     "an open payment is cancelled by hand": Corruption(
@@ -127,13 +127,13 @@ MONEY: Final = {
     "the time of an outcome": Corruption(
         "UPDATE outcome SET finished_at = finished_at - interval '1 hour' "
         "WHERE subject = '{settled}'",
-        "entry_has_payment",
+        "transfer_has_payment",
         "{settled}",
     ),
-    "the times of an outcome and of its entries": Corruption(
+    "the times of an outcome and of its transfer": Corruption(
         "UPDATE outcome SET finished_at = finished_at - interval '1 hour' "
         "WHERE subject = '{settled}';"
-        "UPDATE entry SET created_at = created_at - interval '1 hour' "
+        "UPDATE transfer SET created_at = created_at - interval '1 hour' "
         "WHERE payment_id = '{settled}'",
         "chain_changed",
         "{transfer}",
@@ -154,64 +154,62 @@ MONEY: Final = {
         "outcome_is_as_recorded",
         "{cancelled}",
     ),
-    "the time of an entry": Corruption(
-        "UPDATE entry SET created_at = created_at - interval '1 hour' "
-        "WHERE payment_id = '{settled}' AND amount > 0",
-        "entry_has_payment",
+    "the time of a transfer": Corruption(
+        "UPDATE transfer SET created_at = created_at - interval '1 hour' "
+        "WHERE payment_id = '{settled}'",
+        "transfer_has_payment",
         "{settled}",
     ),
-    "the amount of an entry": Corruption(
-        "UPDATE entry SET amount = amount + 1 WHERE payment_id = '{settled_too}' AND amount > 0",
+    "the amount of a transfer": Corruption(
+        "UPDATE transfer SET amount = amount + 1 WHERE payment_id = '{settled_too}'",
         "payment_moved_once",
         "{settled_too}",
     ),
-    "the balance of an entry": Corruption(
-        "UPDATE entry SET balance = balance + 1 WHERE payment_id = '{settled_too}' AND amount > 0",
+    "the payee's balance after a transfer": Corruption(
+        "UPDATE transfer SET to_balance = to_balance + 1 WHERE payment_id = '{settled_too}'",
         "versions_have_no_gaps",
         "carol",
     ),
-    "an entry of another account": Corruption(
-        "UPDATE entry SET account_id = 'dora' WHERE payment_id = '{settled_too}' AND amount > 0",
-        "entry_has_payment",
+    "the payer's balance after a transfer": Corruption(
+        "UPDATE transfer SET from_balance = from_balance + 1 WHERE payment_id = '{settled}'",
+        "versions_have_no_gaps",
+        "alice",
+    ),
+    "a transfer to another account": Corruption(
+        "UPDATE transfer SET to_account = 'dora' WHERE payment_id = '{settled_too}'",
+        "transfer_has_payment",
         "{settled_too}",
     ),
-    "an entry is gone": Corruption(
-        "DELETE FROM entry WHERE payment_id = '{settled_too}' AND amount > 0",
+    "a transfer is gone": Corruption(
+        "DELETE FROM transfer WHERE payment_id = '{settled_too}'",
         "payment_moved_once",
         "{settled_too}",
     ),
     "a payment is settled twice, consistently": Corruption(
-        "WITH again AS (INSERT INTO entry (bucket, tenant_id, transfer_id, amount, balance, "
-        "version, type, account_id, payment_id, created_at) SELECT e.bucket, e.tenant_id, "
-        "overlay(e.transfer_id::text placing 'ffff' from 33)::uuid, e.amount, "
-        "a.balance + e.amount, a.version + 1, e.type, e.account_id, e.payment_id, e.created_at "
-        "FROM entry e JOIN account a USING (bucket, tenant_id, account_id) "
-        "WHERE e.payment_id = '{settled_too}' RETURNING account_id, balance, version) "
-        "UPDATE account a SET balance = again.balance, version = again.version FROM again "
-        "WHERE a.tenant_id = {t} AND a.account_id = again.account_id",
-        "entry_has_payment",
+        "INSERT INTO transfer (bucket, to_bucket, tenant_id, transfer_id, amount, from_account, "
+        "from_balance, from_version, to_account, to_balance, to_version, payment_id, created_at) "
+        "SELECT t.bucket, t.to_bucket, t.tenant_id, "
+        "overlay(t.transfer_id::text placing 'ffff' from 33)::uuid, t.amount, t.from_account, "
+        "payer.balance - t.amount, payer.version + 1, t.to_account, payee.balance + t.amount, "
+        "payee.version + 1, t.payment_id, t.created_at FROM transfer t "
+        "JOIN account payer ON payer.tenant_id = {t} AND payer.account_id = t.from_account "
+        "JOIN account payee ON payee.tenant_id = {t} AND payee.account_id = t.to_account "
+        "WHERE t.payment_id = '{settled_too}';" + FOLLOW_ENTRIES,
+        "transfer_has_payment",
         "{settled_too}",
     ),
     "a million is minted, consistently": Corruption(
-        "WITH legs (account_id, amount) AS (VALUES ('carol', 1000000), ('issuer', -1000000)), "
-        "moved AS (UPDATE account a SET balance = a.balance + legs.amount, "
-        "version = a.version + 1 FROM legs WHERE a.tenant_id = {t} "
-        "AND a.account_id = legs.account_id "
-        "RETURNING a.bucket, a.account_id, a.balance, a.version, legs.amount) "
-        "INSERT INTO entry (bucket, tenant_id, transfer_id, amount, balance, version, type, "
-        "account_id, reason, created_at) SELECT bucket, {t}, "
-        "overlay('{settled}' placing 'ffff' from 33)::uuid, amount, balance, version, "
-        "'ADJUSTMENT', account_id, 'opening', clock() FROM moved",
+        mint("carol", "overlay('{settled}' placing 'ffff' from 33)::uuid", "opening"),
         "adjustment_is_as_recorded",
         "carol",
     ),
     "the reason of an adjustment": Corruption(
-        f"UPDATE entry SET reason = 'gift' WHERE {of_account('eve')}",
+        "UPDATE transfer SET reason = 'gift' WHERE tenant_id = {t} AND to_account = 'eve'",
         "adjustment_is_as_recorded",
         "eve",
     ),
     "an adjustment is gone with its account's balance": Corruption(
-        f"DELETE FROM entry WHERE {of_account('eve')};"
+        "DELETE FROM transfer WHERE tenant_id = {t} AND to_account = 'eve';"
         f"UPDATE account SET balance = 0, version = 0 WHERE {of_account('eve')}",
         "adjustment_is_as_recorded",
         "eve",
@@ -253,8 +251,8 @@ MONEY: Final = {
     "a hold is invented": Corruption(
         f"UPDATE account SET held = 10 WHERE {of_account('bob')}", "held_is_open_payments", "bob"
     ),
-    "an entry moves to another tenant": Corruption(
-        "UPDATE entry SET tenant_id = 0 WHERE payment_id = '{settled_too}' AND amount > 0",
+    "a transfer moves to another tenant": Corruption(
+        "UPDATE transfer SET tenant_id = 0 WHERE payment_id = '{settled_too}'",
         "payment_moved_once",
         "{settled_too}",
     ),

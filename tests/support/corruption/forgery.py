@@ -6,15 +6,28 @@ from support.corruption.tenant import Corruption
 
 FORGE: Final = "INSERT INTO event (bucket, tenant_id, subject, event_id, type, data, state) "
 
-MINT: Final = (
-    "INSERT INTO entry (bucket, tenant_id, transfer_id, amount, balance, version, type, "
-    "account_id, reason) SELECT bucket, tenant_id, '{open_ffff}', given, balance + given, "
-    "version + 1, 'ADJUSTMENT', account_id, 'gift' FROM account JOIN (VALUES ('bob', 1000000), "
-    "('issuer', -1000000)) AS leg (account_id, given) USING (account_id) WHERE tenant_id = {t};"
-    "UPDATE account a SET balance = balance + given, version = version + 1 FROM (VALUES "
-    "('bob', 1000000), ('issuer', -1000000)) AS leg (account_id, given) "
-    "WHERE a.account_id = leg.account_id AND tenant_id = {t};"
+FOLLOW_ENTRIES: Final = (
+    "UPDATE account a SET balance = last.balance, version = last.version FROM "
+    "(SELECT DISTINCT ON (account_id) account_id, balance, version FROM entry "
+    "WHERE tenant_id = {t} ORDER BY account_id, version DESC) AS last "
+    "WHERE a.tenant_id = {t} AND a.account_id = last.account_id;"
 )
+"""Makes every account what its last entry says."""
+
+
+def mint(account: str, transfer: str, reason: str) -> str:
+    """Write a million to an account, from the issuer, and let both balances follow."""
+    return (
+        "INSERT INTO transfer (bucket, to_bucket, tenant_id, transfer_id, amount, from_account, "
+        "from_balance, from_version, to_account, to_balance, to_version, reason) "
+        f"SELECT i.bucket, a.bucket, a.tenant_id, {transfer}, 1000000, i.account_id, "
+        "i.balance - 1000000, i.version + 1, a.account_id, a.balance + 1000000, a.version + 1, "
+        f"'{reason}' FROM account a JOIN account i USING (tenant_id) WHERE a.tenant_id = {{t}} "
+        f"AND a.account_id = '{account}' AND i.account_id = 'issuer';" + FOLLOW_ENTRIES
+    )
+
+
+MINT: Final = mint("bob", "'{open_ffff}'", "gift")
 
 JOB_GONE: Final = (
     "DELETE FROM job WHERE job_id = '{job_open}'; DELETE FROM timer WHERE subject = '{job_open}'"
@@ -46,9 +59,19 @@ FORGED: Final = {
         "job_timer_follows_terms",
         "{job_open}",
     ),
+    "a transfer from another account": Corruption(
+        "UPDATE transfer SET from_account = 'dora' WHERE payment_id = '{settled_too}'",
+        "transfer_has_payment",
+        "{settled_too}",
+    ),
+    "a transfer is found in another bucket by its payee": Corruption(
+        "UPDATE transfer SET to_bucket = (to_bucket + 1) % 64 WHERE payment_id = '{settled_too}'",
+        "transfer_has_payment",
+        "{settled_too}",
+    ),
     "the time of an adjustment": Corruption(
-        "UPDATE entry SET created_at = created_at - interval '1 day' "
-        "WHERE tenant_id = {t} AND account_id = 'eve' AND type = 'ADJUSTMENT'",
+        "UPDATE transfer SET created_at = created_at - interval '1 day' "
+        "WHERE tenant_id = {t} AND to_account = 'eve' AND payment_id IS NULL",
         "adjustment_is_as_recorded",
         "eve",
     ),
@@ -104,7 +127,7 @@ FORGED: Final = {
     "the money of all weeks counts as detached": Corruption(
         "INSERT INTO history (partition, parent, from_id, to_id) SELECT week || '_20200106', "
         "week, uuid_floor('2020-01-06'), uuid_floor('2190-01-01') "
-        "FROM unnest(ARRAY['payment', 'entry', 'outcome']) AS week;"
+        "FROM unnest(ARRAY['payment', 'transfer', 'outcome']) AS week;"
         "DELETE FROM outcome WHERE subject = '{settled}'",
         "payment_is_open_or_ended",
         "{settled}",

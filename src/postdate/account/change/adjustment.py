@@ -9,7 +9,7 @@ import msgspec
 
 from postdate.account.change.account import allow
 from postdate.account.store import account as account_store
-from postdate.account.store import entry as entry_store
+from postdate.account.store import transfer as transfer_store
 from postdate.account.store.account import Account, AccountKey, AccountTerms, key_of
 from postdate.audit.spec import STAMP, SYSTEM
 from postdate.core import origin
@@ -39,7 +39,7 @@ from postdate.ledger.account import adjust, adjustment
 from postdate.words.error import Code, Refusal, refuse
 
 if TYPE_CHECKING:
-    from postdate.account.store.entry import NewEntry
+    from postdate.account.store.transfer import NewTransfer
 
 
 class Adjusted(msgspec.Struct, frozen=True):
@@ -188,7 +188,7 @@ class AdjustmentGroup(AcceptGroup[AdjustmentRequest, AcceptedAdjustment]):
         self._accounts = accounts
         self._database = database
         self._touched: set[AccountKey] = set()
-        self._entries: list[NewEntry] = []
+        self._transfers: list[NewTransfer] = []
         self._events: list[tuple[AdjustmentRequest, dict[str, Any]]] = []
 
     def begin(self, items: Sequence[AdjustmentRequest | Refusal]) -> None:
@@ -208,10 +208,7 @@ class AdjustmentGroup(AcceptGroup[AdjustmentRequest, AcceptedAdjustment]):
             return account
         transfer_id = new_id(account.bucket, self._database.unix_ms())
         self._touched |= {item.account, item.issuer}
-        self._entries += [
-            adjustment(account, transfer_id, item.amount, item.reason),
-            adjustment(issuer, transfer_id, -item.amount, item.reason),
-        ]
+        self._transfers.append(adjustment(account, issuer, transfer_id, item.amount, item.reason))
         body = Adjusted(
             transfer_id, account.account_id, item.amount, account.balance, account.version
         )
@@ -229,9 +226,9 @@ class AdjustmentGroup(AcceptGroup[AdjustmentRequest, AcceptedAdjustment]):
         return kept_under(request, made.body, self.now, made.subject)
 
     async def write(self, connection: Connection) -> None:
-        """Write balances, entries and events, and the keys last."""
+        """Write balances, transfers and events, and the keys last."""
         await account_store.write(connection, [self._accounts[key] for key in self._touched])
-        await entry_store.insert(connection, self._entries)
+        await transfer_store.insert(connection, self._transfers)
         for item, data in self._events:
             about = account_subject(item.account.tenant_id, item.account.account_id)
             await record_event(connection, about, "account.adjusted", item.actor, data)

@@ -1,6 +1,5 @@
-"""Entries: the immutable legs of transfers, and the statement they make."""
+"""Entries: the two sides of transfers, and the statement they make."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 from uuid import UUID
@@ -8,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.account.store.account import AccountKey
-from postdate.database.connection.query import Connection, Reader, fetch_all, fetch_one, query
+from postdate.database.connection.query import Reader, fetch_all, fetch_one, query
 
 EntryType = Literal["PAYMENT", "ADJUSTMENT"]
 FIRST_INSTANT: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -17,23 +16,8 @@ LAST_INSTANT: Final = datetime(9999, 1, 1, tzinfo=UTC)
 """No entry is newer."""
 
 
-class NewEntry(msgspec.Struct, frozen=True):
-    """An entry about to be inserted; balance and version are the account's after it."""
-
-    bucket: int
-    tenant_id: int
-    account_id: str
-    version: int
-    transfer_id: UUID
-    amount: int
-    balance: int
-    type: EntryType
-    payment_id: UUID | None = None
-    reason: str | None = None
-
-
 class EntryRow(msgspec.Struct, frozen=True):
-    """An entry as stored."""
+    """One side of a transfer; balance and version are the account's after it."""
 
     account_id: str
     version: int
@@ -52,13 +36,6 @@ class AccountAtInstant(msgspec.Struct, frozen=True):
     version: int
     balance: int
     currency: str | None
-
-
-async def insert(connection: Connection, entries: Sequence[NewEntry]) -> None:
-    """Insert entries; all legs of a transfer must be in the same call."""
-    if entries:
-        columns = zip(*(msgspec.structs.astuple(entry) for entry in entries), strict=True)
-        await connection.execute(query("entry_insert"), *map(list, columns))
 
 
 async def statement(
@@ -81,13 +58,6 @@ async def statement(
 async def at(connection: Reader, key: AccountKey, instant: datetime) -> AccountAtInstant | None:
     """Find version and balance of an account at an instant; None when there is no account."""
     return await fetch_one(connection, AccountAtInstant, "entry_at", *key, instant)
-
-
-async def of_transfer(
-    connection: Reader, key: AccountKey, version: int, transfer_id: UUID
-) -> EntryRow | None:
-    """Find an account's entry of a transfer among its latest entries up to a version."""
-    return await fetch_one(connection, EntryRow, "entry_of_transfer", *key, version, transfer_id)
 
 
 async def before(connection: Reader, key: AccountKey, instant: datetime) -> AccountAtInstant | None:

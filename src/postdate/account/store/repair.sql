@@ -8,11 +8,11 @@ SELECT coalesce(e.first_version, 1), coalesce(e.version, 0), coalesce(e.entries,
        coalesce(e.amounts, 0)::bigint, coalesce(first.start, 0), coalesce(p.held, 0)::bigint
   FROM (SELECT min(version) AS first_version, max(version) AS version, count(*) AS entries,
                sum(amount) AS amounts
-          FROM entry WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3) AS e
+          FROM account_entries($1, $2, $3, 0, 9223372036854775807, NULL)) AS e
   LEFT JOIN LATERAL (
-       SELECT balance - amount AS start FROM entry
-        WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3 AND version = e.first_version
-        LIMIT 1) AS first ON true
+       SELECT balance - amount AS start
+         FROM account_entries($1, $2, $3, e.first_version - 1, e.first_version, 1)) AS first
+       ON true
  CROSS JOIN (
        SELECT sum(p.amount) AS held
          FROM timer t JOIN payment p ON p.bucket = t.bucket AND p.tenant_id = t.tenant_id
@@ -32,7 +32,7 @@ SELECT p.payment_id FROM payment p
 -- The versions at which the running balance does not follow from the one before, and by how much.
 SELECT version, balance - amount - balance_before AS difference
   FROM (SELECT version, amount, balance, lag(balance) OVER (ORDER BY version) AS balance_before
-          FROM entry WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3) AS e
+          FROM account_entries($1, $2, $3, 0, 9223372036854775807, NULL)) AS e
  WHERE balance - amount <> balance_before ORDER BY version
 
 -- name: repair_list

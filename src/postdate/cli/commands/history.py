@@ -40,7 +40,7 @@ def history_detach(partition: str, *, money: bool = False) -> None:
     partition
         Its name, from `history list`.
     money
-        Required for payments, entries and outcomes; their proofs then begin after this week.
+        Required for payments, transfers and outcomes; their proofs then begin after this week.
 
     """
 

@@ -159,6 +159,18 @@ REVOKE EXECUTE ON FUNCTION account_lock, account_locked, account_gather, account
 GRANT EXECUTE ON FUNCTION account_lock, account_locked, account_gather, account_add, account_hold
     TO postdate_writer;
 
+-- The entries of an account after one version, up to another: the newest first, at most
+-- `max_count`. Inlined: the caller's plan is used. A sharded PostgreSQL has another text, for it
+-- cannot read the view by key.
+CREATE OR REPLACE FUNCTION account_entries(
+    of_bucket smallint, of_tenant integer, of_account text, after bigint, until bigint,
+    max_count integer) RETURNS SETOF entry LANGUAGE sql STABLE AS $$
+    SELECT e.* FROM entry e
+     WHERE e.bucket = of_bucket AND e.tenant_id = of_tenant AND e.account_id = of_account
+       AND e.version > after AND e.version <= until
+     ORDER BY e.version DESC LIMIT max_count
+$$;
+
 -- The accounts of some buckets that differ from what is proved of them, with what is proved and
 -- what their entries since then come to. Where history below `floor` was detached, an account that
 -- was never proved starts with the first entry that is left. Inlined: the caller's plan is used.

@@ -48,24 +48,19 @@ CREATE OR REPLACE FUNCTION outcome_digest(o outcome) RETURNS bytea
     SELECT sha256(outcome_record(o))
 $$;
 
--- payment.completed: the outcome and both legs of the transfer. The other columns of an entry are
--- those by which it is found.
-CREATE OR REPLACE FUNCTION transfer_record(
-    o outcome, debit bigint, debit_balance bigint, debit_at timestamptz,
-    credit bigint, credit_balance bigint, credit_at timestamptz)
-    RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $$
+-- payment.completed: the outcome and the transfer. The columns that are left out are those by which
+-- the transfer is found, and the outcome has them.
+CREATE OR REPLACE FUNCTION transfer_record(o outcome, t transfer) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT record_send(ROW(
         o.bucket, o.attempt, o.tenant_id, o.subject, o.status, o.due_at, o.started_at,
         o.finished_at, o.transfer_id, o.http_status, o.execution_id, o.code, o.error, o.response,
-        o.node_id, o.token, o.actor, o.from_version, o.to_version, o.doubt, debit, debit_balance,
-        debit_at, credit, credit_balance, credit_at))
+        o.node_id, o.token, o.actor, o.from_version, o.to_version, o.doubt, t.to_bucket, t.amount,
+        t.from_account, t.from_balance, t.to_account, t.to_balance, t.created_at))
 $$;
-CREATE OR REPLACE FUNCTION transfer_digest(
-    o outcome, debit bigint, debit_balance bigint, debit_at timestamptz,
-    credit bigint, credit_balance bigint, credit_at timestamptz)
-    RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT sha256(transfer_record(
-        o, debit, debit_balance, debit_at, credit, credit_balance, credit_at))
+CREATE OR REPLACE FUNCTION transfer_digest(o outcome, t transfer) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT sha256(transfer_record(o, t))
 $$;
 
 -- The id of the event that tells of a job's end: the job's own at another time, so that events
@@ -125,9 +120,9 @@ $$;
 -- the branches only one is ever begun: each has a condition on the address alone. An event never
 -- has the id of its subject: an event with the address of a job or payment makes no second
 -- row. A fact of another type or id than the address says has no bytes to take a digest of. Callers
--- put it into LATERAL (… OFFSET 0), so that it stays one lookup by key. So do the legs
--- of a transfer: the planner takes each partition for a row, joined a hash of them instead, and
--- read everything of the payee's bucket once for each payment into it.
+-- put it into LATERAL (… OFFSET 0), so that it stays one lookup by key. So does the transfer: the
+-- planner takes each partition for a row, joined a hash of them instead, and read everything of
+-- the bucket once for each payment into it.
 CREATE OR REPLACE FUNCTION fact_find(
     of_tenant integer, of_type text, of_subject uuid, of_event uuid)
     RETURNS TABLE ("time" timestamptz, actor text, data jsonb, record bytea)
@@ -146,23 +141,16 @@ CREATE OR REPLACE FUNCTION fact_find(
        AND p.payment_id = of_subject
      UNION ALL
     SELECT o.finished_at, o.actor, payment_completed_data(ROW(p.*)::payment, o.transfer_id),
-           transfer_record(ROW(o.*)::outcome, debit.amount, debit.balance, debit.created_at,
-                           credit.amount, credit.balance, credit.created_at)
+           transfer_record(ROW(o.*)::outcome, moved.transfer)
       FROM outcome o
       LEFT JOIN payment p ON p.bucket = o.bucket AND p.tenant_id = o.tenant_id
        AND p.payment_id = o.subject
       LEFT JOIN LATERAL (
-           SELECT e.amount, e.balance, e.created_at FROM entry e
-            WHERE e.bucket = o.bucket AND e.tenant_id = o.tenant_id
-              AND e.account_id = p.from_account AND e.version = o.from_version
-              AND e.transfer_id = o.transfer_id AND e.payment_id = o.subject
-              AND e.type = 'PAYMENT' AND e.reason IS NULL OFFSET 0) AS debit ON true
-      LEFT JOIN LATERAL (
-           SELECT e.amount, e.balance, e.created_at FROM entry e
-            WHERE e.bucket = bucket_of(o.transfer_id) AND e.tenant_id = o.tenant_id
-              AND e.account_id = p.to_account AND e.version = o.to_version
-              AND e.transfer_id = o.transfer_id AND e.payment_id = o.subject
-              AND e.type = 'PAYMENT' AND e.reason IS NULL OFFSET 0) AS credit ON true
+           SELECT ROW(t.*)::transfer AS transfer FROM transfer t
+            WHERE t.bucket = o.bucket AND t.tenant_id = o.tenant_id
+              AND t.from_account = p.from_account AND t.from_version = o.from_version
+              AND t.to_version = o.to_version AND t.transfer_id = o.transfer_id
+              AND t.payment_id = o.subject AND t.reason IS NULL OFFSET 0) AS moved ON true
      WHERE of_type = 'payment.completed' AND o.bucket = bucket_of(of_subject)
        AND o.subject = of_subject AND o.tenant_id = of_tenant AND o.transfer_id = of_event
      UNION ALL

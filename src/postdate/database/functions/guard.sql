@@ -11,21 +11,6 @@ BEGIN
         USING ERRCODE = 'PD001';
 END $$;
 
--- Money is neither made nor lost, no matter who writes: the legs that one statement inserts for a
--- transfer sum to zero.
-CREATE OR REPLACE FUNCTION entry_balanced() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    culprit uuid;
-BEGIN
-    SELECT transfer_id INTO culprit FROM inserted GROUP BY transfer_id HAVING sum(amount) <> 0
-        LIMIT 1;
-    IF culprit IS NOT NULL THEN
-        RAISE EXCEPTION 'the entries of transfer % do not sum to zero', culprit
-            USING ERRCODE = 'PD002';
-    END IF;
-    RETURN NULL;
-END $$;
-
 -- What was skipped may be backfilled later; what became a job or payment never changes again, no
 -- matter who writes.
 CREATE OR REPLACE FUNCTION occurrence_final() RETURNS trigger LANGUAGE plpgsql AS $$

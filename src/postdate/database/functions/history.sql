@@ -1,7 +1,7 @@
 -- History that is no longer asked for leaves by whole weeks.
 
 -- Detach one partition. Refused for every caller: what is younger than two weeks, and what holds
--- anything that still has a timer. Money (payment, entry, and outcome, which ends payments) only
+-- anything that still has a timer. Money (payment, transfer, and outcome, which ends payments) only
 -- leaves when it is meant by name.
 CREATE OR REPLACE FUNCTION history_detach(child text, money boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -13,9 +13,9 @@ BEGIN
         RAISE EXCEPTION 'there is no attached partition %', child USING ERRCODE = 'PD003';
     ELSIF part.until > clock() - interval '14 days' THEN
         RAISE EXCEPTION '% is younger than two weeks', child USING ERRCODE = 'PD003';
-    ELSIF part.parent IN ('payment', 'entry', 'outcome') AND NOT money THEN
+    ELSIF part.parent IN ('payment', 'transfer', 'outcome') AND NOT money THEN
         RAISE EXCEPTION '% holds money: say so to detach it', child USING ERRCODE = 'PD003';
-    ELSIF part.parent <> 'entry' AND EXISTS (
+    ELSIF part.parent <> 'transfer' AND EXISTS (
             SELECT FROM generate_series(0, 63) AS buckets (bucket)
               JOIN timer t ON t.bucket = buckets.bucket
                AND t.subject >= part.from_id AND t.subject < part.to_id) THEN

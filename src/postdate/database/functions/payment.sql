@@ -71,10 +71,9 @@ BEGIN
     RETURN deleted;
 END $$;
 
--- Write completed payments: both legs of each transfer, and outcomes, which are put into the
--- outbox with the legs. Plain statements of one table each, for a sharded PostgreSQL. Arrays in
--- the select list are walked, in FROM they would be laid down first; a column of one value for all
--- rows comes as that value.
+-- Write completed payments: transfers, and outcomes, which are put into the outbox together. Plain
+-- statements of one table each, for a sharded PostgreSQL. Arrays in the select list are walked, in
+-- FROM they would be laid down first; a column of one value for all rows comes as that value.
 CREATE OR REPLACE FUNCTION payment_settle(
     tenants integer[], ids uuid[], tokens integer[], dues float8[], transfers uuid[],
     amounts bigint[], payers text[], from_balances bigint[], from_versions bigint[], payees text[],
@@ -87,21 +86,16 @@ DECLARE
     due_origin CONSTANT timestamptz := '2100-01-01 00:00:00Z';
     second CONSTANT interval := '1 second';
 BEGIN
-    INSERT INTO entry (bucket, tenant_id, account_id, version, transfer_id, amount, balance, type,
-                       payment_id, created_at)
-    SELECT bucket_of(id), coalesce(tenant, first_tenant), account_id, version, transfer, -amount,
-           balance, 'PAYMENT', id, at
-      FROM (SELECT unnest(tenants) AS tenant, unnest(payers) AS account_id,
-                   unnest(from_versions) AS version, unnest(transfers) AS transfer,
-                   unnest(amounts) AS amount, unnest(from_balances) AS balance,
-                   unnest(ids) AS id) AS leg
-     UNION ALL
-    SELECT bucket_of(transfer), coalesce(tenant, first_tenant), account_id, version, transfer,
-           amount, balance, 'PAYMENT', id, at
-      FROM (SELECT unnest(tenants) AS tenant, unnest(payees) AS account_id,
-                   unnest(to_versions) AS version, unnest(transfers) AS transfer,
-                   unnest(amounts) AS amount, unnest(to_balances) AS balance,
-                   unnest(ids) AS id) AS leg;
+    INSERT INTO transfer (bucket, to_bucket, tenant_id, transfer_id, amount, from_balance,
+                          from_version, to_balance, to_version, created_at, from_account,
+                          to_account, payment_id)
+    SELECT bucket_of(id), bucket_of(transfer), coalesce(tenant, first_tenant), transfer, amount,
+           from_balance, from_version, to_balance, to_version, at, payer, payee, id
+      FROM (SELECT unnest(tenants) AS tenant, unnest(ids) AS id, unnest(transfers) AS transfer,
+                   unnest(amounts) AS amount, unnest(payers) AS payer,
+                   unnest(from_balances) AS from_balance, unnest(from_versions) AS from_version,
+                   unnest(payees) AS payee, unnest(to_balances) AS to_balance,
+                   unnest(to_versions) AS to_version) AS moved;
     INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
                          finished_at, transfer_id, execution_id, actor, from_version, to_version)
     SELECT bucket_of(id), coalesce(tenant, first_tenant), id, coalesce(token, first_token) + 1,
@@ -121,12 +115,14 @@ BEGIN
                            due_origin + due * second, started, at, transfer, NULL, execution,
                            NULL, NULL, NULL, NULL, NULL, actor, from_version,
                            to_version, NULL)::outcome,
-                       -amount, from_balance, at, amount, to_balance, at) AS digest
+                       ROW(bucket_of(id), bucket_of(transfer), coalesce(tenant, first_tenant),
+                           transfer, amount, from_balance, from_version, to_balance, to_version,
+                           at, payer, payee, id, NULL)::transfer) AS digest
               FROM (SELECT unnest(tenants) AS tenant, unnest(ids) AS id,
                            unnest(tokens) AS token, unnest(dues) AS due,
                            unnest(transfers) AS transfer, unnest(amounts) AS amount,
-                           unnest(from_balances) AS from_balance,
-                           unnest(from_versions) AS from_version,
+                           unnest(payers) AS payer, unnest(from_balances) AS from_balance,
+                           unnest(from_versions) AS from_version, unnest(payees) AS payee,
                            unnest(to_balances) AS to_balance,
                            unnest(to_versions) AS to_version) AS done OFFSET 0) AS told
      GROUP BY bucket, tenant_id;

@@ -188,7 +188,7 @@ BEGIN
 END $$;
 
 -- Pay what settlement_take has taken in this transaction: change the accounts, which locks them,
--- then write entries and outcomes. False where an account is missing, frozen, closed or would be
+-- then write transfers and outcomes. False where an account is missing, frozen, closed or would be
 -- too full: roll back, and decide one by one. Which account a row of the update is follows from the
 -- order in which account_add visits them; that is compared.
 CREATE OR REPLACE FUNCTION settlement_pay(transfers uuid[], max_balance bigint, actor text)

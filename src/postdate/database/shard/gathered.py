@@ -2,7 +2,7 @@
 
 A proof looks up by key what lies in another bucket, row by row. Citus joins no rows of different
 shards in this way. So each table that a proof names is copied once, with its indexes, into a
-temporary table of the proof's own transaction.
+temporary table of the proof's own transaction. A view reads the copies of its tables.
 """
 
 import re
@@ -22,11 +22,14 @@ _SOURCE: Final = re.compile(r"\b(FROM|JOIN)(\s+)(\w+)\b(?!\s*\()")
 class GatheredConnection(PooledConnection):
     """A connection in a transaction whose queries read copies of the distributed tables."""
 
-    __slots__ = ("_gathered", "_tables")
+    __slots__ = ("_gathered", "_tables", "_views")
 
-    def __init__(self, lent: asyncpg.pool.PoolConnectionProxy, tables: list[str]) -> None:
+    def __init__(
+        self, lent: asyncpg.pool.PoolConnectionProxy, tables: list[str], views: dict[str, str]
+    ) -> None:
         super().__init__(lent)
         self._tables = frozenset(tables)
+        self._views = views
         self._gathered: set[str] = set()
 
     # The driver's own limit of time: nothing is waited for besides.
@@ -70,9 +73,9 @@ class GatheredConnection(PooledConnection):
 
     async def _gather(self, text: str) -> str:
         """Copy the tables that a query names, and write it so that it reads the copies."""
-        named = {found[3] for found in _SOURCE.finditer(text)} & self._tables
-        for name in sorted(named - self._gathered):
-            await super().execute(f"DROP TABLE IF EXISTS pg_temp.{name}")
+        named = {found[3] for found in _SOURCE.finditer(text)} - self._gathered
+        for name in sorted(named & self._tables):
+            await super().execute(f"DROP TABLE IF EXISTS pg_temp.{name} CASCADE")
             await super().execute(
                 f"CREATE TEMP TABLE {name} (LIKE postdate.{name} INCLUDING INDEXES) ON COMMIT DROP"
             )
@@ -80,11 +83,15 @@ class GatheredConnection(PooledConnection):
             await super().execute(f"INSERT INTO pg_temp.{name} {copied}", timeout=LONG_SECONDS)
             await super().execute(f"ANALYZE pg_temp.{name}", timeout=LONG_SECONDS)
             self._gathered.add(name)
+        for name in sorted(named & self._views.keys()):
+            defined = await self._gather(self._views[name])
+            await super().execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {defined}")
+            self._gathered.add(name)
         return _SOURCE.sub(self._read_copy, text)
 
     def _read_copy(self, found: re.Match[str]) -> str:
         """Replace the name of a copied table; leave anything else unchanged."""
-        if found[3] not in self._tables:
+        if found[3] not in self._tables | self._views.keys():
             return found[0]
         return f"{found[1]}{found[2]}pg_temp.{found[3]}"
 
@@ -96,5 +103,10 @@ async def gathered(connection: PooledConnection) -> GatheredConnection:
     """
     await connection.execute("SET LOCAL search_path = postdate, pg_temp")
     rows = await connection.fetch(query("shard_known_tables"))
+    views = await connection.fetch(query("shard_views"))
     await connection.fetchval("SELECT count(*) FROM outbox_lock")
-    return GatheredConnection(connection.lent, [row["relname"] for row in rows])
+    return GatheredConnection(
+        connection.lent,
+        [row["relname"] for row in rows],
+        {row["name"]: row["definition"] for row in views},
+    )

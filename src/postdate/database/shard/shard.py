@@ -146,8 +146,6 @@ async def ensure_locks(connection: DatabaseSession) -> None:
 
 
 async def _spread_tables(connection: DatabaseSession, step: Callable[[str], None]) -> list[str]:
-    # It compares the legs of one statement, of which a shard sees one: `prove` compares them all.
-    await connection.execute("DROP TRIGGER IF EXISTS entry_balanced ON postdate.entry")
     for row in await connection.fetch(query("shard_identities"), LOCAL_TABLES):
         await _replace_identity(connection, row["name"], row["column"], row["sequence"])
     done = []

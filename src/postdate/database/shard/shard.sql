@@ -79,6 +79,9 @@ SELECT success, result FROM run_command_on_workers('SELECT postdate.lock_tables_
 SELECT c.relname::text FROM pg_dist_partition d JOIN pg_class c ON c.oid = d.logicalrelid
  WHERE c.relnamespace = 'postdate'::regnamespace AND NOT c.relispartition
 
+-- name: shard_views
+SELECT viewname::text AS name, definition FROM pg_views WHERE schemaname = 'postdate'
+
 -- name: shard_unkeyed
 -- Distributed tables without a primary key.
 SELECT d.logicalrelid::text AS name FROM pg_dist_partition d JOIN pg_class c

@@ -43,7 +43,7 @@ async def drop(connection: Connection, partition: str) -> None:
     await connection.execute(query("history_drop"), partition)
 
 
-MONEY: Final = ("payment", "entry", "outcome")
+MONEY: Final = ("payment", "transfer", "outcome")
 """The tables of money: their weeks leave only when that is meant by name."""
 
 EVENT_TABLES: Final = ("event", "attempt")

@@ -76,7 +76,7 @@ class LockedPayment(LockedTimer, frozen=True, gc=False):
 
 
 class TransferRow(NamedTuple):
-    """A completed payment about to be written: its transfer and both legs.
+    """A completed payment about to be written, and its transfer.
 
     The payment's id carries the payer's bucket, the transfer's id the payee's. Instants are given
     in seconds since `DUE_ORIGIN`: a datetime costs the driver three times as much.
@@ -205,7 +205,7 @@ async def delete_timers(connection: Connection, payment_ids: Sequence[UUID]) -> 
 async def write_transfers(
     connection: Connection, rows: Sequence[TransferRow], execution: SettlementBatch
 ) -> None:
-    """Write entries and outcomes of completed payments; the outcome is the event."""
+    """Write transfers and outcomes of completed payments; the outcome is the event."""
     if rows:
         tenants, ids, tokens, *columns = zip(*rows, strict=True)
         await connection.execute(

@@ -10,8 +10,9 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.account.store import entry as entry_store
+from postdate.account.store import transfer as transfer_store
 from postdate.account.store.account import key_of
+from postdate.account.store.transfer import Transfer
 from postdate.core import origin
 from postdate.core.identity import Identity
 from postdate.core.ids import floor_id, unix_ms_of
@@ -231,12 +232,14 @@ class PaymentViews:
 
     async def legs(self, actor: Identity, payment: PaymentView) -> list[EntryLeg]:
         """Return the entries of a completed payment; a limited key sees those of its accounts."""
+        if payment.transfer_id is None:
+            return []
         reader = self._database.tenant_reader(actor.tenant_id)
-        found = [
-            await _leg(reader, actor, payment, account_id)
-            for account_id in (payment.from_account_id, payment.to_account_id)
-        ]
-        return [leg for leg in found if leg is not None]
+        moved = await transfer_store.of_payment(
+            reader, actor.tenant_id, payment.payment_id, payment.from_account_id
+        )
+        both = () if moved is None else (_debit(moved), _credit(moved))
+        return [leg for leg in both if actor.accounts is None or leg.account_id in actor.accounts]
 
     async def waiting(
         self, actor: Identity, after: UUID, limit: int
@@ -301,22 +304,26 @@ def _shown(actor: Identity, row: PaymentRow | None) -> PaymentView | None:
     return view(row)
 
 
-async def _leg(
-    reader: Reader, actor: Identity, payment: PaymentView, account_id: str
-) -> EntryLeg | None:
-    """Find an entry, starting at the account's last version at that instant."""
-    if payment.transfer_id is None or payment.executed_at is None:
-        return None
-    if actor.accounts is not None and account_id not in actor.accounts:
-        return None
-    key = key_of(actor.tenant_id, account_id)
-    stood = await entry_store.at(reader, key, payment.executed_at)
-    if stood is None:
-        return None
-    row = await entry_store.of_transfer(reader, key, stood.version, payment.transfer_id)
-    if row is None:
-        return None
-    return shaped(EntryLeg, row, before=row.balance - row.amount, after=row.balance)
+def _debit(moved: Transfer) -> EntryLeg:
+    return EntryLeg(
+        account_id=moved.from_account,
+        amount=-moved.amount,
+        before=moved.from_balance + moved.amount,
+        after=moved.from_balance,
+        version=moved.from_version,
+        created_at=moved.created_at,
+    )
+
+
+def _credit(moved: Transfer) -> EntryLeg:
+    return EntryLeg(
+        account_id=moved.to_account,
+        amount=moved.amount,
+        before=moved.to_balance - moved.amount,
+        after=moved.to_balance,
+        version=moved.to_version,
+        created_at=moved.created_at,
+    )
 
 
 def _unix_ms(at: datetime) -> int:

@@ -14,7 +14,7 @@ from postdate_lab.bench.testbed import Measure, Testbed, at_most, plain
 from postdate_lab.bench.worker import Accepting, Bench
 
 JOB_TABLES: Final = ("job", "outcome", "attempt", "seal")
-PAYMENT_TABLES: Final = ("payment", "outcome", "attempt", "entry", "seal")
+PAYMENT_TABLES: Final = ("payment", "outcome", "attempt", "transfer", "seal")
 UNSAFE: Final = "payment.unsafe_commits"
 
 MeasuredWork = Callable[[], Awaitable[None]]

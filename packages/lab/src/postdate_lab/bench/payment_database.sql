@@ -1,7 +1,7 @@
 -- What only `postdate bench payments` asks: ledgers made by the set, and what became of them.
 
 -- name: bench_payment_open
--- Accounts with money, and the entries that brought it from the issuer, so that the ledger can be
+-- Accounts with money, and the transfers that brought it from the issuer, so that the ledger can be
 -- proved. Ids are built here as `model.ids` builds them: milliseconds, bucket, random bits.
 WITH opened AS (
     INSERT INTO account (bucket, tenant_id, account_id, balance, version)
@@ -18,12 +18,11 @@ moved AS (
                   || int2send((28672 + bucket)::smallint)
                   || substring(uuid_send(gen_random_uuid()) FROM 9), 'hex')::uuid AS transfer_id
       FROM opened)
-INSERT INTO entry (bucket, tenant_id, account_id, version, transfer_id, amount, balance, type,
-                   reason)
-SELECT bucket, $1, account_id, 1, transfer_id, $5, $5, 'ADJUSTMENT', 'bench' FROM moved
- UNION ALL
-SELECT issuer.bucket, $1, issuer.account_id, number, transfer_id, -$5, -$5::bigint * number,
-       'ADJUSTMENT', 'bench' FROM moved, issuer
+INSERT INTO transfer (bucket, to_bucket, tenant_id, transfer_id, amount, from_account, from_balance,
+                      from_version, to_account, to_balance, to_version, reason)
+SELECT issuer.bucket, moved.bucket, $1, transfer_id, $5, issuer.account_id, -$5::bigint * number,
+       number, moved.account_id, $5, 1, 'bench'
+  FROM moved, issuer
 
 -- name: bench_payment_fill
 -- Open payments with their timers, waiting to be sealed, due one after the other. The shape ($6):

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -33,16 +33,36 @@ class AccountEvidence(msgspec.Struct, frozen=True, array_like=True):
     floor: int | None
 
 
-class EntryEvidence(msgspec.Struct, frozen=True, array_like=True):
-    """One leg of a transfer."""
+class EntryEvidence(NamedTuple):
+    """One side of a transfer."""
 
     tenant_id: int
-    transfer_id: UUID
     account_id: str
     amount: int
     balance: int
     version: int
+
+
+class TransferEvidence(msgspec.Struct, frozen=True, array_like=True):
+    """Money that moved."""
+
+    tenant_id: int
+    transfer_id: UUID
     payment_id: UUID | None
+    amount: int
+    from_account: str
+    from_balance: int
+    from_version: int
+    to_account: str
+    to_balance: int
+    to_version: int
+
+    @property
+    def entries(self) -> tuple[EntryEvidence, EntryEvidence]:
+        """Return both sides."""
+        payer = self.from_account, -self.amount, self.from_balance, self.from_version
+        payee = self.to_account, self.amount, self.to_balance, self.to_version
+        return EntryEvidence(self.tenant_id, *payer), EntryEvidence(self.tenant_id, *payee)
 
 
 class PaymentEvidence(msgspec.Struct, frozen=True, array_like=True):
@@ -119,7 +139,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     """Everything that is left of a tenant, at one instant."""
 
     accounts: list[AccountEvidence] = []
-    entries: list[EntryEvidence] = []
+    transfers: list[TransferEvidence] = []
     payments: list[PaymentEvidence] = []
     jobs: list[JobEvidence] = []
     outcomes: list[OutcomeEvidence] = []
@@ -130,7 +150,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
 
 _TABLES: Final[dict[str, type[msgspec.Struct]]] = {
     "chaos_accounts": AccountEvidence,
-    "chaos_entries": EntryEvidence,
+    "chaos_transfers": TransferEvidence,
     "chaos_payments": PaymentEvidence,
     "chaos_jobs": JobEvidence,
     "chaos_outcomes": OutcomeEvidence,

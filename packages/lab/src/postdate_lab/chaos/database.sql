@@ -6,8 +6,10 @@ SELECT tenant_id, name FROM tenant ORDER BY tenant_id
 -- name: chaos_accounts
 SELECT tenant_id, account_id, balance, held, version, floor FROM account
 
--- name: chaos_entries
-SELECT tenant_id, transfer_id, account_id, amount, balance, version, payment_id FROM entry
+-- name: chaos_transfers
+SELECT tenant_id, transfer_id, payment_id, amount, from_account, from_balance, from_version,
+       to_account, to_balance, to_version
+  FROM transfer
 
 -- name: chaos_payments
 SELECT tenant_id, payment_id, from_account, to_account, amount, hold, due_at, schedule_id

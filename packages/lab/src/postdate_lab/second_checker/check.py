@@ -127,9 +127,8 @@ def _line(seq: int, line: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _singular(file_name: str) -> str:
-    """Return the table of a file: `chaos_entries` has what is an `entry` each."""
-    plural = file_name.removeprefix(LEFT_PREFIX)
-    return re.sub("ies$", "y", plural).removesuffix("s")
+    """Return the table of a file: `chaos_transfers` has what is a `transfer` each."""
+    return file_name.removeprefix(LEFT_PREFIX).removesuffix("s")
 
 
 def _load_rows(database: sqlite3.Connection, name: str, columns: list[str], path: Path) -> None:

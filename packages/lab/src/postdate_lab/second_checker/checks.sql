@@ -1,9 +1,10 @@
 -- Each query finds what must not be, as a subject and a reason. `-- check:` names the invariant.
 
 -- check: I1
-SELECT transfer_id, count(*) || ' legs sum to ' || sum(amount)
-  FROM entry GROUP BY transfer_id
-HAVING count(*) <> 2 OR sum(amount) <> 0 OR min(typeof(amount) = 'integer') = 0;
+SELECT transfer_id, 'it is there ' || count(*) || ' times, and moves ' || amount || ' from '
+       || from_account || ' to ' || to_account
+  FROM transfer GROUP BY transfer_id
+HAVING count(*) <> 1 OR amount < 1 OR typeof(amount) <> 'integer' OR from_account = to_account;
 
 -- check: I1
 SELECT 'ledger', 'all balances sum to ' || sum(balance) FROM account HAVING sum(balance) <> 0;
@@ -66,21 +67,23 @@ SELECT 'payments', made || ' payments for ' || keys || ' keys'
  WHERE made > keys;
 
 -- check: I4
-SELECT payment_id, count(DISTINCT entry.transfer_id) || ' transfers, it is '
+SELECT payment_id, count(DISTINCT transfer.transfer_id) || ' transfers, it is '
        || coalesce(outcome.status, 'open')
   FROM payment
-  LEFT JOIN entry USING (payment_id)
+  LEFT JOIN transfer USING (payment_id)
   LEFT JOIN outcome ON outcome.subject = payment_id
  GROUP BY payment_id
-HAVING count(DISTINCT entry.transfer_id) <> (coalesce(outcome.status, '') = 'COMPLETED');
+HAVING count(DISTINCT transfer.transfer_id) <> (coalesce(outcome.status, '') = 'COMPLETED');
 
 -- check: I4
 SELECT payment_id, 'its transfer does not move its amount from its payer to its payee'
   FROM payment JOIN outcome ON subject = payment_id
  WHERE status = 'COMPLETED'
-   AND (SELECT total(CASE WHEN entry.account_id = from_account THEN -entry.amount
-                          WHEN entry.account_id = to_account THEN entry.amount END)
-          FROM entry WHERE entry.payment_id = payment.payment_id) <> 2 * payment.amount;
+   AND NOT EXISTS (SELECT 1 FROM transfer
+                    WHERE transfer.payment_id = payment.payment_id
+                      AND transfer.amount = payment.amount
+                      AND transfer.from_account = payment.from_account
+                      AND transfer.to_account = payment.to_account);
 
 -- check: I5
 SELECT subject, 'began ' || (due_at - started_at) || ' us early'

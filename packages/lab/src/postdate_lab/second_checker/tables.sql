@@ -1,6 +1,14 @@
 -- What follows from the lines of a tenant's history; `line` and the rows that were left are loaded
 -- before. Times are whole microseconds in rows, and seconds since the beginning in the history.
 
+-- Both sides of each transfer.
+CREATE TABLE entry AS
+SELECT from_account AS account_id, -amount AS amount, from_balance AS balance,
+       from_version AS version
+  FROM transfer
+ UNION ALL
+SELECT to_account, amount, to_balance, to_version FROM transfer;
+
 -- The first time that each operation was asked for.
 CREATE TABLE asked AS
 SELECT who, op, n, subject, min(seq) AS seq, at, data
@@ -75,7 +83,7 @@ CREATE INDEX claim_job ON claim (job_id);
 
 CREATE INDEX outcome_subject ON outcome (subject);
 
-CREATE INDEX entry_payment ON entry (payment_id);
+CREATE INDEX transfer_payment ON transfer (payment_id);
 
 CREATE INDEX payment_id ON payment (payment_id);
 

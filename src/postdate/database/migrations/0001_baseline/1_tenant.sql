@@ -2,7 +2,7 @@
 --
 -- The baseline is read in the order of its files. Three rules hold for every table of the hot path:
 --   bucket is the first column of every key, so that a sharded PostgreSQL can distribute by it;
---   facts (job, payment, attempt, outcome, entry, event) are inserted, never changed;
+--   facts (job, payment, attempt, outcome, transfer, event) are inserted, never changed;
 --   history is partitioned by ranges of its own UUIDv7 ids, so that keys stay (bucket, id).
 -- Functions are in store/functions/<noun>.sql; table_guard turns on row-level security, gives the
 -- rights, and makes the default partition.

@@ -1,4 +1,30 @@
--- Proofs of accounts, account by account: each lives in one shard with its entries.
+-- Entries of accounts, account by account. A transfer lies in the shard of its payer: debits are
+-- found there, credits are asked of every shard, each by its own key.
+
+CREATE OR REPLACE FUNCTION account_entries(
+    of_bucket smallint, of_tenant integer, of_account text, after bigint, until bigint,
+    max_count integer) RETURNS SETOF entry LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT * FROM (
+        SELECT of_bucket AS bucket, t.tenant_id, t.transfer_id, -t.amount AS amount,
+               t.from_balance AS balance, t.from_version AS version, t.created_at,
+               CASE WHEN t.payment_id IS NULL THEN 'ADJUSTMENT' ELSE 'PAYMENT' END AS type,
+               t.from_account AS account_id, t.payment_id, t.reason
+          FROM transfer t
+         WHERE t.bucket = of_bucket AND t.tenant_id = of_tenant AND t.from_account = of_account
+           AND t.from_version > after AND t.from_version <= until
+         UNION ALL
+        SELECT of_bucket, t.tenant_id, t.transfer_id, t.amount, t.to_balance, t.to_version,
+               t.created_at,
+               CASE WHEN t.payment_id IS NULL THEN 'ADJUSTMENT' ELSE 'PAYMENT' END,
+               t.to_account, t.payment_id, t.reason
+          FROM transfer t
+         WHERE t.to_bucket = of_bucket AND t.tenant_id = of_tenant AND t.to_account = of_account
+           AND t.to_version > after AND t.to_version <= until) AS e
+     ORDER BY e.version DESC LIMIT max_count;
+END $$;
 
 CREATE OR REPLACE FUNCTION account_since_proof(tenant integer, buckets smallint[], floor uuid)
     RETURNS TABLE (bucket smallint, tenant_id integer, account_id text, version bigint,
@@ -22,9 +48,9 @@ BEGIN
            AND (m.version, m.balance) IS DISTINCT FROM (a.version, a.balance) LOOP
         earliest := NULL;
         IF one.proved_version IS NULL AND detached THEN
-            SELECT e.* INTO earliest FROM entry e
-             WHERE e.bucket = one.bucket AND e.tenant_id = one.tenant_id
-               AND e.account_id = one.account_id
+            SELECT e.* INTO earliest
+              FROM account_entries(one.bucket, one.tenant_id, one.account_id, 0,
+                                   9223372036854775807, NULL) AS e
              ORDER BY e.version LIMIT 1;
         END IF;
         base := coalesce(one.proved_version, earliest.version - 1, 0);
@@ -32,8 +58,7 @@ BEGIN
         SELECT one.bucket, one.tenant_id, one.account_id, one.version, one.balance, base,
                coalesce(one.proved_balance, earliest.balance - earliest.amount, 0),
                count(*), coalesce(sum(e.amount), 0)
-          FROM entry e
-         WHERE e.bucket = one.bucket AND e.tenant_id = one.tenant_id
-           AND e.account_id = one.account_id AND e.version > base;
+          FROM account_entries(one.bucket, one.tenant_id, one.account_id, base,
+                               9223372036854775807, NULL) AS e;
     END LOOP;
 END $$;

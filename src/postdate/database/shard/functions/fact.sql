@@ -1,4 +1,4 @@
--- Facts: one kind at a time, and the credit of a transfer by itself, for it lies in another shard.
+-- Facts: one kind at a time.
 
 CREATE OR REPLACE FUNCTION fact_find(
     of_tenant integer, of_type text, of_subject uuid, of_event uuid)
@@ -9,8 +9,7 @@ DECLARE
     place smallint := bucket_of(of_subject);
     ended outcome;
     paid payment;
-    debit entry;
-    credit entry;
+    moved transfer;
 BEGIN
     IF of_type = 'job.accepted' AND of_event = of_subject THEN
         RETURN QUERY
@@ -37,20 +36,14 @@ BEGIN
         IF ended.subject IS NOT NULL THEN
             SELECT p.* INTO paid FROM payment p
              WHERE p.bucket = place AND p.tenant_id = of_tenant AND p.payment_id = of_subject;
-            SELECT e.* INTO debit FROM entry e
-             WHERE e.bucket = place AND e.tenant_id = of_tenant
-               AND e.account_id = paid.from_account AND e.version = ended.from_version
-               AND e.transfer_id = of_event AND e.payment_id = of_subject AND e.type = 'PAYMENT'
-               AND e.reason IS NULL;
-            SELECT e.* INTO credit FROM entry e
-             WHERE e.bucket = bucket_of(of_event) AND e.tenant_id = of_tenant
-               AND e.account_id = paid.to_account AND e.version = ended.to_version
-               AND e.transfer_id = of_event AND e.payment_id = of_subject AND e.type = 'PAYMENT'
-               AND e.reason IS NULL;
+            SELECT t.* INTO moved FROM transfer t
+             WHERE t.bucket = place AND t.tenant_id = of_tenant
+               AND t.from_account = paid.from_account AND t.from_version = ended.from_version
+               AND t.to_version = ended.to_version AND t.transfer_id = of_event
+               AND t.payment_id = of_subject AND t.reason IS NULL;
             RETURN QUERY
             SELECT ended.finished_at, ended.actor, payment_completed_data(paid, of_event),
-                   transfer_record(ended, debit.amount, debit.balance, debit.created_at,
-                                   credit.amount, credit.balance, credit.created_at);
+                   transfer_record(ended, moved);
         END IF;
     END IF;
     IF of_event <> of_subject THEN
