@@ -26,6 +26,24 @@ async def test_a_lane_appears_with_its_first_job_and_counts_what_waits(api: Api)
     assert [one["lane"] for one in (await api.call("GET", "/lanes")).body["lanes"]] == ["mail"]
 
 
+async def test_a_lane_is_created_with_its_limits_before_its_first_job(api: Api) -> None:
+    limits = {"weight": 3, "width": 16, "max_running": 2}
+    made = await api.call("POST", "/lanes", {"lane": "mail", **limits})
+    assert (made.status, made.body["ready"]) == (201, 0)
+    assert made.body.items() >= limits.items()
+    for destination in ({"type": "worker"}, {"type": "webhook", "url": "https://a.example/hook"}):
+        body = {"destination": destination, "lane": "mail", "delay_seconds": 60}
+        assert (await api.call("POST", "/jobs", body)).status == 201
+    shown = (await api.call("GET", "/lanes/mail")).body
+    assert {**shown, "pending": 0} == {**made.body, "pending": 0}
+    assert shown["pending"] == 2
+    again = await api.call("POST", "/lanes", {"lane": "mail"})
+    assert (again.status, again.body["code"], again.body["field"]) == (409, "conflict", "lane")
+    narrow = await api.call("POST", "/lanes", {"lane": "slow", "width": 2})
+    assert (narrow.status, narrow.body["field"]) == (422, "width")
+    assert (await api.call("GET", "/lanes/slow")).status == 404
+
+
 async def test_lanes_are_listed_by_name_page_by_page(api: Api) -> None:
     for name in ("c", "a", "b", "a.b"):
         await made(api, name)

@@ -40,3 +40,12 @@ async def test_a_schedule_is_found_by_its_name(api: Api) -> None:
         assert (await client.schedules.list_page(name="rent")).schedules == []
         listed = [each async for each in client.schedules.list(name="the rent")]
         assert [each.schedule_id for each in listed] == [first.item.schedule_id]
+
+
+async def test_a_lane_is_made_once_and_then_compared(api: Api) -> None:
+    async with AsyncClient(api.url, api.key) as client:
+        made = await asyncio.gather(*(client.lanes.ensure("mail", weight=3) for _ in range(8)))
+        assert [each.created for each in made].count(True) == 1
+        assert {str(each.differs) for each in made} == {"{}"}
+        other = await client.lanes.ensure("mail", weight=4)
+        assert (other.created, other.differs) == (False, {"weight": (4, 3)})

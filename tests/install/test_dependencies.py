@@ -22,8 +22,9 @@ PART_OF = {"aiormq": "aio-pika", "markupsafe": "jinja2", "yarl": "aio-pika"}
 CALLERS_OWN = {"sqlalchemy"}
 """What a caller brings along with a connection of its own: imported only beside one."""
 TOOLS = {
-    "asyncpg-stubs", "import-linter", "mypy", "pytest-asyncio", "pytest-xdist", "ruff",
-    "types-psutil", "types-python-dateutil", "types-pyyaml",
+    "asyncpg-stubs", "helm-binary", "import-linter", "kubernetes-validate", "mypy",
+    "pytest-asyncio", "pytest-xdist", "ruff", "types-psutil", "types-python-dateutil",
+    "types-pyyaml",
 }  # fmt: skip
 """What the developers' own commands run, or what mypy reads: no test imports it."""
 

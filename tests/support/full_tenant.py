@@ -319,6 +319,7 @@ ROWS: dict[str, Row] = {
     "GET /change-sets/{change_set_id:uuid}/items": Row(thing="change_set"),
     "POST /change-sets/{change_set_id:uuid}/apply": Row(thing="change_set"),
     "POST /change-sets/{change_set_id:uuid}/undo": Row(thing="change_set", live=409),
+    "POST /lanes": Row(lambda _: {"lane": "another"}),
     "GET /lanes": Row(),
     "GET /lanes/{lane}": Row(thing="lane"),
     "PATCH /lanes/{lane}": Row(lambda _: {"weight": 3}, "lane"),

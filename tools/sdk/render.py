@@ -14,7 +14,9 @@ SHARED: Final = "shared"
 KEY: Final = "idempotency_key"
 WIDTH: Final = 98
 _BREAK: Final = re.compile(r"[.;:,] ")
-EXTENDED: Final = frozenset({"accounts", "destinations", "events", "jobs", "payments", "schedules"})
+EXTENDED: Final = frozenset(
+    {"accounts", "destinations", "events", "jobs", "lanes", "payments", "schedules"}
+)
 """Groups to which `extended.py` adds calls that are more than one request."""
 
 _MODEL_IMPORTS: Final = """from collections.abc import Mapping, Sequence

@@ -8,12 +8,12 @@ from postdate.core.identity import Identity
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Connection, Database
 from postdate.intake.before_change import BeforeChange, always
-from postdate.lane.spec import LanePauseBody
+from postdate.lane.spec import LanePauseBody, LaneView, NewLane
 from postdate.lane.store import lane as lane_store
 from postdate.lane.store.lane import Lane, LaneDirectory, LaneKey
-from postdate.lane.view import LANE
+from postdate.lane.view import LANE, new_view
 from postdate.resource.change import Change, Changes, Given
-from postdate.words.error import Code, Refusal, not_found, refuse
+from postdate.words.error import Code, Refusal, RefusedError, not_found, refuse
 
 
 class Lanes(Changes):
@@ -60,6 +60,22 @@ class Lanes(Changes):
             names.add((tenant_id, name))
         return refused
 
+    @LANE.create(errors=(Code.TOO_MANY_LANES,))
+    async def create(self, change: Change[Identity], spec: NewLane) -> LaneView:
+        """Create a lane before its first job, so that its limits hold from the first.
+
+        The first job that names a lane creates it without limits.
+        """
+        await lane_store.change_alone(change.connection, change.tenant_id)
+        if await lane_store.find(change.connection, [(change.tenant_id, spec.lane)]):
+            raise refuse(Code.CONFLICT, f"There is a lane {spec.lane} already.", "lane")
+        wanted = LaneKey(change.tenant_id, spec.lane, "push")
+        made, refused = await self.ensure(change.connection, [wanted])
+        if wanted in refused:
+            raise RefusedError(refused[wanted])
+        given = {name: getattr(spec, name) for name in LANE.patchable}
+        return new_view(await self._write(change, made[0], given))
+
     @LANE.change()
     async def change(
         self,
@@ -77,12 +93,16 @@ class Lanes(Changes):
         lane = await _one(change, name)
         if not await before(change.connection, lane):
             return
+        await self._write(change, lane, given)
+
+    async def _write(self, change: Change[Identity], lane: Lane, given: Given) -> Lane:
         if given.get("width", lane.width) < lane.width:
             detail = f"The width is {lane.width} and can only grow: jobs are in its buckets."
             raise refuse(Code.INVALID_FIELD, detail, "width")
         wanted = msgspec.structs.replace(lane, **given)
         changed = await lane_store.change(change.connection, wanted)
         await self._record(change, changed, given)
+        return changed[0]
 
     @LANE.act("pause", "paused")
     async def pause(

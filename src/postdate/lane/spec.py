@@ -64,6 +64,12 @@ class LaneSpec(Spec, kw_only=True):
     rate_per_second: RatePerSecond = None
 
 
+class NewLane(LaneSpec, kw_only=True):
+    """A lane that is there before its first job."""
+
+    lane: LaneName
+
+
 class LanePauseBody(Spec, kw_only=True):
     """Why it is paused."""
 

@@ -78,9 +78,17 @@ async def _show(connection: Reader, lanes: Sequence[Lane], max_count: int) -> li
     for lane in lanes:
         by_name.setdefault(lane.name, []).append(lane)
     return [
-        _joined(kinds[0], [counts[lane.lane_id] for lane in kinds if lane.lane_id in counts])
+        _joined(
+            min(kinds, key=lambda lane: lane.created_at),
+            [counts[lane.lane_id] for lane in kinds if lane.lane_id in counts],
+        )
         for kinds in by_name.values()
     ]
+
+
+def new_view(lane: Lane) -> LaneView:
+    """Return the view of a lane that has no job yet."""
+    return _joined(lane, ())
 
 
 def _joined(lane: Lane, counts: Sequence[LaneCount]) -> LaneView:

@@ -2,7 +2,7 @@
 
 import sys
 import webbrowser
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import urlencode
 
 from cyclopts import Parameter
@@ -11,6 +11,9 @@ from postdate.cli.output import asks, show, wants_json
 from postdate.cli.remote import server
 
 ShellName = Literal["bash", "zsh", "fish"]
+
+SOURCED: Final = {"zsh": "\ncompdef _cyclopts_postdate postdate\n"}
+"""What a script needs that is read by `source`; zsh finds an installed one by its place."""
 
 
 def open_page(thing: str) -> None:
@@ -49,4 +52,4 @@ def completion(
     elif wants_json():
         show({"shell": shell, "script": app.generate_completion(shell=shell)})
     else:
-        sys.stdout.write(app.generate_completion(shell=shell))
+        sys.stdout.write(app.generate_completion(shell=shell) + SOURCED.get(shell, ""))

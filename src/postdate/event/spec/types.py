@@ -59,6 +59,7 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
     "schedule.deleted": "A schedule was deleted.",
     "calendar.changed": "A calendar was created or changed.",
     "calendar.deleted": "A calendar was deleted.",
+    "lane.created": "A lane was created before its first job.",
     "lane.changed": "Weight or limits of a lane changed.",
     "lane.paused": "A lane was paused.",
     "lane.resumed": "A lane was resumed.",

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from postdate.client import encoding
 from postdate.client.call import Async, K, Sync, both
-from postdate.client.calls import accounts, destinations, events, jobs, payments, schedules
+from postdate.client.calls import accounts, destinations, events, jobs, lanes, payments, schedules
 from postdate.client.ensure import Ensured, compared
 from postdate.client.errors import UnreachableError, WaitTimeoutError
 from postdate.client.models import (
@@ -19,6 +19,7 @@ from postdate.client.models import (
     Destination,
     Event,
     Job,
+    Lane,
     Payment,
     Schedule,
 )
@@ -124,6 +125,24 @@ class Destinations(destinations.Destinations[K]):
             made = await self.create(name=name, **given)
         except ConflictError:
             return compared(await self.get(name), given)
+        return Ensured(item=made, created=True)
+
+
+class Lanes(lanes.Lanes[K]):
+    """What the API offers about lanes, and to make sure that one exists."""
+
+    @both
+    async def ensure(self: "Lanes[Async]", /, lane: str, **limits: Any) -> Ensured[Lane]:
+        """Create a lane unless it exists; say which of the given limits differ."""
+        try:
+            return compared(await self.get(lane), limits)
+        except NotFoundError:
+            pass
+        try:
+            made = await self.create(lane=lane, **limits)
+        except ConflictError:
+            # Another program was quicker, or the lane's first job.
+            return compared(await self.get(lane), limits)
         return Ensured(item=made, created=True)
 
 

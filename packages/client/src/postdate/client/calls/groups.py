@@ -13,16 +13,25 @@ if TYPE_CHECKING:
     from postdate.client.calls.foresight import Foresight
     from postdate.client.calls.halts import Halts
     from postdate.client.calls.keys import Keys
-    from postdate.client.calls.lanes import Lanes
     from postdate.client.calls.leases import Leases
     from postdate.client.calls.receipts import Receipts
     from postdate.client.calls.settings import Settings
     from postdate.client.calls.subscriptions import Subscriptions
     from postdate.client.calls.tenants import Tenants
     from postdate.client.calls.test_clock import TestClock
-    from postdate.client.extended import Accounts, Destinations, Events, Jobs, Payments, Schedules
+    from postdate.client.extended import (
+        Accounts,
+        Destinations,
+        Events,
+        Jobs,
+        Lanes,
+        Payments,
+        Schedules,
+    )
 
-EXTENDED: Final = frozenset({"accounts", "destinations", "events", "jobs", "payments", "schedules"})
+EXTENDED: Final = frozenset(
+    {"accounts", "destinations", "events", "jobs", "lanes", "payments", "schedules"}
+)
 """Groups to which `extended.py` adds calls that are more than one request."""
 
 

@@ -42,6 +42,27 @@ class Lanes(Group[K]):
         `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
         """
 
+    @call("create_lane", "POST", "/lanes")
+    def create(
+        self,
+        *,
+        lane: str,
+        weight: int | UnsetType = UNSET,
+        width: int | UnsetType = UNSET,
+        max_running: int | None = None,
+        rate_per_second: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Lane:
+        """Create a lane before its first job, so that its limits hold from the first.
+
+        The first job that names a lane creates it without limits.
+        `weight`: Its share relative to other lanes.
+        `width`: Number of buckets it uses; can only grow.
+        `max_running`: Maximum at a time, across all nodes; null is no limit.
+        `rate_per_second`: Maximum starts per second, across all nodes; null is no limit.
+        `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
+        """
+
     @call("change_lane", "PATCH", "/lanes/{lane}")
     def change(
         self,
