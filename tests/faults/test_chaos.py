@@ -15,11 +15,11 @@ from postdate_lab.chaos.report import ChaosReport, judge, markdown
 from postdate_lab.chaos.run import conclude, run
 from postdate_lab.second_checker import raw
 from postdate_lab.second_checker.check import check
-from support.broken_history import SEEDED, Seeded
+from support.broken_history import SEEDED, Seeded, sent_twice
 
 SMALL = ChaosPlan(
     seed=7, seconds=5, rate=12, bulk=100, pause_seconds=1.0, apis=1, workers=1, settlers=1,
-    publishers=1, faults=("kill", "cut", "lock", "backend"),
+    publishers=1, faults=("kill", "cut", "lock", "backend", "table", "half_open", "guest"),
 )  # fmt: skip
 
 
@@ -69,18 +69,31 @@ async def test_the_second_checker_agrees_about_the_directory_and_about_its_archi
         assert (second.payments, second.jobs) == (found.figures["payments"], found.figures["jobs"])
 
 
+def copy_run(home: Path, target: Path) -> None:
+    for part in ("history", "left"):
+        shutil.copytree(home / part, target / part)
+    for part in ("run.json", "columns.json"):
+        shutil.copy(home / part, target / part)
+
+
 @pytest.mark.parametrize("seeded", SEEDED, ids=lambda each: f"{each.invariant} {each.name}")
 async def test_both_checkers_find_a_seeded_violation(
     ran: tuple[Path, ChaosReport], seeded: Seeded, tmp_path: Path
 ) -> None:
-    for part in ("history", "left"):
-        shutil.copytree(ran[0] / part, tmp_path / part)
-    for part in ("run.json", "columns.json"):
-        shutil.copy(ran[0] / part, tmp_path / part)
+    copy_run(ran[0], tmp_path)
     seeded.seed(tmp_path)
     first, _ = judge(*evidence_of(tmp_path))
     assert seeded.invariant in {each.invariant for each in first.violations}
     assert seeded.invariant in {each.invariant for each in check(tmp_path).findings}
+
+
+async def test_a_batch_that_was_acknowledged_twice_is_no_violation(
+    ran: tuple[Path, ChaosReport], tmp_path: Path
+) -> None:
+    copy_run(ran[0], tmp_path)
+    sent_twice(tmp_path)
+    assert judge(*evidence_of(tmp_path))[0].violations == []
+    assert check(tmp_path).findings == []
 
 
 @pytest.mark.soak

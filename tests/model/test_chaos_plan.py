@@ -5,9 +5,9 @@ from postdate_lab.chaos.plan import FAULTS, ChaosPlan
 
 
 def test_one_seed_gives_one_plan_and_one_life() -> None:
-    plan = ChaosPlan(seed=5, seconds=400)
-    assert plan.fault_list() == ChaosPlan(seed=5, seconds=400).fault_list()
-    assert plan.fault_list() != ChaosPlan(seed=6, seconds=400).fault_list()
+    plan = ChaosPlan(seed=5, seconds=900)
+    assert plan.fault_list() == ChaosPlan(seed=5, seconds=900).fault_list()
+    assert plan.fault_list() != ChaosPlan(seed=6, seconds=900).fault_list()
     assert {fault.name for fault in plan.fault_list()} == set(FAULTS)
     zombies = [fault for fault in plan.fault_list() if fault.name == "zombie"]
     assert all(each.seconds >= 2 * plan.lease_seconds for each in zombies)

@@ -177,6 +177,14 @@ def _arrived(home: Path) -> list[Row]:
     ]  # fmt: skip
 
 
+def sent_twice(home: Path) -> None:
+    """A batch that was acknowledged twice, with a job that may arrive once, and did."""
+    job_id = _arrived(home)[0]["data"]["id"]
+    asked = {"keys": "batch-9-", "delays": [0], "held": [0], "wall": 0.0}
+    for _ in range(2):
+        add(home, *call("job.batch", 911, 0.0, asked, {"ids": [job_id]}))
+
+
 def never_arrived(home: Path) -> None:
     path = home / "history" / f"{TENANT}.jsonl"
     gone = _arrived(home)[0]["data"]["id"]
@@ -223,6 +231,26 @@ def foreign_answer(home: Path) -> None:
                     {"status": "PENDING", "payload": f"canary-of-{STRANGER}"}))  # fmt: skip
 
 
+def guest_reached(home: Path) -> None:
+    add_to_run(home, {"at": 9.0, "by": "nemesis", "type": "invoke", "op": "guest", "n": 99},
+               {"at": 9.5, "by": "nemesis", "type": "ok", "op": "guest", "n": 99,
+                "data": {"did": "reached payment"}})  # fmt: skip
+
+
+def add_to_run(home: Path, *lines: Row) -> None:
+    with (home / "history" / "run.jsonl").open("a") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+def _probed(home: Path, seconds: int, writes: bool, wrote: bool) -> None:  # noqa: FBT001
+    said = {"ready": True, "reads": True, "writes": writes}
+    add_to_run(home, *(
+        {"at": at, "by": "run", "type": "info", "op": "readiness", "n": at,
+         "data": {"url": "http://a", "asked": at, "said": said, "read": True, "write": wrote}}
+        for at in range(100, 100 + seconds)
+    ))  # fmt: skip
+
+
 SEEDED: Final = (
     Seeded("I1", "a transfer moves nothing", empty_transfer),
     Seeded("I2", "a transfer has another amount", other_amount),
@@ -249,4 +277,7 @@ SEEDED: Final = (
     Seeded("I11", "a late probe", lambda home: fact(home, probe_seconds=[9.0])),
     Seeded("I12", "the chain does not verify", lambda home: fact(home, chain=["chain_head: x"])),
     Seeded("I12", "nothing is anchored", lambda home: fact(home, anchored=0)),
+    Seeded("I10", "a bound login reached a table", guest_reached),
+    Seeded("I13", "writes are promised", lambda home: _probed(home, 10, writes=True, wrote=False)),
+    Seeded("I13", "writes are denied", lambda home: _probed(home, 17, writes=False, wrote=True)),
 )

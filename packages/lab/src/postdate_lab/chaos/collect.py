@@ -69,7 +69,7 @@ def _leaks(home: Path) -> list[str]:
     """Find payloads and descriptions in the logs: they belong to tenants, not to operators."""
     return [
         f"{canary} stands in {log.name}"
-        for log in sorted(home.glob("*.log"))
+        for log in sorted([*home.glob("*.log"), *home.glob("disk/*.log")])
         for canary in foreign_canaries(log.read_bytes(), "")
     ]
 

@@ -20,6 +20,15 @@ GRACE_SECONDS: Final = 15.0
 """For how long after a fault its consequences may show: a lease, a restart, a backoff."""
 
 
+LEAP_SECONDS: Final = 30.0
+"""How far around a leap clocks are compared less strictly: longer than any delay of the crowd."""
+
+CLOCK_SECONDS: Final = 0.02
+"""How far the monotonic clock and the database's may drift apart within one delay."""
+
+LEAP_SLACK_SECONDS: Final = 2.0
+"""The believed time stands still for at most this long between two words of a node."""
+
 PAYS: Final = ("payment.schedule", "payment.repeat")
 
 
@@ -87,6 +96,24 @@ class Evidence(RunFindings, kw_only=True, dict=True):
     def disturbed(self, begin: float, end: float) -> int:
         """Count the faults that may have touched what happened between two instants."""
         return sum(1 for first, last in self.faults if first <= end and last >= begin)
+
+    @cached_property
+    def leaps(self) -> list[tuple[float, float]]:
+        """Return when the database's clock was wrong, with time around for what began before."""
+        began: dict[int, float] = {}
+        found = []
+        for line in chain(self.run_lines, self.lines):
+            if (line.by, line.op) == ("nemesis", "clock"):
+                if line.type == "invoke":
+                    began[line.n] = line.at
+                else:
+                    found.append((began[line.n] - LEAP_SECONDS, line.at + LEAP_SECONDS))
+        return found
+
+    def slack(self, at: float) -> float:
+        """Return how much shorter a delay may be that was asked for at an instant."""
+        leapt = any(first <= at <= last for first, last in self.leaps)
+        return LEAP_SLACK_SECONDS if leapt else CLOCK_SECONDS
 
     @cached_property
     def arrivals(self) -> dict[str, list[HistoryLine]]:

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from postdate.core.status import PAYMENT_FINAL
-from postdate_lab.chaos.evidence import AcceptedItem, Evidence, Violation
+from postdate_lab.chaos.evidence import CLOCK_SECONDS, AcceptedItem, Evidence, Violation
 from postdate_lab.chaos.history import answered
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from postdate_lab.chaos.database import AccountEvidence, EntryEvidence
-
-CLOCK_SECONDS: Final = 0.02
-"""How far the monotonic clock and the database's may drift apart within one delay."""
 
 LANES_APART: Final = frozenset({1, 2})
 """Timers of schedules and of event deliveries: they have no end."""
@@ -127,7 +124,7 @@ def not_early(seen: Evidence) -> Iterator[Violation]:
     for job_id, job in seen.accepted_jobs.items():
         arrivals = seen.arrivals.get(job_id)
         if arrivals and job_id not in seen.changed:
-            due = job.asked_at + job.delay - CLOCK_SECONDS
+            due = job.asked_at + job.delay - seen.slack(job.asked_at)
             if arrivals[0].at < due:
                 yield Violation("I5", job_id, f"arrived {due - arrivals[0].at:.3f} s early")
     yield from _by_the_callers_clock(seen)
@@ -138,7 +135,7 @@ def not_early(seen: Evidence) -> Iterator[Violation]:
         subject = line.data["body"].partition('"subject":"')[2].partition('"')[0]
         calls = seen.accepted_payments.get(subject)
         if calls and subject not in seen.changed:
-            due = calls[0].asked_at + calls[0].delay - CLOCK_SECONDS
+            due = calls[0].asked_at + calls[0].delay - seen.slack(calls[0].asked_at)
             if line.at < due:
                 yield Violation("I5", subject, "its completion was reported before it was due")
 
@@ -152,6 +149,8 @@ def _by_the_callers_clock(seen: Evidence) -> Iterator[Violation]:
         if one is None or one.asked_wall is None or started_at is None:
             continue
         early = one.asked_wall + one.delay - CLOCK_SECONDS - started_at.timestamp()
+        if seen.slack(one.asked_at) > CLOCK_SECONDS:
+            continue  # the database's clock was wrong: what it says of the begin is no witness
         if early > 0 and str(begun_id) not in seen.changed:
             yield Violation("I5", str(begun_id), f"began {early:.3f} s early by our clock")
 

@@ -3,38 +3,32 @@
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from postdate.database.connection.session import DatabaseSession
-from postdate.database.embedded import Embedded
 from postdate_lab.chaos import database as store
 from postdate_lab.chaos.broker import Broker
 from postdate_lab.chaos.history import Recorder
 from postdate_lab.chaos.plan import Fault
 from postdate_lab.chaos.process import Process
-from postdate_lab.chaos.proxy import Proxy
+from postdate_lab.chaos.side_fault import MISSED, SideFaults, Surroundings, Way
 
 LOCK_ROWS: Final = 5
 """How many rows of each bucket are held."""
-
-MISSED: Final = "missed: "
-"""How the record of a fault begins that met nothing to disturb; it is not counted."""
 
 
 class Nemesis:
     """Ends, stops, cuts and holds what belongs to this run, and nothing else."""
 
-    def __init__(
-        self, record: Recorder, processes: Sequence[Process], server: Embedded, proxy: Proxy,
-        broker: Broker | None,
-    ) -> None:  # fmt: skip
+    def __init__(self, record: Recorder, around: Surroundings, broker: Broker | None) -> None:
         self._record = record
-        self._processes = processes
-        self._server = server
-        self._proxy = proxy
+        self._processes = around.processes
+        self._server = around.server
+        self._proxy = around.proxy
         self._broker = broker
-        self._ways: dict[str, Callable[[Fault], Awaitable[str]]] = {
+        self._ways: dict[str, Way] = {
+            **SideFaults(around).ways,
             "kill": self._kill,
             "zombie": self._zombie,
             "postmaster": self._postmaster,

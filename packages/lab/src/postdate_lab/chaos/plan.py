@@ -16,9 +16,26 @@ _WEIGHTS: Final = {
     "refuse": 1.0,
     "lock": 1.0,
     "broker": 1.0,
+    "hold": 1.0,
+    "log": 0.7,
+    "disk": 0.7,
+    "clock": 0.7,
+    "half_open": 1.0,
+    "one_way": 1.0,
+    "revoke": 0.7,
+    "table": 1.5,
+    "supervisor": 0.7,
+    "guest": 0.7,
+    "restart": 0.3,
+    "apis": 0.5,
 }
 FAULTS: Final = tuple(_WEIGHTS)
-"""Every fault: what each does is told in `nemesis`."""
+"""Every fault: what each does is told in `nemesis` and `side_fault`."""
+
+LASTING: Final = frozenset({"disk", "clock", "revoke", "table"})
+"""Faults of which every third lasts long enough for `/readyz` to have to tell of it."""
+
+LONG_SECONDS: Final = (9.0, 14.0)
 
 CALM_SECONDS: Final = 3.0
 """How long the run goes undisturbed at its beginning."""
@@ -55,6 +72,10 @@ class ChaosPlan(msgspec.Struct, frozen=True, kw_only=True):
     settlers: int = 2
     publishers: int = 2
     faults: tuple[str, ...] = FAULTS
+    disk_mb: int = 0
+    """How large the disk of the database and the logs is; 0 for no disk of its own."""
+    idle_tenants: int = 0
+    """Tenants that do nothing."""
     lease_seconds: float = 3.0
     drain_seconds: float = 90.0
     """Within how long after the last fault everything must have ended, but for a backlog."""
@@ -80,6 +101,8 @@ class ChaosPlan(msgspec.Struct, frozen=True, kw_only=True):
             f"--bulk {self.bulk:g} --pause {self.pause_seconds:g}",
             f"--apis {self.apis} --workers {self.workers}",
             f"--settlers {self.settlers} --publishers {self.publishers}",
+            *([f"--disk-mb {self.disk_mb}"] if self.disk_mb else []),
+            *([f"--idle-tenants {self.idle_tenants}"] if self.idle_tenants else []),
             *(f"--fault {name}" for name in self._chosen()),
         ]
         return " ".join(words)
@@ -104,6 +127,8 @@ def _lasts(name: str, drawn: random.Random, lease_seconds: float) -> float:
     """Return how long a fault lasts: a zombie longer than its leases, a cut no time at all."""
     if name == "zombie":
         return 2.0 * lease_seconds + drawn.random()
-    if name in {"cut", "backend", "postmaster"}:
+    if name in {"cut", "backend", "postmaster", "restart", "apis"}:
         return 0.0
+    if name in LASTING and drawn.random() < 1 / 3:
+        return drawn.uniform(*LONG_SECONDS)
     return drawn.uniform(0.3, 3.0)

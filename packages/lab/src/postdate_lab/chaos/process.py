@@ -8,14 +8,20 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final, Literal
 
 import msgspec
+
+from postdate_lab.chaos import wrong_clock
 
 AGAIN_SECONDS: Final = 0.5
 """How long after its end a process is started again, as an init system would."""
 
 STOP_SECONDS: Final = 20.0
+FULL: Final = Path("/dev/full")
+"""A device that has no room for anything."""
+
+LostLog = Literal["full", "unread"]
 
 
 class Process:
@@ -31,6 +37,8 @@ class Process:
         self._running: asyncio.subprocess.Process | None = None
         self._keeping: asyncio.Task[None] | None = None
         self.starts = 0
+        self.lost_log: LostLog | None = None
+        """What it writes its log to from its next start on, instead of the file."""
 
     async def keep(self) -> None:
         """Start it, and see from now on that it runs."""
@@ -38,13 +46,22 @@ class Process:
         self._keeping = asyncio.create_task(self._keep())
 
     async def _start(self) -> None:
-        others = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
-        with self._log.open("ab") as log:
+        with self._open_log() as log:
             self._running = await asyncio.create_subprocess_exec(
-                *self._command, env=others | self._env, start_new_session=True,
+                *self._command, env=_inherited() | self._env, start_new_session=True,
                 stdout=log, stderr=log,
             )  # fmt: skip
         self.starts += 1
+
+    def _open_log(self) -> IO[bytes]:
+        """Open the log, or what cannot be written: a full device, or a pipe that nobody reads."""
+        if self.lost_log == "full":
+            return FULL.open("wb")
+        if self.lost_log == "unread":
+            unread, log = os.pipe()
+            os.close(unread)
+            return os.fdopen(log, "wb")
+        return self._log.open("ab")
 
     async def _keep(self) -> None:
         while self._running is not None:
@@ -77,16 +94,26 @@ class Process:
         return self._running.returncode
 
 
+def _inherited() -> dict[str, str]:
+    """Return our environment without settings, and without the clock of the database."""
+    ours = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
+    return wrong_clock.others(ours)
+
+
 def postdate(*arguments: str) -> list[str]:
     """Return the command line of our own program."""
     return [str(Path(sys.executable).with_name("postdate")), *arguments]
 
 
+def holdable(*arguments: str) -> list[str]:
+    """Return the command line of our own program, whose loop a signal can hold."""
+    return [sys.executable, "-m", "postdate_lab.chaos.held", *arguments]
+
+
 async def command(env: Mapping[str, str], *words: str) -> Any:
     """Run one of our commands and decode what it prints; a finding is no failure."""
-    others = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
     process = await asyncio.create_subprocess_exec(
-        *postdate(*words), env=others | dict(env),
+        *postdate(*words), env=_inherited() | dict(env),
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     out, error = await process.communicate()

@@ -19,9 +19,9 @@ class Proxy:
     def __init__(self, server_socket: Path) -> None:
         self._server_socket = server_socket
         self._open: set[asyncio.StreamWriter] = set()
-        self._speaking = asyncio.Event()
-        self._speaking.set()
-        self.refusing = False
+        self._clients: set[asyncio.StreamWriter] = set()
+        self._asking, self._answering, self._letting_go = (asyncio.Event() for _ in range(3))
+        self.heal()
 
     def cut(self) -> int:
         """Break every connection; what was committed and not yet answered becomes unknown."""
@@ -31,12 +31,25 @@ class Proxy:
 
     def silence(self) -> None:
         """Carry nothing any more, and break nothing off: both sides wait."""
-        self._speaking.clear()
+        self._asking.clear()
+        self._answering.clear()
+
+    def one_way(self, *, asking: bool) -> None:
+        """Carry only what clients ask, or only what the server answers."""
+        (self._answering if asking else self._asking).clear()
+
+    def half_open(self) -> int:
+        """Break off the clients, and let the server believe that they are still there."""
+        self._letting_go.clear()
+        for writer in list(self._clients):
+            writer.transport.abort()
+        return len(self._clients)
 
     def heal(self) -> None:
         """Carry everything again."""
         self.refusing = False
-        self._speaking.set()
+        for each in (self._asking, self._answering, self._letting_go):
+            each.set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection until either side ends it."""
@@ -50,20 +63,25 @@ class Proxy:
             return
         both = {writer, theirs[1]}
         self._open |= both
+        self._clients.add(writer)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._carry(reader, theirs[1]))
-                group.create_task(self._carry(theirs[0], writer))
+                group.create_task(self._carry(reader, theirs[1], self._asking))
+                group.create_task(self._carry(theirs[0], writer, self._answering))
         except* (OSError, RuntimeError, _EndError):
             pass  # a transport that was aborted raises either
         finally:
+            self._clients.discard(writer)
+            await self._letting_go.wait()
             self._open -= both
             for each in both:
                 each.transport.abort()
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _carry(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, open_way: asyncio.Event
+    ) -> None:
         while data := await reader.read(CHUNK):
-            await self._speaking.wait()
+            await open_way.wait()
             writer.write(data)
             await writer.drain()
         raise _EndError

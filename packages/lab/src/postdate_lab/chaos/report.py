@@ -38,6 +38,7 @@ _TITLES: Final = {
     "I10": "tenants apart",
     "I11": "recovered in time",
     "I12": "chain and anchor",
+    "I13": "readiness tells what works",
 }
 
 

@@ -13,21 +13,24 @@ import msgspec
 from postdate.database.connection.error import DatabaseError
 from postdate.database.embedded import Embedded
 from postdate.schema import migrate
-from postdate_lab.chaos import crowd, life, report
+from postdate_lab.chaos import crowd, guest, life, report, side_store, small_disk, wrong_clock
 from postdate_lab.chaos import database as store
 from postdate_lab.chaos.actor import ChaosActor
 from postdate_lab.chaos.broker import Broker, brokering
 from postdate_lab.chaos.bulk import ChaosCrowd
 from postdate_lab.chaos.client import RecordingClient
 from postdate_lab.chaos.collect import RunFacts, collect, evidence_of
+from postdate_lab.chaos.held import HOLD_SECONDS
 from postdate_lab.chaos.history import RUN, Recorder
 from postdate_lab.chaos.nemesis import Nemesis
 from postdate_lab.chaos.plan import ChaosPlan
-from postdate_lab.chaos.process import Process, command, free_port, postdate
-from postdate_lab.chaos.proxy import Proxy, proxied, through
+from postdate_lab.chaos.process import Process, command, free_port, holdable
+from postdate_lab.chaos.proxy import proxied, through
 from postdate_lab.chaos.puller import Puller
+from postdate_lab.chaos.readiness import WATCHED, ReadinessWatcher
 from postdate_lab.chaos.receiver import Receivers, receiving
 from postdate_lab.chaos.report import ChaosReport
+from postdate_lab.chaos.side_fault import Surroundings
 
 READY_SECONDS: Final = 90.0
 AT_ONCE: Final = 64
@@ -37,6 +40,7 @@ SLOTS_OF_PROCESS: Final = 18
 SPARE_SLOTS: Final = 40
 """Connections of our own and of commands: without room for all, requests fail for no fault."""
 
+IDLE_AT_ONCE: Final = 16
 PROBES: Final = 5
 POLL_SECONDS: Final = 0.5
 INTERNAL: Final = "internal-token-of-the-run"
@@ -49,14 +53,18 @@ class RunSetup(msgspec.Struct, kw_only=True):
     plan: ChaosPlan
     home: Path
     record: Recorder
-    server: Embedded
-    proxy: Proxy
+    around: Surroundings
     broker: Broker | None
     receivers: Receivers
     session: aiohttp.ClientSession
     processes: list[Process]
     urls: list[str]
     env: dict[str, str]
+
+    @property
+    def server(self) -> Embedded:
+        """Return the database's server."""
+        return self.around.server
 
 
 async def run(plan: ChaosPlan, home: Path) -> ChaosReport:
@@ -85,24 +93,15 @@ async def _setup(plan: ChaosPlan, home: Path) -> AsyncIterator[RunSetup]:
     async with AsyncExitStack() as stack:
         record = Recorder(home / "history")
         stack.callback(record.close)
-        slots = SPARE_SLOTS + SLOTS_OF_PROCESS * len(list(plan.roles))
-        server = Embedded(home / "database", settings={"max_connections": str(slots)})
-        await server.start()
-        stack.push_async_callback(server.stop)
-        login = server.credentials.login
-        await migrate.migrate(login.owner_dsn())
-        watching = asyncio.create_task(server.watch())
-        stack.callback(watching.cancel)
-        between = home / "proxy"
-        between.mkdir()
-        directory = Path(server.credentials.login.host)
-        proxy = await stack.enter_async_context(proxied(between, directory / ".s.PGSQL.5432"))
+        processes: list[Process] = []
+        around = await stack.enter_async_context(_surrounded(plan, home, processes))
         broker = await stack.enter_async_context(brokering(home))
         receivers = await stack.enter_async_context(receiving(record))
         session = await stack.enter_async_context(aiohttp.ClientSession())
+        login = around.server.credentials.login
         setup = RunSetup(
-            plan=plan, home=home, record=record, server=server, proxy=proxy, broker=broker,
-            receivers=receivers, session=session, processes=[], urls=[],
+            plan=plan, home=home, record=record, around=around, broker=broker,
+            receivers=receivers, session=session, processes=processes, urls=[],
             env=_environment(home, login.app_dsn(), login.owner_dsn()),
         )  # fmt: skip
         for number, role in enumerate(plan.roles):
@@ -110,6 +109,34 @@ async def _setup(plan: ChaosPlan, home: Path) -> AsyncIterator[RunSetup]:
             stack.push_async_callback(process.end)
         await _until_ready(setup)
         yield setup
+
+
+@asynccontextmanager
+async def _surrounded(
+    plan: ChaosPlan, home: Path, processes: list[Process]
+) -> AsyncIterator[Surroundings]:
+    """Start the database with the clock, the disk and the proxy that can be disturbed."""
+    slots = SPARE_SLOTS + SLOTS_OF_PROCESS * len(list(plan.roles))
+    async with AsyncExitStack() as stack:
+        clock = stack.enter_context(wrong_clock.below(home, wanted="clock" in plan.faults))
+        place = home / "disk"
+        disk = stack.enter_context(small_disk.mounted(place, plan.disk_mb))
+        server = Embedded(place / "database", settings={"max_connections": str(slots)})
+        await server.start()
+        stack.push_async_callback(server.stop)
+        login = server.credentials.login
+        await migrate.migrate(login.owner_dsn())
+        between = home / "proxy"
+        between.mkdir()
+        proxy = await stack.enter_async_context(
+            proxied(between, Path(login.host) / ".s.PGSQL.5432")
+        )
+        around = Surroundings(
+            processes=processes, server=server, proxy=proxy, clock=clock, disk=disk,
+            watching=asyncio.create_task(server.watch()),
+        )  # fmt: skip
+        stack.callback(around.unwatch)
+        yield around
 
 
 def _environment(home: Path, app: str, owner: str) -> dict[str, str]:
@@ -122,6 +149,7 @@ def _environment(home: Path, app: str, owner: str) -> dict[str, str]:
         "POSTDATE_SECRET_KEY": "5e" * 32,
         "POSTDATE_ALLOW_PRIVATE_TARGETS": "127.0.0.0/8",
         "POSTDATE_DRAIN_SECONDS": "3",
+        HOLD_SECONDS: "2.5",
     }
 
 
@@ -136,8 +164,8 @@ async def _process(setup: RunSetup, role: str, number: int) -> Process:
         port = free_port()
         env["POSTDATE_PORT"] = str(port)
         setup.urls.append(f"http://127.0.0.1:{port}")
-    log = setup.home / f"{number}-{role}.log"
-    process = Process(f"{role}-{number}", postdate("serve", "--role", role), log, env)
+    log = setup.home / "disk" / f"{number}-{role}.log"
+    process = Process(f"{role}-{number}", holdable("serve", "--role", role), log, env)
     setup.processes.append(process)
     await process.keep()
     return process
@@ -164,6 +192,7 @@ class _People(msgspec.Struct, frozen=True):
     actor: ChaosActor
     pullers: list[Puller]
     bulk: ChaosCrowd | None
+    watchers: list[ReadinessWatcher]
 
 
 async def _people(setup: RunSetup) -> _People:
@@ -189,7 +218,34 @@ async def _people(setup: RunSetup) -> _People:
     if crowding:
         bulk = ChaosCrowd(plan.seed, plan.bulk, crowding, actor, partial(_open, setup))
         await bulk.prepare()
-    return _People(actor, [Puller(client, plan.seed) for client in clients.values()], bulk)
+    await _make_neighbours(setup, next(iter(clients)))
+    pullers = [Puller(client, plan.seed) for client in clients.values()]
+    return _People(actor, pullers, bulk, await _watchers(setup))
+
+
+async def _make_neighbours(setup: RunSetup, tenant: str) -> None:
+    """Make the login that misbehaves, and the tenants that do nothing."""
+    superuser = await store.connect(setup.server.credentials.superuser_dsn("postdate"))
+    await side_store.make_guest(superuser, guest.NAME, guest.PASSWORD)
+    await superuser.close()
+    await command(setup.env, "tenant", "bind-role", guest.NAME, "--tenant", tenant, "--json")
+    room = asyncio.Semaphore(IDLE_AT_ONCE)
+
+    async def idle(number: int) -> None:
+        async with room:
+            await _make_tenant(setup, RecordingClient(setup.session, setup.urls, setup.record,
+                                                      f"idle{number}"))  # fmt: skip
+
+    await asyncio.gather(*map(idle, range(setup.plan.idle_tenants)))
+
+
+async def _watchers(setup: RunSetup) -> list[ReadinessWatcher]:
+    """Make a tenant whose reads and writes are compared with what `/readyz` says."""
+    client = RecordingClient(setup.session, setup.urls, setup.record, WATCHED)
+    await _make_tenant(setup, client)
+    hook = setup.receivers.url("obey", WATCHED)
+    return [ReadinessWatcher(setup.session, url, client.key, hook, setup.record)
+            for url in setup.urls]  # fmt: skip
 
 
 async def _make_tenant(setup: RunSetup, client: RecordingClient) -> None:
@@ -217,7 +273,8 @@ async def _live(setup: RunSetup, people: _People) -> RunFacts:
     beside = [asyncio.create_task(puller.run()) for puller in people.pullers]
     if bulk is not None:
         beside.append(asyncio.create_task(bulk.watch()))
-    nemesis = Nemesis(record, setup.processes, setup.server, setup.proxy, setup.broker)
+    beside += [asyncio.create_task(watcher.run()) for watcher in people.watchers]
+    nemesis = Nemesis(record, setup.around, setup.broker)
     begin = record.now()
     faults = [msgspec.structs.replace(f, at=f.at + begin) for f in plan.fault_list()]
     async with asyncio.TaskGroup() as group:

@@ -6,7 +6,7 @@ from typing import Final
 
 from postdate_lab.chaos.evidence import Evidence
 from postdate_lab.chaos.history import RUN, HistoryLine
-from postdate_lab.chaos.nemesis import MISSED
+from postdate_lab.chaos.side_fault import MISSED
 
 SERVER_ERROR: Final = 500
 KINDS: Final = ("ok", "fail", "info", "arrival", "payments", "jobs")

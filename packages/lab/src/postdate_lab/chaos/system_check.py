@@ -1,4 +1,4 @@
-"""The invariants of leases, deliveries, schedules, tenants, recovery and chain: I7 to I12."""
+"""The invariants of leases, deliveries, schedules, tenants, recovery and chain: I7 to I13."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -13,6 +13,8 @@ from postdate_lab.chaos import item_check
 from postdate_lab.chaos.evidence import Evidence, Violation
 from postdate_lab.chaos.history import HistoryLine, answered
 from postdate_lab.chaos.life import foreign_canaries
+from postdate_lab.chaos.readiness_check import readiness
+from postdate_lab.chaos.side_fault import REACHED_NONE
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -145,6 +147,10 @@ def tenants_apart(seen: Evidence) -> Iterator[Violation]:
             yield Violation("I10", subject, f"{foreign} reached {tenant}")
     for leak in seen.leaks:
         yield Violation("I10", "log", leak)
+    for line in seen.lines:
+        did = line.data.get("did", "")
+        if line.by == "nemesis" and did.startswith("reached ") and did != REACHED_NONE:
+            yield Violation("I10", "guest", f"a bound login {did}")
 
 
 def recovery(seen: Evidence) -> Iterator[Violation]:
@@ -183,8 +189,9 @@ CHECKS: Final[dict[str, Check]] = {
     "I10": tenants_apart,
     "I11": recovery,
     "I12": chain,
+    "I13": readiness,
 }
 """One checker for each invariant, in their order."""
 
-OF_THE_RUN: Final = frozenset({"I11", "I12"})
+OF_THE_RUN: Final = frozenset({"I11", "I12", "I13"})
 """Those that no tenant has for itself."""

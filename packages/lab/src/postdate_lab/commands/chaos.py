@@ -26,6 +26,8 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
     workers: int = 3,
     settlers: int = 2,
     publishers: int = 2,
+    disk_mb: int = 0,
+    idle_tenants: int = 0,
     fault: list[str] | None = None,
     out: Path | None = None,
     judge: Path | None = None,
@@ -52,9 +54,15 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
         Processes of the role settlement.
     publishers
         Processes of the role publisher.
+    disk_mb
+        Size of a disk of its own for the database and the logs, in MB; 0 for none.
+    idle_tenants
+        How many tenants there are that do nothing.
     fault
-        Only these faults: kill, zombie, postmaster, backend, cut, silence, refuse, lock, broker, or
-        none; may be given several times.
+        Only these faults: kill, zombie, postmaster, backend, cut, silence, refuse, lock, broker,
+        hold, log, disk, clock, half_open, one_way, revoke, table, supervisor, guest, restart,
+        apis, or none; may be given several times. Without it all that this machine allows: disk
+        needs --disk-mb and root, clock needs libfaketime.
     out
         Empty or new directory for history, logs and reports; a temporary one if absent.
     judge
@@ -64,21 +72,33 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
     import uvloop
 
     from postdate.node import log
-    from postdate.words.error import StartError
-    from postdate_lab.chaos.plan import FAULTS, ChaosPlan
+    from postdate_lab.chaos.plan import ChaosPlan
     from postdate_lab.chaos.run import conclude, run
 
     log.configure("error", "console")
-    wanted = tuple(name for name in fault or FAULTS if name != "none")
-    if unknown := sorted(set(wanted) - set(FAULTS)):
-        raise StartError(f"{unknown[0]} is not a fault: known are {', '.join(FAULTS)} and none")
     plan = ChaosPlan(
         seed=random.randrange(10**6) if seed is None else seed, seconds=seconds, rate=rate,
         bulk=bulk, pause_seconds=pause, apis=apis, workers=workers, settlers=settlers,
-        publishers=publishers, faults=wanted,
+        publishers=publishers, faults=_wanted(fault, disk_mb),
+        disk_mb=disk_mb, idle_tenants=idle_tenants,
     )  # fmt: skip
     home = judge or _home(out)
     _print_verdict(conclude(home) if judge else uvloop.run(run(plan, home)), home)
+
+
+def _wanted(named: list[str] | None, disk_mb: int) -> tuple[str, ...]:
+    """Return the faults that are named, or all that this machine allows."""
+    from postdate.words.error import StartError
+    from postdate_lab.chaos.plan import FAULTS
+    from postdate_lab.chaos.small_disk import may_mount
+    from postdate_lab.chaos.wrong_clock import LIBRARY
+
+    lacking = {"disk": not (disk_mb and may_mount()), "clock": LIBRARY is None}
+    allowed = [name for name in FAULTS if not lacking.get(name)]
+    wanted = tuple(name for name in named or allowed if name != "none")
+    if unknown := sorted(set(wanted) - set(FAULTS)):
+        raise StartError(f"{unknown[0]} is not a fault: known are {', '.join(FAULTS)} and none")
+    return wanted
 
 
 def _print_verdict(found: "ChaosReport", home: Path) -> None:

@@ -12,9 +12,6 @@ from typing import Any, Final, NamedTuple
 
 from postdate_lab.second_checker import raw
 
-GRACE_SECONDS: Final = 15.0
-"""For how long after a fault something may arrive again because of it."""
-
 PROBE_SECONDS: Final = 5.0
 FOUND_MAX: Final = 50
 """How many findings of one query are kept for a tenant."""
@@ -58,7 +55,7 @@ def check(source: Path) -> SecondVerdict:
         facts = json.loads((home / "run.json").read_text())
         columns = json.loads((home / "columns.json").read_text())
         faults = list(_faults(raw.lines(home / "history" / "run.jsonl")))
-        found, payments, jobs = list(_of_the_run(facts)), 0, 0
+        found, payments, jobs = list(_of_the_run(facts, home)), 0, 0
         for directory in sorted((home / "left").iterdir()):
             with closing(_loaded(home, directory, columns, faults)) as database:
                 found += _ask(database, directory.name)
@@ -67,8 +64,8 @@ def check(source: Path) -> SecondVerdict:
     return SecondVerdict(found, payments, jobs)
 
 
-def _of_the_run(facts: Mapping[str, Any]) -> Iterator[SecondFinding]:
-    """Judge what no tenant has for itself: the proof, the recovery, the chain."""
+def _of_the_run(facts: Mapping[str, Any], home: Path) -> Iterator[SecondFinding]:
+    """Judge what no tenant has for itself: proof, recovery, chain, readiness."""
     for text in facts.get("proof", ()):
         yield SecondFinding("I2", "", "prove", text)
     for text in facts.get("leaks", ()):
@@ -82,40 +79,47 @@ def _of_the_run(facts: Mapping[str, Any]) -> Iterator[SecondFinding]:
         yield SecondFinding("I11", "", "probe", f"a job after the faults was late: {probes}")
     if not facts.get("links") or not facts.get("anchored"):
         yield SecondFinding("I12", "", "chain", "no event was verified, or none is anchored")
+    with closing(sqlite3.connect(":memory:")) as database:
+        _load_lines(database, home / "history" / "run.jsonl")
+        yield from _ask(database, "", "run_checks.sql")
 
 
-def _faults(lines: Iterable[Mapping[str, Any]]) -> Iterator[tuple[float, float]]:
-    """Return when each fault began, and when its consequences must be over."""
+def _faults(lines: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float, float]]:
+    """Return the name of each fault, when it began and when it ended."""
     began: dict[int, float] = {}
     for line in lines:
         if line["by"] == "nemesis" and line["type"] == "invoke":
             began[line["n"]] = line["at"]
         elif line["by"] == "nemesis":
-            yield began[line["n"]], line["at"] + GRACE_SECONDS
+            yield line["op"], began[line["n"]], line["at"]
 
 
 def _loaded(
     home: Path, directory: Path, columns: Mapping[str, list[str]],
-    faults: Iterable[tuple[float, float]],
+    faults: Iterable[tuple[str, float, float]],
 ) -> sqlite3.Connection:  # fmt: skip
     """Load the history and the rows of a tenant into a database of its own."""
     database = sqlite3.connect(":memory:")
     database.create_function("foreign_text", 2, _foreign, deterministic=True)
     database.create_function("member", 2, _member, deterministic=True)
-    database.execute("CREATE TABLE fault (begins REAL, ends REAL)")
-    database.executemany("INSERT INTO fault VALUES (?, ?)", faults)
-    database.execute(f"CREATE TABLE line ({_LINE})")
-    history = raw.lines(home / "history" / f"{directory.name}.jsonl")
-    marks = ", ".join("?" * len(_LINE.split(", ")))
-    database.executemany(
-        f"INSERT INTO line VALUES ({marks})",  # noqa: S608 - as many as it has columns
-        (_line(seq, line) for seq, line in enumerate(history)),
-    )
+    database.execute("CREATE TABLE fault (name TEXT, begins REAL, ends REAL)")
+    database.executemany("INSERT INTO fault VALUES (?, ?, ?)", faults)
+    _load_lines(database, home / "history" / f"{directory.name}.jsonl")
     for name, members in columns.items():
         _load_rows(database, _singular(name), members, directory / f"{name}.jsonl")
     _load_messages(database, directory)
     database.executescript(_text("tables.sql"))
     return database
+
+
+def _load_lines(database: sqlite3.Connection, path: Path) -> None:
+    """Load a history."""
+    database.execute(f"CREATE TABLE line ({_LINE})")
+    marks = ", ".join("?" * len(_LINE.split(", ")))
+    database.executemany(
+        f"INSERT INTO line VALUES ({marks})",  # noqa: S608 - as many as it has columns
+        (_line(seq, line) for seq, line in enumerate(raw.lines(path))),
+    )
 
 
 def _line(seq: int, line: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -169,8 +173,10 @@ def _member(text: str | None, name: str) -> str:
     return found[1] if found else ""
 
 
-def _ask(database: sqlite3.Connection, tenant: str) -> Iterator[SecondFinding]:
-    for invariant, query in _QUERY.findall(_text("checks.sql")):
+def _ask(
+    database: sqlite3.Connection, tenant: str, checks: str = "checks.sql"
+) -> Iterator[SecondFinding]:
+    for invariant, query in _QUERY.findall(_text(checks)):
         for subject, detail in database.execute(query).fetchmany(FOUND_MAX):
             yield SecondFinding(invariant, tenant, str(subject), str(detail))
 
