@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from io import StringIO
@@ -110,6 +111,37 @@ def test_a_task_that_raised_is_tried_again(postdate: TestTenant, tasks: Any) -> 
     assert [each.exception_class for each in result.errors] == [KeyError, KeyError]
     assert result.errors[1].traceback.endswith("KeyError: 'only 2'\n")
     assert told == [("RUNNING", 1), ("RUNNING", 2), ("RUNNING", 3), ("SUCCESSFUL", 3)]
+
+
+def test_a_task_hears_that_its_job_is_to_be_cancelled(postdate: TestTenant, tasks: Any) -> None:
+    from postdate.django.standard import task_finished
+    from postdate.django.worker import make_worker, running_job
+
+    ended: list[str] = []
+
+    def hear(*_: Any, task_result: Any, **__: Any) -> None:
+        ended.append(str(task_result.status))
+
+    with configured(postdate, retry=5) as backend:
+        task_finished.connect(hear)
+        result = tasks.stop_when_asked.enqueue()
+        portal, worker = Portal(), make_worker(backend, ["default"], lease_seconds=1)
+        with ThreadPoolExecutor(1) as threads:
+            running = threads.submit(portal.run, worker.drain())
+            until(lambda: tasks.seen == ["began"])
+            asked = postdate.client.jobs.cancel(result.id, deadline_seconds=3600)
+            assert asked.result == "cancel_requested"
+            running.result(PATIENCE_SECONDS)
+        portal.close()
+        task_finished.disconnect(hear)
+        result.refresh()
+        job = postdate.client.jobs.get(result.id)
+    assert (job.status, job.code) == ("CANCELLED", "cancelled_after_failure")
+    assert job.progress is not None
+    assert job.progress.note == "waits"
+    assert (str(result.status), ended) == ("FAILED", ["FAILED"])
+    with pytest.raises(LookupError):
+        running_job()
 
 
 def test_a_task_that_exits_ends_its_attempt_and_no_worker(postdate: TestTenant, tasks: Any) -> None:

@@ -53,4 +53,4 @@ def test_it_is_built_from_the_document_and_works(postdate_server: PostdateServer
             POSTDATE_API_KEY=postdate_server.key,
         )
         assert ran.returncode == 0, ran.stdout + ran.stderr
-        assert "pass 5" in ran.stdout, ran.stdout
+        assert "pass 8" in ran.stdout, ran.stdout

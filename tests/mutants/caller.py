@@ -173,7 +173,7 @@ MUTANTS = (
     ),
     mutant(
         "django_task_finished_before_its_last_attempt", "django/worker.py",
-        "if lease.attempt >= lease.max_attempts or isinstance(error, GiveUpError):", "if True:",
+        "        if ends or lease.attempt >= lease.max_attempts:", "        if True:",
         f"{DJANGO}::test_a_task_that_raised_is_tried_again",
     ),
     mutant(

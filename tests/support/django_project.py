@@ -1,6 +1,7 @@
 """A Django project in the process of the tests: its settings and its tasks."""
 
 import functools
+import time
 from typing import Any
 
 import django
@@ -23,7 +24,9 @@ def set_up() -> None:
 
 set_up()
 
-from postdate.django.standard import TaskContext, task  # noqa: E402 - in a project
+from postdate.client import JobCancelledError  # noqa: E402 - in a project
+from postdate.django.standard import TaskContext, task  # noqa: E402
+from postdate.django.worker import running_job  # noqa: E402
 
 seen: list[Any] = []
 
@@ -50,6 +53,16 @@ def refuse(after: int) -> int:
     if len(seen) < after:
         raise KeyError(f"only {len(seen)}")
     return len(seen)
+
+
+@task
+def stop_when_asked() -> None:
+    job = running_job()
+    seen.append("began")
+    until = time.monotonic() + 30
+    while time.monotonic() < until and not job.cancelled:
+        job.progress(10, "waits")
+    raise JobCancelledError
 
 
 @task

@@ -2,5 +2,6 @@
 export { createPostdate, type Postdate, type PostdateOptions } from "./client.js";
 export { ProblemError, UnreachableError } from "./errors.js";
 export { signWebhook, verifyWebhook, SignatureError, type VerifyOptions } from "./webhook.js";
-export { Worker, GiveUp, RetryLater, InDoubt, type Handler, type Lease } from "./worker.js";
+export { GiveUp, JobCancelled, ResultRef, type Lease, type RunningJob } from "./running.js";
+export { Worker, RetryLater, InDoubt, type Handler } from "./worker.js";
 export type { components, operations, paths } from "./schema.js";

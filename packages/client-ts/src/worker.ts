@@ -1,19 +1,10 @@
 /** A worker: claims jobs of lanes, runs your functions, keeps leases, reports how they ended. */
 import { createPostdate, type Postdate, type PostdateOptions } from "./client.js";
 import { ProblemError } from "./errors.js";
-import type { components } from "./schema.js";
-
-export type Lease = components["schemas"]["LeaseView"];
+import { GiveUp, JobCancelled, type Lease, Reporter, ResultRef, type RunningJob } from "./running.js";
 
 /** What runs a job. `signal` is aborted when the lease is lost: what it does then counts no more. */
-export type Handler = (lease: Lease, signal: AbortSignal) => unknown;
-
-/** Throw it when no further attempt can succeed. */
-export class GiveUp extends Error {
-  constructor(message: string, readonly code = "gave_up") {
-    super(message);
-  }
-}
+export type Handler = (job: RunningJob, signal: AbortSignal) => unknown;
 
 /** Throw it to fail this attempt and choose when the next one may come. */
 export class RetryLater extends Error {
@@ -114,15 +105,18 @@ export class Worker {
 
   private async work(lane: string, lease: Lease): Promise<void> {
     const lost = new AbortController();
+    const reporter = new Reporter(this.client, lease, this.leaseSeconds);
     const renewing = setInterval(
-      () => void this.renew(lease, lost),
+      () => void this.renew(reporter, lost),
       (this.leaseSeconds * 1000) / 3,
     );
     try {
       const handler = this.find(lane, lease);
-      const result = await handler(lease, lost.signal);
+      const result = await handler(reporter.job, lost.signal);
+      await reporter.flush();
       if (!lost.signal.aborted) await this.complete(lease, result);
     } catch (error) {
+      await reporter.flush();
       if (!lost.signal.aborted) await this.fail(lease, error);
     } finally {
       clearInterval(renewing);
@@ -139,19 +133,17 @@ export class Worker {
     };
   }
 
-  private async renew(lease: Lease, lost: AbortController): Promise<void> {
+  private async renew(reporter: Reporter, lost: AbortController): Promise<void> {
     try {
-      await this.client.POST("/api/v1/leases/{job_id}/renew", {
-        params: { path: { job_id: lease.job_id } },
-        body: { token: lease.token, lease_seconds: this.leaseSeconds },
-      });
+      await reporter.renew();
     } catch (error) {
       if (error instanceof ProblemError && error.code === "lease_lost") lost.abort();
     }
   }
 
   private complete(lease: Lease, result: unknown): Promise<void> {
-    const body = { token: lease.token, ...(result === undefined ? {} : { result }) };
+    const kept = result instanceof ResultRef ? { result_ref: result.address } : { result };
+    const body = { token: lease.token, ...(result === undefined ? {} : kept) };
     return this.report(() =>
       this.client.POST("/api/v1/leases/{job_id}/complete", {
         params: { path: { job_id: lease.job_id } },
@@ -164,7 +156,8 @@ export class Worker {
     const said = error instanceof Error ? error.stack ?? error.message : String(error);
     const body = {
       token: lease.token,
-      error: (error instanceof GiveUp ? error.message : said).slice(0, MAX_ERROR) || "failed",
+      error: (plain(error) ? error.message : said).slice(0, MAX_ERROR) || "failed",
+      ...(error instanceof JobCancelled ? { code: "cancelled" } : {}),
       ...(error instanceof GiveUp ? { code: error.code, retryable: false } : {}),
       ...(error instanceof RetryLater && error.seconds !== undefined
         ? { retry_after_seconds: error.seconds }
@@ -194,6 +187,10 @@ export class Worker {
       }
     }
   }
+}
+
+function plain(error: unknown): error is Error {
+  return error instanceof GiveUp || error instanceof JobCancelled;
 }
 
 function sleep(ms: number, signal?: AbortSignal): Promise<void> {

@@ -5,7 +5,10 @@ import { test } from "node:test";
 import {
   createPostdate,
   GiveUp,
+  JobCancelled,
   ProblemError,
+  ResultRef,
+  type RunningJob,
   SignatureError,
   signWebhook,
   verifyWebhook,
@@ -18,7 +21,7 @@ async function ended(job_id: string) {
   for (;;) {
     const { data } = await postdate.GET("/api/v1/jobs/{job_id}", { params: { path: { job_id } } });
     assert.ok(data);
-    if (["COMPLETED", "FAILED"].includes(data.status)) return data;
+    if (["COMPLETED", "FAILED", "CANCELLED"].includes(data.status)) return data;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
@@ -70,6 +73,76 @@ test("a worker runs jobs of its lane and keeps their results", async () => {
   assert.deepEqual([done.status, done.result], ["COMPLETED", { doubled: 42 }]);
   const failed = await ended(await add({ metadata: { kind: "hopeless" } }));
   assert.deepEqual([failed.status, failed.code, failed.attempt], ["FAILED", "no_way", 1]);
+  worker.stop();
+  await running;
+});
+
+test("a job has a unique key, a key and a priority, and is found by them", async () => {
+  const add = (payload: number) =>
+    postdate.POST("/api/v1/jobs", {
+      body: {
+        destination: { type: "worker" },
+        lane: "ts-fields",
+        payload,
+        delay_seconds: 3600,
+        key: "ts-customer",
+        priority: 2,
+        unique: { key: "ts-reindex", on_conflict: "replace" },
+      },
+    });
+  const first = (await add(1)).data!;
+  const second = (await add(2)).data!;
+  assert.equal(second.job_id, first.job_id);
+  assert.equal(second.deduplicated, true);
+  const query = { lane: "ts-fields", key: "ts-customer", priority: 2, unique: "ts-reindex" };
+  const { data: listed } = await postdate.GET("/api/v1/jobs", { params: { query } });
+  assert.deepEqual(listed!.jobs.map((job) => [job.job_id, job.key, job.priority]), [
+    [first.job_id, "ts-customer", 2],
+  ]);
+  const filter = { unique: "ts-reindex", key: "ts-customer", priority: 2 };
+  const { data: bulk } = await postdate.POST("/api/v1/jobs/bulk/cancel", { body: { filter } });
+  assert.equal(bulk!.changed, 1);
+});
+
+test("steps are done once over all attempts, and progress and lines are kept", async () => {
+  const done: string[] = [];
+  const worker = new Worker({ leaseSeconds: 5 }).handle("ts-steps", async (job: RunningJob) => {
+    const charged = await job.step("charge", () => (done.push("charge"), { id: 7 }));
+    await job.progress(40, "charged");
+    job.log(`charged ${charged.id}`);
+    if (job.attempt === 1) throw new Error("once more");
+    return new ResultRef("s3://reports/7");
+  });
+  const running = worker.run();
+  const retry = { initial_seconds: 0.05, jitter: 0 };
+  const body = { destination: { type: "worker" as const }, lane: "ts-steps", retry };
+  const job = await ended((await postdate.POST("/api/v1/jobs", { body })).data!.job_id);
+  assert.deepEqual([job.status, job.attempt, job.result_ref], ["COMPLETED", 2, "s3://reports/7"]);
+  assert.deepEqual(done, ["charge"]);
+  assert.deepEqual([job.progress?.percent, job.progress?.note], [40, "charged"]);
+  assert.deepEqual(job.progress?.log, ["charged 7"]);
+  worker.stop();
+  await running;
+});
+
+test("a handler hears that its job is to be cancelled", async () => {
+  const worker = new Worker({ leaseSeconds: 1 }).handle("ts-cancel", async (job: RunningJob) => {
+    assert.equal(job.cancelled, false);
+    await new Promise((resolve) => job.cancelSignal.addEventListener("abort", resolve));
+    assert.equal(job.cancelled, true);
+    throw new JobCancelled();
+  });
+  const running = worker.run();
+  const body = { destination: { type: "worker" as const }, lane: "ts-cancel" };
+  const { job_id } = (await postdate.POST("/api/v1/jobs", { body })).data!;
+  const path = { job_id };
+  while ((await postdate.GET("/api/v1/jobs/{job_id}", { params: { path } })).data!.status !== "RUNNING") {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  const asked = await postdate.POST("/api/v1/jobs/{job_id}/cancel", { params: { path }, body: {} });
+  assert.equal(asked.data!.result, "cancel_requested");
+  const job = await ended(job_id);
+  assert.deepEqual([job.status, job.code], ["CANCELLED", "cancelled_after_failure"]);
   worker.stop();
   await running;
 });

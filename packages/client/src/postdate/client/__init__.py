@@ -19,6 +19,7 @@ from postdate.client.worker import (
     InDoubtError,
     JobCancelledError,
     KeyRefusedError,
+    ResultRef,
     RetryLaterError,
     Worker,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "Lease",
     "PostdateError",
     "ProblemError",
+    "ResultRef",
     "RetryLaterError",
     "RunningJob",
     "SignatureError",

@@ -12,6 +12,9 @@ ERROR_CHARACTERS: Final = 2000
 RESULT_BYTES: Final = 64 * 1024
 """The most that a job keeps of what a function returned."""
 
+ADDRESS_CHARACTERS: Final = 2048
+"""The longest address of a result that is kept elsewhere."""
+
 HANDLER_ERROR: Final = "handler_error"
 BAD_RESULT: Final = "bad_result"
 """Codes of attempts whose error begins with the class of an exception."""
@@ -51,11 +54,18 @@ class JobCancelledError(Exception):
         super().__init__(message)
 
 
+class ResultRef(msgspec.Struct, frozen=True):
+    """Return it to keep the address of a result that is larger than 64 KiB."""
+
+    address: str
+
+
 class HandlerReport(msgspec.Struct, frozen=True, kw_only=True):
     """What is reported: done with a result, or failed with an error."""
 
     done: bool
     result: Any = msgspec.UNSET
+    result_ref: str | None = None
     error: str = ""
     code: str = "worker_failed"
     retryable: bool = True
@@ -67,6 +77,8 @@ def returned(value: Any) -> HandlerReport:
     """Report success with the result; say why, if the result cannot be kept."""
     if value is None:
         return HandlerReport(done=True)
+    if isinstance(value, ResultRef):
+        return _stored_at(value.address)
     try:
         written = msgspec.json.encode(value)
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError) as error:
@@ -76,6 +88,12 @@ def returned(value: Any) -> HandlerReport:
     if _NUL.search(written):
         return _not_kept("the result has the character U+0000, which cannot be stored")
     return HandlerReport(done=True, result=value)
+
+
+def _stored_at(address: str) -> HandlerReport:
+    if 0 < len(address) <= ADDRESS_CHARACTERS and storable(address) == address:
+        return HandlerReport(done=True, result_ref=address)
+    return _not_kept(f"the address of the result has not 1 to {ADDRESS_CHARACTERS:,} characters")
 
 
 def _not_kept(why: str) -> HandlerReport:

@@ -32,6 +32,7 @@ from postdate.client.handler_report import (
     HandlerReport,
     InDoubtError,
     JobCancelledError,
+    ResultRef,
     RetryLaterError,
 )
 from postdate.client.handlers import F, Handlers, kind_of
@@ -45,6 +46,7 @@ __all__ = [
     "InDoubtError",
     "JobCancelledError",
     "KeyRefusedError",
+    "ResultRef",
     "RetryLaterError",
     "Worker",
 ]
@@ -329,7 +331,9 @@ class Worker:
 
     async def _send(self, lease: Lease, found: HandlerReport) -> None:
         if found.done:
-            await self._client.leases.complete(lease.job_id, token=lease.token, result=found.result)
+            await self._client.leases.complete(
+                lease.job_id, token=lease.token, result=found.result, result_ref=found.result_ref
+            )
             return
         await self._client.leases.fail(
             lease.job_id,

@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Iterable
+from contextvars import ContextVar
 from traceback import format_exception
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from django.utils import timezone
 
 from postdate.client.handler_report import BAD_RESULT, GiveUpError
 from postdate.client.models.leases import Lease
+from postdate.client.running_job import RunningJob
 from postdate.client.worker import Worker
 from postdate.django.backend import PostdateBackend
 from postdate.django.result import amend, arguments_of, error_of, new_result, task_of
@@ -44,6 +46,17 @@ def make_worker(
     return worker
 
 
+_running: Final[ContextVar[RunningJob | None]] = ContextVar("running_job", default=None)
+
+
+def running_job() -> RunningJob:
+    """Return the job of the task that this code runs for: its progress, log, steps and cancel."""
+    found = _running.get()
+    if found is None:
+        raise LookupError("no task of a Postdate worker runs here")
+    return found
+
+
 class TaskRunner:
     """Runs the tasks of one queue, each in a thread of the worker."""
 
@@ -51,12 +64,14 @@ class TaskRunner:
         self._backend = backend
         self._queue = queue
 
-    def run(self, lease: Lease) -> Any:
+    def run(self, lease: RunningJob) -> Any:
         """Run a task; a connection that is too old or broken is not used for it or kept after."""
         close_old_connections()
+        before = _running.set(lease)
         try:
             return self._run(lease)
         finally:
+            _running.reset(before)
             close_old_connections()
 
     def _run(self, lease: Lease) -> Any:
@@ -94,7 +109,8 @@ class TaskRunner:
     def _failed(self, result: Any, lease: Lease, error: BaseException) -> None:
         """Tell the receivers of signals, unless the task is tried again."""
         result.errors.append(error_of(error, "".join(format_exception(error))))
-        if lease.attempt >= lease.max_attempts or isinstance(error, GiveUpError):
+        ends = isinstance(error, GiveUpError) or running_job().cancelled
+        if ends or lease.attempt >= lease.max_attempts:
             self._finished(result, TaskResultStatus.FAILED)
 
     def _finished(self, result: Any, status: Any, **known: Any) -> None:

@@ -258,13 +258,17 @@ class Jobs(Group[K]):
         *,
         filter: BulkFilterParams,
         reason: str | None = None,
+        deadline_seconds: float | timedelta | None = None,
         dry_run: bool | UnsetType = UNSET,
     ) -> BulkOutcome:
         """Cancel jobs by a filter, at most 10,000 in a call.
 
-        A dry run only counts them. If `more` is true, call again.
+        Running jobs only if the filter says RUNNING: their workers are asked to stop. A dry run
+        only counts them. If `more` is true, call again.
         `filter`: Which ones are meant.
         `reason`: Reason, recorded in the event and in the audit log.
+        `deadline_seconds`: How long the worker of a running job may take to stop; with 0 it loses
+        its lease now. Absent: the setting `job.cancel_deadline_seconds`.
         `dry_run`: True changes nothing and answers what would happen.
         """
 

@@ -35,13 +35,16 @@ class Leases(Group[K]):
         """
 
     @call("complete_lease", "POST", "/leases/{job_id}/complete")
-    def complete(self, job_id: UUID | str, *, token: int, result: Any = UNSET) -> LeaseReport:
+    def complete(
+        self, job_id: UUID | str, *, token: int, result: Any = UNSET, result_ref: str | None = None
+    ) -> LeaseReport:
         """Complete a job.
 
         The token of the claim proves the lease; a stale one changes nothing.
         `job_id`: The job's id.
         `token`: The fencing token of the claim: proves that the lease is still yours.
-        `result`: Any JSON that the job should keep.
+        `result`: Any JSON, up to 64 KiB.
+        `result_ref`: Where you have put a larger result; kept and shown as it is.
         """
 
     @call("fail_lease", "POST", "/leases/{job_id}/fail")

@@ -107,7 +107,7 @@ class RescheduleJobsParams(TypedDict, total=False):
 
 
 class CancelJobsParams(TypedDict, total=False):
-    """Cancel the jobs that match now.
+    """Cancel the jobs that match now; running ones only if the filter says RUNNING.
 
     `filter`: Which ones are meant.
     """
@@ -181,7 +181,7 @@ class BulkFilter(Struct, frozen=True, kw_only=True):
 
 
 class CancelJobs(Struct, frozen=True, kw_only=True, tag_field="type", tag="cancel_jobs"):
-    """Cancel the jobs that match now."""
+    """Cancel the jobs that match now; running ones only if the filter says RUNNING."""
 
     filter: BulkFilter
 

@@ -128,3 +128,4 @@ class BulkOutcome(Struct, frozen=True, kw_only=True):
     matched: dict[str, int]
     changed: int
     more: bool
+    asked: int = 0

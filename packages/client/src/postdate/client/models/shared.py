@@ -130,12 +130,16 @@ class WebhookDestinationParams(TypedDict, total=False):
     `url`: The address that is called; or name a destination.
     `name`: The name of a stored destination.
     `subject`: A word that the receiver gets with it.
+    `keep_answer`: Whether an answer that is JSON becomes the job's `result`.
+    `cancel_url`: Called when the job is to be cancelled while its call is under way.
     """
 
     type: Required[Literal["webhook"]]
     url: str | None
     name: str | None
     subject: str | None
+    keep_answer: bool
+    cancel_url: str | None
 
 
 class QueueDestinationParams(TypedDict, total=False):
@@ -304,6 +308,10 @@ class WebhookDestination(Struct, frozen=True, kw_only=True, tag_field="type", ta
     url: str | None = None
     name: str | None = None
     subject: str | None = None
+    keep_answer: bool = False
+    """Whether an answer that is JSON becomes the job's `result`."""
+    cancel_url: str | None = None
+    """Called when the job is to be cancelled while its call is under way."""
 
 
 class WorkerDestination(Struct, frozen=True, kw_only=True, tag_field="type", tag="worker"):
@@ -344,6 +352,7 @@ class Job(Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     spread_seconds: int | None = None
     result: Any = None
+    result_ref: str | None = None
     payload: Any = None
     payload_base64: str | None = None
     payload_error: JobPayloadError | None = None
