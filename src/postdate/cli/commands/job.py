@@ -4,6 +4,7 @@ import sys
 from functools import partial
 from typing import Final
 
+from postdate.cli.job_watch import watch_command
 from postdate.cli.noun import find, noun_app
 from postdate.cli.operation_command import CommandCall, GivenOptions, OperationCommand, Sugar
 from postdate.cli.option import read_json
@@ -99,3 +100,4 @@ OperationCommand(
     ),
 ).add_to(job_app, "reschedule")
 wait_command(find("job", "show_job"), find("job", "list_jobs"), "job").add_to(job_app, "wait")
+watch_command(find("job", "show_job")).add_to(job_app, "watch")
