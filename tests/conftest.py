@@ -37,7 +37,7 @@ from support import citus, file_order, loop_holds, own_database
 from support.documented import check_answer
 from support.receiver import Receiver
 
-pytest_plugins = ["support.real_browser"]
+pytest_plugins = ["support.real_browser", "support.worker_nodes"]
 
 # A busy machine must not fail a test: a deadline would only measure its neighbours.
 hypothesis.settings.register_profile(

@@ -634,6 +634,10 @@ ALTER TABLE ONLY job FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION job_accepted_data(j job) RETURNS jsonb
     LANGUAGE sql STABLE;
 
+CREATE FUNCTION job_cancel_request(of_bucket smallint, of_tenant integer, ids uuid[], by_actor text, seconds double precision) RETURNS TABLE(job_id uuid, deadline timestamp with time zone, fresh boolean)
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
 CREATE FUNCTION job_cancel_result(t timer) RETURNS text
     LANGUAGE sql STABLE;
 
@@ -1396,6 +1400,7 @@ CREATE TABLE job_progress (
     cancel_requested_at timestamp with time zone,
     cancel_requested_by text,
     cancel_deadline timestamp with time zone,
+    cancel_call_at timestamp with time zone,
     CONSTRAINT job_progress_check CHECK (((cancel_deadline IS NULL) OR (cancel_requested_at IS NOT NULL))),
     CONSTRAINT job_progress_percent_check CHECK (((percent >= (0)::double precision) AND (percent <= (100)::double precision)))
 )
@@ -2009,6 +2014,8 @@ CREATE UNIQUE INDEX client_request_key ON client_request USING btree (transactio
 CREATE INDEX destination_call_node ON destination_call USING btree (node_id, reported_at);
 
 CREATE INDEX event_state ON ONLY event USING btree (bucket, tenant_id, subject, "time") WHERE (state IS NOT NULL);
+
+CREATE INDEX job_progress_call ON job_progress USING btree (cancel_call_at) WHERE (cancel_call_at IS NOT NULL);
 
 CREATE INDEX job_progress_cancel ON job_progress USING btree (cancel_deadline) WHERE (cancel_deadline IS NOT NULL);
 
@@ -2638,6 +2645,8 @@ GRANT SELECT,INSERT ON TABLE job TO postdate_writer;
 REVOKE ALL ON FUNCTION job_accepted_data(j job) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_accepted_data(j job) TO postdate_writer;
 GRANT ALL ON FUNCTION job_accepted_data(j job) TO postdate_reader;
+REVOKE ALL ON FUNCTION job_cancel_request(of_bucket smallint, of_tenant integer, ids uuid[], by_actor text, seconds double precision) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_cancel_request(of_bucket smallint, of_tenant integer, ids uuid[], by_actor text, seconds double precision) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_cancel_result(t timer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION job_digest(j job) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_digest(j job) TO postdate_writer;

@@ -8,12 +8,14 @@ from uuid import uuid4
 from faults.kill import KillOperation
 from faults.sweep_money import AMOUNT, MoneyOperation, identity
 from faults.sweep_stages import Stage
+from postdate.core.ids import bucket_of
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Database
 from postdate.job.change.put_back import put_back_job
 from postdate.job.change.unique_repair import repair_unique
 from postdate.job.spec.tally import Tally
-from postdate.job.store import job_cancel, job_unique
+from postdate.job.store import job_cancel, job_change, job_unique
+from postdate.job.store.job_cancel import CancelOrder
 from postdate.job.store.job_unique import slot_of
 from postdate.lease.change.lease import ClaimAsk, LeaseClaims
 from postdate.payment.change.put_back import put_back_payment
@@ -119,7 +121,11 @@ class EndCancelled(Stage, KillOperation):
         )  # fmt: skip
         assert await LeaseClaims(self.nodes.direct, lanes, Settings(), Tally()).claim(wanted)
         async with self.nodes.direct.write("test") as connection:
-            await job_cancel.request(connection, self.tenant_id, self.job, "test", 0.0)
+            held = await job_change.lock(
+                connection, self.tenant_id, bucket_of(self.job), [self.job]
+            )
+            order = CancelOrder("test", 0.001)
+            await job_cancel.cancel(connection, self.tenant_id, held, order)
 
     async def sweep(self, database: Database) -> None:
         lanes = OwnLanes(database, [self.tenant_id])

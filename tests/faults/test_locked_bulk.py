@@ -18,7 +18,8 @@ from postdate.database.embedded import Embedded
 from postdate.event.store import seal
 from postdate.halt.change import Halting
 from postdate.halt.spec import Halts
-from postdate.job.change.bulk import ChangedCount, JobBulk, JobInstant
+from postdate.job.change.bulk import ChangedCount, JobBulk
+from postdate.job.spec.bulk import JobInstant
 from postdate.lane.store import permit
 from postdate.lane.store.permit import lane_limits
 from postdate.node import schedule as wiring

@@ -290,6 +290,7 @@ async def test_a_template_that_cannot_be_opened_holds_up_no_other(
     blind = OccurrenceIntake(
         JobOccurrences(accepting, jobs.lanes(node), ()),
         PaymentOccurrences(PaymentIntake(node.database, node.runtime), node.runtime),
+        node.runtime,
     )
     await clock.advance(86_400)
     await drain(Expander(node.database, blind))

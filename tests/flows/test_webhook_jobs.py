@@ -1,7 +1,6 @@
 """Jobs to named destinations through two worker nodes: signed, limited, held back, confirmed."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from standardwebhooks import Webhook as Verifier
 from conftest import Api, eventually
 from postdate.delivery.breaker import FAILURES
 from postdate.job.view import JobViews
-from postdate.node import worker
 from postdate.node.node import Node
 from support.receiver import Arrival, Receiver
 
@@ -20,27 +18,6 @@ pytestmark = [
     pytest.mark.own_database("its loops work for every tenant"),
 ]
 WINDOW = 16
-
-
-@pytest.fixture
-async def workers(api: Api) -> AsyncIterator[list[Node]]:
-    """Two nodes of the worker role beside the API's."""
-    nodes = [
-        Node(settings=api.node.settings, database=api.node.database, roles=["worker"])
-        for _ in range(2)
-    ]
-    loops = [loop for node in nodes for loop in (*node.housekeeping(), *worker.loops(node))]
-    hints = [asyncio.create_task(node.wakeup.run()) for node in (*nodes, api.node)]
-    going = [asyncio.create_task(loop.run()) for loop in loops]
-    yield nodes
-    for loop in loops:
-        loop.stop()
-    await asyncio.gather(*going)
-    for hint in hints:
-        hint.cancel()
-    await asyncio.gather(*hints, return_exceptions=True)
-    for node in nodes:
-        await node.close()
 
 
 async def named(api: Api, url: str, **parts: Any) -> str:

@@ -15,6 +15,8 @@ LIMITS = "stations/test_worker_limits.py"
 CLAIMS = "stations/test_claims.py"
 PROGRESS = "flows/test_progress.py"
 CANCEL = "flows/test_cancel_running.py"
+MANY = "flows/test_cancel_many.py"
+ANSWERS = "flows/test_webhook_answers.py"
 MARKS = "test_a_mark_trails_a_little_and_once_a_second_as_far_as_a_transaction_lasts"
 
 UNIQUE = "stations/test_unique.py"
@@ -286,7 +288,51 @@ free""",
         f"{CANCEL}::test_a_failure_after_a_cancel_ends_the_job_as_cancelled",
     ),
     mutant(
-        "deadline_of_a_cancel_put_off", "job/store/job_cancel.sql",
+        "bulk_cancel_takes_at_once", "job/change/bulk.py",
+        "order = CancelOrder(actor, seconds, _with_reason(reason))",
+        "order = CancelOrder(actor, 0.0, _with_reason(reason))",
+        f"{MANY}::test_a_bulk_call_asks_the_workers",
+        f"{MANY}::test_a_change_set_asks_the_workers_and_does_not_undo_that",
+    ),
+    mutant(
+        "overlap_takes_at_once", "schedule/change/occurrence.py",
+        'CancelOrder(SYSTEM, seconds, {"reason": "overlap"})',
+        'CancelOrder(SYSTEM, 0.0, {"reason": "overlap"})',
+        f"{MANY}::test_the_next_occurrence_asks_the_worker_of_the_one_before",
+    ),
+    mutant(
+        "own_transaction_takes_at_once", "database/functions/client_cancel.sql",
+        "AND may_take > 0\n", "AND false\n",
+        f"{MANY}::test_a_commit_of_ones_own_asks_the_worker",
+    ),
+    mutant(
+        "test_clock_passes_a_deadline", "test_clock/change/advance.py",
+        "            (Rank.CANCEL, await job_cancel.next_deadline(connection, self.tenant_id)),\n",
+        "",
+        f"{MANY}::test_the_clock_of_a_tenant_in_test_mode_reaches_the_deadline",
+    ),
+    mutant(
+        "begin_of_an_answer_is_a_result", "delivery/verdict.py",
+        "    if len(body) > RESULT_BYTES:\n", "    if False:\n",
+        f"{ANSWERS}::test_an_answer_becomes_the_result_if_it_is_json",
+    ),
+    mutant(
+        "answer_kept_in_clear", "delivery/webhook.py",
+        'if self._settings.get("job.encryption", delivery.tenant_id) != "on":', "if True:",
+        f"{ANSWERS}::test_an_answer_is_encrypted_where_payloads_are",
+    ),
+    mutant(
+        "cancel_url_called_once", "worker/cancel_caller.py",
+        "        if heard:\n", "        if True:\n",
+        f"{ANSWERS}::test_a_cancel_url_is_called_until_it_answers",
+    ),
+    mutant(
+        "cancel_url_never_settled", "worker/cancel_caller.py",
+        "        if heard:\n", "        if False:\n",
+        f"{ANSWERS}::test_a_cancel_url_is_called_until_it_answers",
+    ),
+    mutant(
+        "deadline_of_a_cancel_put_off", "database/functions/job.sql",
         "least(p.cancel_deadline, excluded.cancel_deadline)", "excluded.cancel_deadline",
         f"{CANCEL}::test_a_worker_hears_of_a_cancel_at_its_next_renewal",
     ),

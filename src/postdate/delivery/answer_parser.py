@@ -5,7 +5,7 @@ from typing import Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-ANSWER_BYTES: Final = 64 * 1024
+ANSWER_BYTES: Final = 64 * 1024 + 1
 """Most that is read of an answer's body; then the connection is closed."""
 
 HEAD_BYTES: Final = 64 * 1024

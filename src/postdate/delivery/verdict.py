@@ -4,9 +4,20 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
+import msgspec
+
+from postdate.core import any_json
 from postdate.delivery.breaker import Health
 from postdate.delivery.http_exchange import ExchangeResult, InDoubt, NotSent, ReceiverAnswer
-from postdate.job.spec.outcome import Completed, Failed, Outcome, Running, Throttled, Unknown
+from postdate.job.spec.outcome import (
+    RESULT_BYTES,
+    Completed,
+    Failed,
+    Outcome,
+    Running,
+    Throttled,
+    Unknown,
+)
 
 MAX_RETRY_AFTER_SECONDS: Final = 24 * 3600.0
 """A destination may ask for no more patience than this."""
@@ -33,8 +44,10 @@ class DeliveryVerdict(NamedTuple):
     busy_seconds: float = 0.0
 
 
-def judge(result: ExchangeResult, *, kept_bytes: int, ack_seconds: float) -> DeliveryVerdict:
-    """Decide what an exchange means."""
+def judge(
+    result: ExchangeResult, *, kept_bytes: int, ack_seconds: float, keep_answer: bool = False
+) -> DeliveryVerdict:
+    """Decide what an exchange means; `keep_answer` asks for the answer as the job's result."""
     match result:
         case NotSent(code, error, final, ours):
             health = Health.SILENT if ours else Health.DOWN
@@ -44,7 +57,10 @@ def judge(result: ExchangeResult, *, kept_bytes: int, ack_seconds: float) -> Del
         case InDoubt(code, error):
             return DeliveryVerdict(Unknown(code=code, error=error), Health.DOWN)
         case ReceiverAnswer():
-            return _answered(result, result.body[:kept_bytes] or None, ack_seconds)
+            verdict = _answered(result, result.body[:kept_bytes] or None, ack_seconds)
+            if keep_answer and isinstance(verdict.outcome, Completed):
+                return verdict._replace(outcome=_with_answer(verdict.outcome, result.body))
+            return verdict
 
 
 def _answered(answer: ReceiverAnswer, kept: bytes | None, ack_seconds: float) -> DeliveryVerdict:
@@ -66,6 +82,19 @@ def _answered(answer: ReceiverAnswer, kept: bytes | None, ack_seconds: float) ->
             Health.DOWN,
         )
     return _failed(answer, kept)
+
+
+def _with_answer(outcome: Completed, body: bytes) -> Completed:
+    """Keep a whole answer as the result, or say why there is none."""
+    if len(body) > RESULT_BYTES:
+        return msgspec.structs.replace(outcome, code="answer_too_large")
+    if not body:
+        return outcome
+    try:
+        any_json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return msgspec.structs.replace(outcome, code="answer_not_json")
+    return msgspec.structs.replace(outcome, response=body)
 
 
 def _failed(answer: ReceiverAnswer, kept: bytes | None) -> DeliveryVerdict:

@@ -1,9 +1,12 @@
 """The webhook handler: find the destination, sign, call, return the outcome."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
 from typing import Final
+from uuid import UUID
+
+import msgspec
 
 from postdate.core.log import Log
 from postdate.core.setting.setting import Settings
@@ -14,12 +17,21 @@ from postdate.delivery.verdict import GONE, DeliveryVerdict, judge
 from postdate.destination.spec.destination import Destination, DestinationType, Disable, Resolve
 from postdate.destination.spec.target import Malformed, Target, parse
 from postdate.destination.spec.trouble import url_trouble_name
-from postdate.job.spec.outcome import Delivery, Failed, Outcome
+from postdate.job.spec.outcome import Completed, Delivery, Failed, Outcome, Unknown
 from postdate.words.signature import sign
 
 log = Log()
 
 AGENT: Final = f"Postdate/{version('postdate')}"
+
+
+Seal = Callable[[int, UUID, bytes], Awaitable[bytes]]
+"""Encrypts what is kept of an answer to the call of a tenant's job, where that is wanted."""
+
+
+async def as_it_is(_tenant_id: int, _job_id: UUID, answer: bytes) -> bytes:
+    """Encrypt nothing."""
+    return answer
 
 
 class WebhookCall(OutgoingCall, frozen=True, kw_only=True):
@@ -33,12 +45,18 @@ class WebhookHandler(DestinationHandler[WebhookCall]):
     """Delivers jobs whose destination is a URL, named or bare."""
 
     def __init__(
-        self, exchange: HttpExchange, resolve: Resolve, disable: Disable, settings: Settings
+        self,
+        exchange: HttpExchange,
+        resolve: Resolve,
+        disable: Disable,
+        settings: Settings,
+        seal: Seal = as_it_is,
     ) -> None:
         super().__init__(resolve, Breakers())
         self._exchange = exchange
         self._disable = disable
         self._settings = settings
+        self._seal = seal
 
     def _call_of(self, delivery: Delivery, found: Destination) -> WebhookCall | Outcome:
         if found.type is not DestinationType.WEBHOOK:
@@ -60,11 +78,22 @@ class WebhookHandler(DestinationHandler[WebhookCall]):
             body,
             timeout_seconds=delivery.timeout_seconds,
         )
-        return judge(
+        verdict = judge(
             result,
             kept_bytes=self._settings.integer("webhook.response_bytes", delivery.tenant_id),
             ack_seconds=self._settings.number("webhook.ack_seconds", delivery.tenant_id),
+            keep_answer=bool(delivery.destination.get("keep_answer")),
         )
+        if self._settings.get("job.encryption", delivery.tenant_id) != "on":
+            return verdict
+        return verdict._replace(outcome=await self._sealed(delivery, verdict.outcome))
+
+    async def _sealed(self, delivery: Delivery, outcome: Outcome) -> Outcome:
+        """Encrypt what is kept of an answer, as payloads are: it may quote one."""
+        if not isinstance(outcome, Completed | Failed | Unknown) or outcome.response is None:
+            return outcome
+        kept = await self._seal(delivery.tenant_id, delivery.job_id, outcome.response)
+        return msgspec.structs.replace(outcome, response=kept)
 
     async def _finish(self, delivery: Delivery, verdict: DeliveryVerdict) -> None:
         """Disable a named destination that says it is gone for good."""

@@ -3,7 +3,7 @@
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 from uuid import UUID
 
 import msgspec
@@ -19,11 +19,13 @@ from postdate.intake import store as idempotency_store
 from postdate.intake.store import KeyScope, key_of
 from postdate.job.spec.job import (
     JobDestination,
+    Webhook,
     Worker,
     decode_destination,
     decode_policy,
     decode_unique,
 )
+from postdate.job.spec.outcome import ResultCode
 from postdate.job.spec.view import JSON, HeldBack, JobView, PayloadError, ProgressView
 from postdate.job.store import job_list, job_view, progress
 from postdate.job.store.job_list import Filter, Position, WaitingCount
@@ -36,6 +38,9 @@ log = Log()
 
 MAX_WAITING_COUNT: Final = 200
 """How far one bucket of a lane is counted for what waits at a destination."""
+
+RESULT_ELSEWHERE: Final[ResultCode] = "result_elsewhere"
+NO_RESULT: Final = frozenset(get_args(ResultCode))
 
 _lines: Final = msgspec.json.Decoder(list[str])
 
@@ -305,6 +310,8 @@ def show(row: JobRow) -> JobView:
         retry=given.retry,
         timeout_seconds=given.timeout_seconds,
         result=_result(row, destination),
+        result_ref=_result_ref(row),
+        code=None if row.code == RESULT_ELSEWHERE else row.code,
         payload=Raw(row.payload) if as_json and row.payload is not None else UNSET,
         payload_base64=None if as_json else _base64(row.payload),
         payload_error=None,
@@ -315,10 +322,20 @@ def show(row: JobRow) -> JobView:
 
 
 def _result(row: JobRow, destination: JobDestination) -> Raw | UnsetType:
-    """Return what the worker reported, as it stands; a webhook's answer is its attempt's."""
-    if row.result is None or not isinstance(destination, Worker):
+    """Return what the worker reported, as it stands, or the answer that was asked for."""
+    kept = isinstance(destination, Worker) or (
+        isinstance(destination, Webhook) and destination.keep_answer
+    )
+    if row.result is None or not kept or row.code in NO_RESULT:
         return UNSET
     return Raw(row.result)
+
+
+def _result_ref(row: JobRow) -> str | None:
+    """Return where the worker has put the result."""
+    if row.result is None or row.code != RESULT_ELSEWHERE:
+        return None
+    return row.result.decode(errors="replace")
 
 
 def _waiting_for(row: JobRow) -> Literal["retry", "person"] | None:

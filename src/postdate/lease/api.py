@@ -15,16 +15,13 @@ from postdate.core.identity import Scope
 from postdate.core.shape import shaped
 from postdate.http.endpoint import Body, Call
 from postdate.http.routes import Routes
-from postdate.job.spec.outcome import Completed, Failed, Throttled, Unknown
+from postdate.job.spec.outcome import RESULT_BYTES, Completed, Failed, Throttled, Unknown
 from postdate.lease.change.lease import MAX_CLAIM, MAX_WAIT_SECONDS, ClaimAsk, Leased
 from postdate.lease.change.renewal import HeldBy, ProgressReport, Renewed
 from postdate.lease.change.report import Report
 from postdate.words.error import Code, refuse
 
 ROUTES: Final = Routes("leases")
-
-RESULT_BYTES: Final = 64 * 1024
-"""The most that is kept of what a worker returns."""
 
 CHECKPOINT_BYTES: Final = 16 * 1024
 """The largest checkpoint; more belongs elsewhere, and its address into the checkpoint."""
@@ -76,7 +73,20 @@ class CompleteBody(Body, kw_only=True):
     """The token of the lease, and what is worth keeping of the result."""
 
     token: Token
-    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    result: Annotated[
+        msgspec.Raw | msgspec.UnsetType, Meta(description="Any JSON, up to 64 KiB.")
+    ] = msgspec.UNSET
+    result_ref: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=2048,
+                description="Where you have put a larger result; kept and shown as it is.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class FailBody(Body, kw_only=True):
@@ -223,7 +233,12 @@ async def complete_lease(call: Call[Services, CompleteBody, None]) -> ReportView
         raise refuse(
             Code.PAYLOAD_TOO_LARGE, f"A result has at most {RESULT_BYTES} bytes.", "result"
         )
-    return await _report(call, call.body.token, Completed(response=kept))
+    if (ref := call.body.result_ref) is None:
+        return await _report(call, call.body.token, Completed(response=kept))
+    if kept is not None:
+        raise refuse(Code.INVALID_FIELD, "Give `result` or `result_ref`.", "result_ref")
+    elsewhere = Completed(response=ref.encode(), code="result_elsewhere")
+    return await _report(call, call.body.token, elsewhere)
 
 
 @_reports("/leases/{job_id:uuid}/fail")

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from postdate.delivery.cancel_call import CancelCalls
 from postdate.destination.spec.destination import Destination, Missing, Resolved
 from postdate.destination.store.directory import DestinationDirectory
 from postdate.job.accept.intake import CheckNames, JobIntake, Named
@@ -12,6 +13,8 @@ from postdate.node.node import Node
 from postdate.runtime.loop import Loop
 from postdate.runtime.share import BucketShare
 from postdate.words.error import Code, Refusal
+from postdate.worker import cancel_caller
+from postdate.worker.cancel_caller import CancelCaller
 from postdate.worker.expirer import EXPIRE_SECONDS, Expirer
 from postdate.worker.retention import Retention
 
@@ -79,6 +82,18 @@ def expiry(node: Node) -> Loop:
     """Return the loop that ends jobs whose time is over."""
     walk = Expirer(node.database, node.lanes, node.runtime, node.tallies, node.node_id, node.reads)
     return Loop("expiry", walk.run_once, limit=EXPIRY_STEPS, poll_seconds=EXPIRE_SECONDS)
+
+
+def cancel_calls(node: Node) -> Loop:
+    """Return the loop that tells receivers of running jobs that these are to be cancelled."""
+    notify = CancelCalls(node.outgoing.exchange, node.outgoing.directory.resolve).notify
+    caller = CancelCaller(node.database, notify, node.reads)
+    return Loop(
+        "cancel_calls",
+        caller.run_once,
+        limit=cancel_caller.MAX_CALLS,
+        poll_seconds=cancel_caller.POLL_SECONDS,
+    )
 
 
 def retention(node: Node) -> Loop:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from uuid import UUID
 
 from postdate.core.setting.setting import Settings as RuntimeSettings
 from postdate.database.connection.database import Database
@@ -15,6 +16,7 @@ from postdate.destination.change.destination import Destinations
 from postdate.destination.spec.broker_url import kafka_brokers
 from postdate.destination.spec.target import Networks, networks
 from postdate.destination.store.directory import DestinationDirectory
+from postdate.job.accept.payload_encryption import PayloadEncryption
 from postdate.node import keyring
 from postdate.node.settings import ProcessSettings
 from postdate.secret.payload_encryption import PayloadCipher
@@ -60,11 +62,18 @@ def build(settings: ProcessSettings, database: Database, runtime: RuntimeSetting
         reach=connections.try_out,
     )
     exchange = HttpExchange(guard)
-    webhook = WebhookHandler(exchange, directory.resolve, destinations.disable, runtime)
+    cipher = PayloadCipher(keys)
+    encryption = PayloadEncryption(runtime, cipher)
+
+    async def seal(tenant_id: int, job_id: UUID, answer: bytes) -> bytes:
+        await encryption.prepare_keys(database, [tenant_id])
+        return encryption.payload(tenant_id, job_id, answer) or b""
+
+    webhook = WebhookHandler(exchange, directory.resolve, destinations.disable, runtime, seal)
     return Outgoing(
         allowed=allowed,
         keyring=keys,
-        cipher=PayloadCipher(keys),
+        cipher=cipher,
         exchange=exchange,
         directory=directory,
         destinations=destinations,

@@ -23,6 +23,7 @@ def occurrences(node: Node, accepting: JobIntake | None = None) -> OccurrenceInt
     return OccurrenceIntake(
         JobOccurrences(accepting or job.intake(node), job.lanes(node), node.outgoing.allowed),
         PaymentOccurrences(PaymentIntake(node.database, node.runtime), node.runtime),
+        node.runtime,
         node.on_accept,
     )
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from prometheus_client import CollectorRegistry
 
 from postdate.job.accept.intake import JobIntake
+from postdate.job.store import job_cancel
 from postdate.lane.store.lane import Lane
 from postdate.node import schedule
 from postdate.node.node import Node
@@ -22,6 +23,7 @@ from postdate.settlement.halt_end import HaltEnds
 from postdate.settlement.settler import Settler
 from postdate.test_clock import store
 from postdate.test_clock.change.test_clock import TestClocks
+from postdate.worker.expirer import MAX_CANCELLED, end_cancelled
 from postdate.worker.single_run import SingleRuns
 
 SEALED_SECONDS: Final = 0.005
@@ -65,6 +67,12 @@ class TenantStages:
     async def expire(self) -> None:
         """End payments that were not approved in time."""
         await self._approvals.run_once()
+
+    async def end_cancelled(self) -> None:
+        """End jobs whose workers did not stop by the deadline of a cancel."""
+        async with self._database.connection() as connection:
+            due = await job_cancel.due(connection, MAX_CANCELLED, self._tenant_id)
+        await end_cancelled(self._database, due)
 
     async def expand(self) -> None:
         """Expand schedules."""

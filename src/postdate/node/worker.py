@@ -44,7 +44,11 @@ def loops(node: Node) -> list[Loop]:
     care = care_loops(worker, node.settings.drain_seconds)
     close_idle = node.outgoing.connections.close_idle
     care.append(Loop("queues", close_idle, limit=1, poll_seconds=IDLE_SECONDS))
-    return [*hinted_claims(node, worker, care[0]), *care, job.expiry(node), job.retention(node)]
+    return [*hinted_claims(node, worker, care[0]), *care, *_sweeps(node)]
+
+
+def _sweeps(node: Node) -> list[Loop]:
+    return [job.expiry(node), job.cancel_calls(node), job.retention(node)]
 
 
 def hinted_claims(node: Node, worker: JobWorker, lanes: Loop) -> list[Loop]:

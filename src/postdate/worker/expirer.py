@@ -1,6 +1,6 @@
 """Expire: end due jobs whose time is over, also in lanes that no worker serves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -33,6 +33,13 @@ MAX_CANCELLED: Final = 500
 
 FIRST_LANE: Final = 15
 LAST_LANE: Final = 2**31 - 1
+
+
+async def end_cancelled(database: Database, due: Mapping[int, Sequence[UUID]]) -> None:
+    """End jobs, by bucket, whose workers did not stop by the deadline of a cancel."""
+    for bucket, job_ids in due.items():
+        async with database.near.write("job.cancel_overdue") as connection:
+            await job_cancel.end_overdue(connection, bucket, job_ids)
 
 
 class Expirer:
@@ -73,10 +80,8 @@ class Expirer:
         return 0
 
     async def _end_cancelled(self) -> None:
-        """End jobs whose workers did not stop by the deadline of a cancel."""
-        for bucket, job_ids in (await job_cancel.due(self._reads, MAX_CANCELLED)).items():
-            async with self._database.near.write("job.cancel_overdue") as connection:
-                await job_cancel.end_overdue(connection, bucket, job_ids)
+        due = await job_cancel.due(self._reads, MAX_CANCELLED)
+        await end_cancelled(self._database, due)
 
     async def _expire(self, bucket: int, lane_id: int) -> None:
         lane = self._lanes.by_id.get(lane_id)

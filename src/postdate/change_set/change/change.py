@@ -10,7 +10,7 @@ from msgspec import Meta
 from postdate.core.field import RatePerSecond
 from postdate.core.identity import Scope
 from postdate.core.setting.table import SettingValue
-from postdate.job.change.bulk import BulkFilter, JobInstant
+from postdate.job.spec.bulk import BulkFilter, JobInstant
 from postdate.lane.spec import LaneName
 from postdate.payment.spec import payment as payment_model
 from postdate.payment.spec.payment import AccountId
@@ -98,7 +98,10 @@ class RescheduleJobs(_ItemChange, frozen=True, kw_only=True, tag="reschedule_job
 
 
 class CancelJobs(_ItemChange, frozen=True, kw_only=True, tag="cancel_jobs"):
-    """Cancel the jobs that match now."""
+    """Cancel the jobs that match now; running ones only if the filter says RUNNING.
+
+    The workers of those are asked to stop, which is not undone.
+    """
 
     filter: BulkFilter
 

@@ -11,8 +11,9 @@ from postdate.core.status import JobStatus
 from postdate.database.connection.database import Connection, Database
 from postdate.foresight.spec.hypothesis import Hypothesis, MovedItem
 from postdate.intake.create_once import Remember
-from postdate.job.change.bulk import WAITING, ChangedCount, JobBulk, JobInstant, JobMoved
+from postdate.job.change.bulk import CANCELLABLE, WAITING, ChangedCount, JobBulk, JobMoved
 from postdate.job.change.dead_letter import ALREADY, MAX_REDRIVE, DeadLetters, Pace
+from postdate.job.spec.bulk import JobInstant
 from postdate.job.store import job_view
 from postdate.job.store.job_change import OpenJob
 from postdate.job.store.job_view import JobRow
@@ -33,7 +34,8 @@ class JobOperation:
         """Fix the jobs that match now."""
         if isinstance(change, RescheduleJobs):
             await self._bulk.check_instant(actor.tenant_id, change.to)
-        found = await self._bulk.find(actor.tenant_id, change.filter, WAITING)
+        allowed = WAITING if isinstance(change, RescheduleJobs) else CANCELLABLE
+        found = await self._bulk.find(actor.tenant_id, change.filter, allowed)
         return ChangeStep(jobs=list(found.jobs), more=found.more)
 
     async def suppose(
@@ -52,7 +54,8 @@ class JobOperation:
     async def make(self, work: StepWork, change: JobItemChanges) -> None:
         """Change the jobs that still wait; each transaction records what it has changed."""
         actor, step = work.actor, work.step
-        left = dict.fromkeys((job for job in step.jobs if job not in step.due), JobStatus.PENDING)
+        status = JobStatus.RUNNING if _stops(change) else JobStatus.PENDING
+        left = dict.fromkeys((job for job in step.jobs if job not in step.due), status)
         if isinstance(change, RescheduleJobs):
             step.to = step.to or await self._bulk.check_instant(actor.tenant_id, change.to)
             to = JobInstant(run_at=step.to, spread_seconds=change.to.spread_seconds)
@@ -64,7 +67,7 @@ class JobOperation:
                 actor.tenant_id, left, actor.key_id, work.note, _cancelled(work)
             )
         _check_held(changed)
-        await work.end(len(step.due))
+        await work.end(len(step.due) + changed.asked)
 
     async def check_undo(self, actor: Identity, change: JobItemChanges, step: ChangeStep) -> None:
         """Refuse to move jobs back if one was executed; a cancelled job never is.
@@ -80,6 +83,8 @@ class JobOperation:
         """Move jobs back, or create cancelled ones again."""
         if isinstance(change, RescheduleJobs):
             left = await self._move_back(work, change)
+        elif _stops(change):
+            left = "the workers of running jobs were asked to stop" if work.step.changed else None
         else:
             left = await self._restore(work)
         await work.end_undone(left)
@@ -127,6 +132,11 @@ class JobOperation:
             async with self._database.read(actor.tenant_id) as connection:
                 rows += (await job_view.find(connection, actor.tenant_id, some)).values()
         return rows
+
+
+def _stops(change: JobItemChanges) -> bool:
+    """Return whether a change cancels jobs that run."""
+    return change.filter.status is JobStatus.RUNNING
 
 
 def _check_held(changed: ChangedCount) -> None:

@@ -8,20 +8,24 @@ CREATE OR REPLACE FUNCTION client_check_destination(of_tenant integer, given jso
 DECLARE
     to_type constant text := given ->> 'type';
     real_type text;
+    field text;
 BEGIN
     given := jsonb_strip_nulls(given);
     IF to_type = 'webhook' AND (given ? 'url') = (given ? 'name') THEN
         PERFORM client_wrong('destination', 'A webhook has either a `url` or a `name`.');
     END IF;
-    IF given ? 'url' THEN
-        IF (given ->> 'url') !~* ('^https?://([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)+'
+    FOREACH field IN ARRAY ARRAY['url', 'cancel_url'] LOOP
+        IF (given ->> field) !~* ('^https?://([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)+'
                                   '[a-z_-][a-z0-9_-]*([/?][!-"$-~]*)?$')
-           OR (given ->> 'url') ~* '^https?://[^/?]*\.localhost([/?]|$)' THEN
+           OR (given ->> field) ~* '^https?://[^/?]*\.localhost([/?]|$)' THEN
             PERFORM client_refuse(422, 'target_not_allowed',
                 'A URL is https://host.name/path, without a port, an address or a user.',
-                'destination.url', 'Make a named destination for any other: POST /destinations.');
+                'destination.' || field, CASE field
+                    WHEN 'url' THEN 'Make a named destination for any other: POST /destinations.'
+                    ELSE 'Ask for any other over HTTP: POST /jobs.' END);
         END IF;
-    ELSIF to_type <> 'worker' THEN
+    END LOOP;
+    IF NOT given ? 'url' AND to_type <> 'worker' THEN
         SELECT d.type INTO real_type FROM destination d
          WHERE d.tenant_id = of_tenant AND d.name = given ->> 'name';
         IF real_type IS NULL THEN

@@ -198,10 +198,41 @@ BEGIN
     END IF;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION job_doubted, job_cancel_result, job_insert, job_accept,
-    job_unique_hash, job_unique_bucket, job_unique_forget, job_remove, job_purge, job_purge_record,
-    job_prune FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION job_doubted, job_insert, job_accept, job_unique_hash,
+-- Ask the workers of running jobs of one bucket to stop within some seconds. The caller has locked
+-- their timers. A second request may only bring the deadline forward; `fresh` says whether it did.
+CREATE OR REPLACE FUNCTION job_cancel_request(
+    of_bucket smallint, of_tenant integer, ids uuid[], by_actor text, seconds float8)
+    RETURNS TABLE (job_id uuid, deadline timestamptz, fresh boolean)
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+DECLARE
+    wanted timestamptz := clock() + make_interval(secs => seconds);
+    asked uuid[] := ARRAY(
+        SELECT p.job_id FROM job_progress p
+         WHERE p.bucket = of_bucket AND p.job_id = ANY (ids) AND p.cancel_deadline <= wanted);
+    called uuid[] := ARRAY(
+        SELECT j.job_id FROM job j
+         WHERE j.bucket = of_bucket AND j.tenant_id = of_tenant AND j.job_id = ANY (ids)
+           AND j.destination ? 'cancel_url');
+BEGIN
+    RETURN QUERY
+    INSERT INTO job_progress AS p (bucket, tenant_id, job_id, cancel_requested_at,
+                                   cancel_requested_by, cancel_deadline, cancel_call_at)
+    SELECT of_bucket, of_tenant, id, clock(), by_actor, wanted,
+           CASE WHEN id = ANY (called) THEN clock() END FROM unnest(ids) AS id
+    ON CONFLICT (bucket, job_id) DO UPDATE
+       SET cancel_requested_at = coalesce(p.cancel_requested_at, excluded.cancel_requested_at),
+           cancel_requested_by = coalesce(p.cancel_requested_by, excluded.cancel_requested_by),
+           cancel_deadline = least(p.cancel_deadline, excluded.cancel_deadline),
+           cancel_call_at = CASE WHEN p.cancel_deadline <= excluded.cancel_deadline
+                                 THEN p.cancel_call_at ELSE excluded.cancel_call_at END
+    RETURNING p.job_id, p.cancel_deadline, p.job_id <> ALL (asked);
+END $$;
+
+REVOKE EXECUTE ON FUNCTION job_doubted, job_cancel_result, job_cancel_request, job_insert,
+    job_accept, job_unique_hash, job_unique_bucket, job_unique_forget, job_remove, job_purge,
+    job_purge_record, job_prune FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION job_doubted, job_cancel_request, job_insert, job_accept, job_unique_hash,
     job_unique_bucket, job_purge, job_purge_record, job_prune TO postdate_writer;
 
 -- The status of a job: how it ended, or what its timer says. No row stores it; this is the one

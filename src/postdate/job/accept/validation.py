@@ -126,9 +126,12 @@ def check_destination(destination: JobDestination, allowed: Networks) -> Refusal
         return None
     if (destination.url is None) == (destination.name is None):
         return _invalid_field("destination", "A webhook has either a `url` or a `name`.")
-    if destination.url is None:
-        return None
-    return check_url(destination.url, allowed, "destination.url")
+    for field in ("url", "cancel_url"):
+        url = getattr(destination, field)
+        wrong = None if url is None else check_url(url, allowed, f"destination.{field}")
+        if wrong is not None:
+            return wrong
+    return None
 
 
 def payload_of(spec: JobSpec) -> tuple[bytes | None, str | None] | Refusal:

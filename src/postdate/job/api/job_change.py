@@ -12,8 +12,8 @@ from postdate.core.status import JobStatus
 from postdate.http.endpoint import Body, Call, Reason
 from postdate.http.routes import Routes
 from postdate.job.api.job import JOB_BYTES, show_job
-from postdate.job.change.bulk import BulkFilter, BulkOutcome, JobInstant
 from postdate.job.change.change import CancelAnswer, CancelRequest, JobPatch, Resolution
+from postdate.job.spec.bulk import BulkFilter, BulkOutcome, JobInstant
 from postdate.job.spec.view import JobView
 from postdate.words.error import Code
 
@@ -23,22 +23,22 @@ BULK_SECONDS: Final = 60.0
 MAX_CANCEL_SECONDS: Final = 86400
 
 
+DeadlineSeconds = Annotated[
+    float,
+    Meta(
+        ge=0,
+        le=MAX_CANCEL_SECONDS,
+        description="How long the worker of a running job may take to stop; with 0 it loses its "
+        "lease now. Absent: the setting `job.cancel_deadline_seconds`.",
+        examples=[30],
+    ),
+]
+
+
 class CancelBody(Body, kw_only=True):
     """How long the worker of a running job may take to stop."""
 
-    deadline_seconds: (
-        Annotated[
-            float,
-            Meta(
-                ge=0,
-                le=MAX_CANCEL_SECONDS,
-                description="How long the worker of a running job may take to stop; with 0 it "
-                "loses its lease now. Absent: the setting `job.cancel_deadline_seconds`.",
-                examples=[30],
-            ),
-        ]
-        | None
-    ) = None
+    deadline_seconds: DeadlineSeconds | None = None
 
 
 class CancelledJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -64,6 +64,7 @@ class BulkCancelBody(Body, kw_only=True):
 
     filter: BulkFilter
     reason: Reason | None = None
+    deadline_seconds: DeadlineSeconds | None = None
     dry_run: bool = False
 
 
@@ -155,11 +156,17 @@ async def resolve_job(call: Call[Services, ResolveBody, None]) -> JobView:
 async def cancel_jobs(call: Call[Services, BulkCancelBody, None]) -> BulkOutcome:
     """Cancel jobs by a filter, at most 10,000 in a call.
 
-    A dry run only counts them. If `more` is true, call again.
+    Running jobs only if the filter says RUNNING: their workers are asked to stop. A dry run only
+    counts them. If `more` is true, call again.
     """
     actor, body = call.actor, call.body
     return await call.services.job.bulk.cancel(
-        actor.tenant_id, body.filter, actor.key_id, body.reason, dry_run=body.dry_run
+        actor.tenant_id,
+        body.filter,
+        actor.key_id,
+        body.reason,
+        seconds=body.deadline_seconds,
+        dry_run=body.dry_run,
     )
 
 

@@ -11,7 +11,6 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.core.field import Instant
 from postdate.core.ids import bucket_of, by_bucket
 from postdate.core.setting.setting import Settings
 from postdate.core.shape import shaped
@@ -21,21 +20,13 @@ from postdate.database.connection.database import Connection, Database
 from postdate.event.store.event import record_events
 from postdate.intake.create_once import Remember, forget
 from postdate.job.accept import validation
-from postdate.job.spec.job import (
-    DelaySeconds,
-    DestinationName,
-    JobSpec,
-    Key,
-    Spread,
-    UniqueKey,
-    Worker,
-)
-from postdate.job.store import job_change, job_list, job_view
-from postdate.job.store.job_cancel import cancellation, result_of
+from postdate.job.spec.bulk import BulkFilter, BulkOutcome, JobInstant
+from postdate.job.spec.job import JobSpec, Worker
+from postdate.job.store import job_cancel, job_change, job_list, job_view
+from postdate.job.store.job_cancel import CANCEL_SECONDS, CancelOrder
 from postdate.job.store.job_change import JobMove, OpenJob, Revision
 from postdate.job.store.job_list import Filter
 from postdate.job.store.job_view import JobRow
-from postdate.lane.spec import Priority
 from postdate.lane.store.lane import LaneDirectory
 from postdate.words.error import Code, Refusal, accepted, refuse
 
@@ -56,40 +47,6 @@ WAITING: Final = (JobStatus.PENDING, JobStatus.READY)
 CANCELLABLE: Final = (*WAITING, JobStatus.RUNNING)
 
 
-class BulkFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which jobs; at least one member must be given. No status means PENDING and READY."""
-
-    status: JobStatus | None = None
-    lane: str | None = None
-    schedule_id: UUID | None = None
-    key: Key | None = None
-    priority: Priority | None = None
-    due_after: Instant | None = None
-    due_before: Instant | None = None
-    unique: UniqueKey | None = None
-    destination: DestinationName | None = None
-
-
-class JobInstant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When the jobs are to be due; with a spread each has its own offset."""
-
-    run_at: Instant | None = None
-    delay_seconds: DelaySeconds | None = None
-    spread_seconds: Spread | None = None
-
-
-class BulkOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs matched, by status, and how many were changed; if `more`, call again.
-
-    There is more if one call cannot take all, or other transactions have locked some of the jobs.
-    """
-
-    dry_run: bool
-    matched: dict[str, int]
-    changed: int
-    more: bool
-
-
 class Found(msgspec.Struct, frozen=True):
     """Jobs that match, with their status, and whether there are more than one call takes."""
 
@@ -98,10 +55,14 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class ChangedCount(NamedTuple):
-    """How many jobs were changed, and how many not, because other transactions had locked them."""
+    """How many jobs were changed, and how many not, because other transactions had locked them.
+
+    `asked` of the changed ones run on until their workers stop.
+    """
 
     jobs: int = 0
     held: int = 0
+    asked: int = 0
 
 
 class JobMoved(NamedTuple):
@@ -131,13 +92,14 @@ class JobBulk:
         actor: str,
         reason: str | None = None,
         *,
+        seconds: float | None = None,
         dry_run: bool,
     ) -> BulkOutcome:
         """Cancel matching jobs; stop a RUNNING job only if the filter says RUNNING."""
         found = await self.find(tenant_id, wanted, CANCELLABLE)
         changed = ChangedCount()
         if not dry_run:
-            changed = await self.cancel_these(tenant_id, found.jobs, actor, reason)
+            changed = await self.cancel_these(tenant_id, found.jobs, actor, reason, seconds=seconds)
         return _outcome(found, changed, dry_run=dry_run)
 
     async def find(self, tenant_id: int, wanted: BulkFilter, allowed: Sequence[JobStatus]) -> Found:
@@ -152,20 +114,30 @@ class JobBulk:
         actor: str,
         reason: str | None = None,
         remember: Remember[Sequence[OpenJob]] = forget,
+        *,
+        seconds: float | None = None,
     ) -> ChangedCount:
-        """Cancel exactly these jobs, unless they have changed since; return how many."""
+        """Cancel exactly these jobs, unless they have changed since; return how many.
+
+        The workers of running ones are asked to stop within some seconds, as by a single cancel;
+        `remember` gets the jobs that have ended.
+        """
         statuses = _unchanged_statuses(found)
+        if seconds is None:
+            seconds = self._settings.number(CANCEL_SECONDS, tenant_id)
+        order = CancelOrder(actor, seconds, _with_reason(reason))
+        asked = 0
 
         async def cancel(connection: Connection, locked: Sequence[OpenJob]) -> int:
+            nonlocal asked
             jobs = [job for job in locked if job.status in statuses]
-            await job_change.end(connection, tenant_id, [cancellation(job) for job in jobs])
-            why = _with_reason(reason)
-            data = {job.job_id: {"result": result_of(job), **why} for job in jobs}
-            await record_events(connection, tenant_id, "job.cancelled", actor, data)
-            await remember(connection, jobs)
-            return len(jobs)
+            done = await job_cancel.cancel(connection, tenant_id, jobs, order)
+            await remember(connection, done.ended)
+            asked += done.asked
+            return done.changed
 
-        return await self._change(tenant_id, found, cancel)
+        changed = await self._change(tenant_id, found, cancel)
+        return changed._replace(asked=asked)
 
     async def reschedule(
         self,
@@ -389,4 +361,6 @@ async def _lock(
 def _outcome(found: Found, changed: ChangedCount, *, dry_run: bool) -> BulkOutcome:
     matched = {str(status): count for status, count in Counter(found.jobs.values()).items()}
     more = found.more or changed.held > 0
-    return BulkOutcome(dry_run=dry_run, matched=matched, changed=changed.jobs, more=more)
+    return BulkOutcome(
+        dry_run=dry_run, matched=matched, changed=changed.jobs, more=more, asked=changed.asked
+    )

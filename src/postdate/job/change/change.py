@@ -30,7 +30,7 @@ from postdate.job.spec.job import (
     encode_policy,
 )
 from postdate.job.store import job_cancel, job_change, job_view
-from postdate.job.store.job_cancel import CancelResult, cancellation, result_of
+from postdate.job.store.job_cancel import CANCEL_SECONDS, CancelOrder, CancelResult, result_of
 from postdate.job.store.job_change import JobEnd, JobMove, OpenJob, Revision
 from postdate.job.store.job_view import JobRow
 from postdate.lane.spec import Priority
@@ -119,7 +119,7 @@ class JobChanges:
         None follows the tenant's settings; with 0 the worker loses its lease now.
         """
         if seconds is None:
-            seconds = self._settings.number("job.cancel_deadline_seconds", tenant_id)
+            seconds = self._settings.number(CANCEL_SECONDS, tenant_id)
         async with self._database.write("job.cancel") as connection:
             job = await _lock(connection, tenant_id, job_id)
             if job is None:
@@ -129,16 +129,9 @@ class JobChanges:
                 job = await _recovered(connection, _lost(tenant_id, job_id))
             if job.status is JobStatus.UNKNOWN:
                 raise _conflict("The job is in doubt: resolve it instead.", job.status)
-            if job.status is JobStatus.RUNNING and seconds > 0:
-                deadline = await job_cancel.request(connection, tenant_id, job_id, actor, seconds)
-                data = {job_id: {"deadline": deadline}}
-                await record_events(connection, tenant_id, "job.cancel_requested", actor, data)
-                return CancelRequest(deadline)
-            await job_change.end(connection, tenant_id, [cancellation(job)])
-            result = result_of(job)
-            ended = {job_id: {"result": result}}
-            await record_events(connection, tenant_id, "job.cancelled", actor, ended)
-        return result
+            order = CancelOrder(actor, seconds)
+            done = await job_cancel.cancel(connection, tenant_id, [job], order)
+        return CancelRequest(done.deadlines[job_id]) if done.deadlines else result_of(job)
 
     async def run_now(self, tenant_id: int, job_id: UUID, actor: str) -> None:
         """Make a pending job due now."""

@@ -15,7 +15,8 @@ from postdate.console.operation import ENDPOINT_BY_NAME, BodyFields, decode_body
 from postdate.console.page_request import PageRequest
 from postdate.core.ids import bucket_of
 from postdate.core.status import JobStatus
-from postdate.job.change.bulk import CANCELLABLE, MAX_BULK, WAITING, BulkFilter, ChangedCount, Found
+from postdate.job.change.bulk import CANCELLABLE, MAX_BULK, WAITING, ChangedCount, Found
+from postdate.job.spec.bulk import BulkFilter
 
 SHOWN: Final = 5
 """How many of them a dry run shows: the oldest."""
@@ -123,7 +124,11 @@ async def _cancel(request: PageRequest, run: BulkRun, piece: Sequence[UUID]) -> 
     asked = decode_body(run.endpoint, run.body)
     these = {job_id: run.seen[job_id] for job_id in piece}
     done = await request.services.job.bulk.cancel_these(
-        request.actor.tenant_id, these, request.actor.key_id, asked.reason
+        request.actor.tenant_id,
+        these,
+        request.actor.key_id,
+        asked.reason,
+        seconds=asked.deadline_seconds,
     )
     return await _outcome(request, piece, done, [JobStatus.CANCELLED], "CANCELLED by now")
 
@@ -162,7 +167,8 @@ BUTTONS: Final = (
         label="Cancel these",
         title="Cancel many jobs",
         means="The jobs found by this dry run end as CANCELLED; jobs that have started or ended "
-        "by then are skipped.",
+        "by then are skipped. Workers of running jobs are asked to stop, and lose them at the "
+        "deadline.",
         danger=True,
         fields=(*_FILTER, LATE_REASON),
         fixed={"filter": {}},

@@ -54,6 +54,20 @@ class Webhook(
     url: Annotated[str, Meta(min_length=1, max_length=2048)] | None = None
     name: DestinationName | None = None
     subject: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
+    keep_answer: Annotated[
+        bool, Meta(description="Whether an answer that is JSON becomes the job's `result`.")
+    ] = False
+    cancel_url: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=2048,
+                description="Called when the job is to be cancelled while its call is under way.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class Queue(

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -41,11 +41,19 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     checkpoint: bytes | None = None
 
 
+RESULT_BYTES: Final = 64 * 1024
+"""The most that is kept of a result; more belongs elsewhere, and its address into `result_ref`."""
+
+ResultCode = Literal["result_elsewhere", "answer_not_json", "answer_too_large"]
+"""Why what is kept of a completed job is not its result: an address, or the begin of an answer."""
+
+
 class Completed(msgspec.Struct, frozen=True, gc=False):
-    """The work was done. `response` is the stored part of the answer."""
+    """The work was done. `response` is what is kept: a result, unless `code` says otherwise."""
 
     http_status: int | None = None
     response: bytes | None = None
+    code: ResultCode | None = None
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, gc=False):

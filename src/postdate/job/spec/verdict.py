@@ -98,7 +98,12 @@ def complete(outcome: Completed) -> End:
     """Decide what follows from success: whatever the policy says, it is over."""
     if outcome.http_status is None and outcome.response is None:
         return DONE
-    return End(status="COMPLETED", http_status=outcome.http_status, response=outcome.response)
+    return End(
+        status="COMPLETED",
+        code=outcome.code,
+        http_status=outcome.http_status,
+        response=outcome.response,
+    )
 
 
 def decide(facts: Facts, outcome: Outcome, now: datetime) -> Verdict:

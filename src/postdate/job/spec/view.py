@@ -44,10 +44,11 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     the last attempt that has ended, also while the job waits for the next one or for a person;
     `worker_id` is the node that made it, or stands for the key of the worker that did. `in_doubt`
     is true for a job that failed or was cancelled after an attempt without a clear answer: the work
-    may have been done. `result` is what the worker of a completed job returned. `progress` is what
-    a worker reported last. A list leaves payload, result and progress out. `payload_error` says why
-    encrypted ones are not shown: the node that answered lacks the key, which another may have, or
-    what is stored cannot be opened.
+    may have been done. `result` is what the worker of a completed job returned, or the answer of a
+    webhook whose destination says `keep_answer`; `result_ref` is where a worker has put a larger
+    one. `progress` is what a worker reported last. A list leaves payload, result and progress out.
+    `payload_error` says why encrypted ones are not shown: the node that answered lacks the key,
+    which another may have, or what is stored cannot be opened.
     """
 
     job_id: UUID
@@ -81,6 +82,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     timeout_seconds: float | None = None
     spread_seconds: int | None = None
     result: Raw | UnsetType = UNSET
+    result_ref: str | None = None
     payload: Raw | UnsetType = UNSET
     payload_base64: str | None = None
     payload_error: PayloadError | None = None

@@ -1,18 +1,19 @@
-"""Cancel jobs: how one ends, and requests to cancel jobs that a worker runs.
+"""Cancel jobs: a waiting job ends, the worker of a running one is asked to stop.
 
 A request names a deadline. What happens first ends the job: a report of its worker, a claim after
 its lease has run out, or at the deadline the expiry of any node.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 import msgspec
 
-from postdate.core.ids import bucket_of
+from postdate.core.ids import bucket_of, by_bucket
 from postdate.core.status import JobStatus
 from postdate.database.connection.database import Database
 from postdate.database.connection.query import Connection, Reader, query
@@ -24,6 +25,9 @@ from postdate.job.store.job_change import JobEnd, OpenJob
 CancelResult = Literal[
     "cancelled_before_claim", "cancelled_after_failure", "cancelled_in_doubt", "stopped_in_flight"
 ]
+
+CANCEL_SECONDS: Final = "job.cancel_deadline_seconds"
+"""The setting that says how long workers may take to stop."""
 
 
 class Held(Protocol):
@@ -66,15 +70,68 @@ def result_of(job: OpenJob) -> CancelResult:
     return "cancelled_after_failure" if job.attempt else "cancelled_before_claim"
 
 
-async def request(
-    connection: Connection, tenant_id: int, job_id: UUID, actor: str, seconds: float
-) -> datetime:
-    """Ask the worker of a running job to stop; return until when it may go on."""
-    where = (bucket_of(job_id), tenant_id, job_id)
-    deadline: datetime = await connection.fetchval(
-        query("job_cancel_request"), *where, actor, seconds
-    )
-    return deadline
+class CancelOrder(NamedTuple):
+    """Who cancels, how long workers may take to stop, and what the events say beside it."""
+
+    actor: str
+    seconds: float
+    """With 0 they lose their leases now."""
+    note: Mapping[str, object] = MappingProxyType({})
+
+
+class Cancelled(NamedTuple):
+    """The jobs that have ended, and until when others run that were asked to stop."""
+
+    ended: Sequence[OpenJob]
+    deadlines: Mapping[UUID, datetime]
+    asked: int
+    """How many of those were not asked before, or for a later deadline."""
+
+    @property
+    def changed(self) -> int:
+        """Return how many jobs were changed."""
+        return len(self.ended) + self.asked
+
+
+async def cancel(
+    connection: Connection, tenant_id: int, locked: Sequence[OpenJob], order: CancelOrder
+) -> Cancelled:
+    """Cancel jobs whose timers are locked; a job in doubt stays in doubt, a person decides."""
+    waits = order.seconds > 0
+    running = [job.job_id for job in locked if job.status is JobStatus.RUNNING and waits]
+    asked = await _request(connection, tenant_id, running, order)
+    kept = (JobStatus.RUNNING, JobStatus.UNKNOWN) if waits else (JobStatus.UNKNOWN,)
+    ended = [job for job in locked if job.status not in kept]
+    await job_change.end(connection, tenant_id, [cancellation(job) for job in ended])
+    data = {job.job_id: {"result": result_of(job), **order.note} for job in ended}
+    await record_events(connection, tenant_id, "job.cancelled", order.actor, data)
+    return Cancelled(ended, {each.job_id: each.deadline for each in asked}, _fresh(asked))
+
+
+class _CancelRequested(NamedTuple):
+    """A running job whose worker is asked to stop; `fresh` says whether the deadline is new."""
+
+    job_id: UUID
+    deadline: datetime
+    fresh: bool
+
+
+def _fresh(asked: Iterable[_CancelRequested]) -> int:
+    return sum(each.fresh for each in asked)
+
+
+async def _request(
+    connection: Connection, tenant_id: int, job_ids: Sequence[UUID], order: CancelOrder
+) -> list[_CancelRequested]:
+    """Ask the workers of running jobs to stop; a second request only brings a deadline forward."""
+    asked: list[_CancelRequested] = []
+    for bucket, ids in by_bucket(job_ids):
+        where = (bucket, tenant_id, ids, order.actor, order.seconds)
+        rows = await connection.fetch(query("job_cancel_request"), *where)
+        asked += [_CancelRequested(*row) for row in rows]
+    data = {e.job_id: {"deadline": e.deadline, **order.note} for e in asked if e.fresh}
+    await record_events(connection, tenant_id, "job.cancel_requested", order.actor, data)
+    return asked
 
 
 async def spare_failures(
@@ -109,11 +166,20 @@ def _attempted(verdict: End | Move) -> End | Move:
     )
 
 
-async def due(reader: Reader, limit: int) -> dict[int, list[UUID]]:
-    """Find requests whose deadline has passed, by bucket."""
+async def due(reader: Reader, limit: int, test_tenant: int | None = None) -> dict[int, list[UUID]]:
+    """Find requests whose deadline has passed, by bucket: of a tenant in test mode, or of others.
+
+    The caller follows the clock of that tenant.
+    """
     found: dict[int, list[UUID]] = defaultdict(list)
-    for bucket, job_id in await reader.fetch(query("job_cancel_due"), limit):
+    for bucket, job_id in await reader.fetch(query("job_cancel_due"), limit, test_tenant):
         found[bucket].append(job_id)
+    return found
+
+
+async def next_deadline(reader: Reader, tenant_id: int) -> datetime | None:
+    """Return the first deadline of a tenant's requests."""
+    found: datetime | None = await reader.fetchval(query("job_cancel_next"), tenant_id)
     return found
 
 

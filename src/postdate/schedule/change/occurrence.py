@@ -8,12 +8,11 @@ import msgspec
 
 from postdate.audit.spec import SYSTEM
 from postdate.core.ids import bucket_of
-from postdate.core.status import JobStatus
+from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Connection
-from postdate.event.store.event import record_events
 from postdate.job.accept.intake import OnAccept
-from postdate.job.store import job_change
-from postdate.job.store.job_cancel import cancellation, result_of
+from postdate.job.store import job_cancel, job_change
+from postdate.job.store.job_cancel import CANCEL_SECONDS, CancelOrder
 from postdate.monitor.store.item_log import items
 from postdate.schedule.change.occurrence_job import JobOccurrences
 from postdate.schedule.change.occurrence_payment import PaymentOccurrences
@@ -29,9 +28,11 @@ class OccurrenceIntake:
         self,
         jobs: JobOccurrences,
         payments: PaymentOccurrences,
+        settings: Settings,
         on_accept: Iterable[OnAccept] = (),
     ) -> None:
         self._jobs = jobs
+        self._settings = settings
         self._payments = payments
         self._on_accept = on_accept
 
@@ -46,17 +47,15 @@ class OccurrenceIntake:
         return [next(made if each.template.job else paid) for each in firings]
 
     async def cancel(self, connection: Connection, running: Sequence[tuple[int, UUID]]) -> None:
-        """Cancel jobs, by tenant and id, that the next occurrence replaces."""
+        """Cancel jobs, by tenant and id, that the next occurrence replaces; running ones stop."""
         by_bucket: dict[tuple[int, int], list[UUID]] = {}
         for tenant_id, job_id in sorted(running):
             by_bucket.setdefault((tenant_id, bucket_of(job_id)), []).append(job_id)
         for (tenant_id, bucket), job_ids in by_bucket.items():
             locked = await job_change.lock(connection, tenant_id, bucket, job_ids)
-            # A job in doubt stays in doubt: a person decides.
-            ending = [job for job in locked if job.status is not JobStatus.UNKNOWN]
-            await job_change.end(connection, tenant_id, [cancellation(job) for job in ending])
-            cancelled = {j.job_id: {"result": result_of(j), "reason": "overlap"} for j in ending}
-            await record_events(connection, tenant_id, "job.cancelled", SYSTEM, cancelled)
+            seconds = self._settings.number(CANCEL_SECONDS, tenant_id)
+            order = CancelOrder(SYSTEM, seconds, {"reason": "overlap"})
+            await job_cancel.cancel(connection, tenant_id, locked, order)
 
     def announce(self, fired: Iterable[Fired | Refusal]) -> None:
         """After the commit, send hints about lanes with work, and log it."""

@@ -20,6 +20,7 @@ from postdate.database.connection.database import Connection, Database
 from postdate.event.spec.event import EventFilter, Sealed
 from postdate.event.store import seal
 from postdate.halt import store as halt
+from postdate.job.store import job_cancel
 from postdate.lane.store import lane as lane_store
 from postdate.lane.store.lane import Lane
 from postdate.payment.store import approval
@@ -45,10 +46,11 @@ class Rank(IntEnum):
 
     HALT = 0
     APPROVAL = 1
-    SCHEDULE = 2
-    PAYMENT = 3
-    JOB = 4
-    EVENT = 5
+    CANCEL = 2
+    SCHEDULE = 3
+    PAYMENT = 4
+    JOB = 5
+    EVENT = 6
 
 
 _RANKS: Final = {
@@ -67,6 +69,10 @@ class Stages(Protocol):
 
     async def expire(self) -> object:
         """End payments that were not approved in time."""
+        ...
+
+    async def end_cancelled(self) -> object:
+        """End jobs whose workers did not stop by the deadline of a cancel."""
         ...
 
     async def expand(self) -> object:
@@ -169,10 +175,11 @@ class ClockAdvance:
             self._stuck |= stuck
 
     async def _next_end(self, connection: Connection) -> list[AdvanceStep]:
-        """Find the next end of a halt or of an approval."""
+        """Find the next end of a halt, of an approval, or of the time that a worker may take."""
         ends = [
             (Rank.HALT, await halt.next_end(connection, self.tenant_id)),
             (Rank.APPROVAL, await approval.next_end(connection, self.tenant_id)),
+            (Rank.CANCEL, await job_cancel.next_deadline(connection, self.tenant_id)),
         ]
         steps = [
             AdvanceStep(max(self.at, due_at), rank, due_at)
@@ -223,6 +230,8 @@ class ClockAdvance:
                 await self.stages.thaw()
             case Rank.APPROVAL:
                 await self.stages.expire()
+            case Rank.CANCEL:
+                await self.stages.end_cancelled()
             case Rank.SCHEDULE:
                 await self.stages.expand()
             case Rank.PAYMENT:

@@ -112,12 +112,15 @@ CREATE TABLE job_progress (
     cancel_requested_at timestamptz,
     cancel_requested_by text,
     cancel_deadline     timestamptz,
+    -- When the job's `cancel_url` is called next; NULL once it has answered, or without one.
+    cancel_call_at      timestamptz,
     PRIMARY KEY (bucket, job_id),
     CHECK (cancel_deadline IS NULL OR cancel_requested_at IS NOT NULL)
 ) WITH (fillfactor = 50);
 
 CREATE INDEX job_progress_cancel ON job_progress (cancel_deadline)
     WHERE cancel_deadline IS NOT NULL;
+CREATE INDEX job_progress_call ON job_progress (cancel_call_at) WHERE cancel_call_at IS NOT NULL;
 
 -- The last lines that the worker of an attempt wrote, as a JSON array, encrypted where payloads
 -- are; `dropped` counts the older ones that are gone.
