@@ -33,7 +33,7 @@ from postdate.node.settings import ProcessSettings
 from postdate.schema import migrate
 from postdate.tenant.change.tenant import Tenants
 from postdate.tenant.store import tenant as tenant_store
-from support import citus, file_order, loop_holds, own_database
+from support import citus, event_data, file_order, loop_holds, own_database
 from support.documented import check_answer
 from support.receiver import Receiver
 
@@ -80,6 +80,8 @@ INSERT INTO postdate.setting (tenant_id, name, value, operator, changed_by)
 """ + shifted_functions()
 
 
+event_data.watch()
+
 # Collecting makes a million objects that stay: to look for garbage among them takes a third of it.
 gc.disable()
 
@@ -117,9 +119,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test in which the server kept the loop to itself."""
+    """Fail a test in which the server kept the loop to itself, or recorded undeclared data."""
     loop_holds.WATCH.holds.clear()
+    event_data.WRONG.clear()
     result = yield
+    if event_data.WRONG:
+        told = "\n".join(dict.fromkeys(event_data.WRONG))
+        pytest.fail(f"declare it in postdate.event.spec.types:\n{told}", pytrace=False)
     found = loop_holds.server_holds(list(loop_holds.WATCH.holds))
     if found and item.get_closest_marker("holds_loop") is None:
         pytest.fail(loop_holds.described(found), pytrace=False)

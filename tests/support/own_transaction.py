@@ -18,6 +18,7 @@ from postdate.prover.checker import prove
 from postdate.tenant.change.client_role import ClientRoles
 from support.api_ledger import Ledger
 from support.event import seal_all
+from support.event_data import wrong
 
 PASSWORD = "of-the-tests"
 _numbers = itertools.count(1)
@@ -87,7 +88,9 @@ async def status(ledger: Ledger, path: str) -> Any:
 
 
 async def all_is_proved(ledger: Ledger) -> None:
-    """Seal and prove: chain, ledger, jobs and keys."""
+    """Seal and prove: chain, ledger, jobs and keys; all events say what is declared."""
     await seal_all(ledger.api.node.database, 500)
+    events = (await ledger.api.call("GET", "/events?limit=100")).body["events"]
+    assert [each for event in events for each in wrong(event["type"], event["data"])] == []
     proof = await prove(ledger.api.node.database, ledger.tenant_id)
     assert proof.findings == [], proof.findings

@@ -11,6 +11,7 @@ from postdate.api.health import ReadinessMeter
 from postdate.cli.main import app
 from postdate.core.setting.setting import Settings
 from postdate.core.setting.table import SETTINGS, TEXT_CHARACTERS
+from postdate.event.spec.data import EVENT_FIELDS
 from postdate.event.spec.event import VISIBLE
 from postdate.event.spec.types import EVENT_TYPES
 from postdate.foresight.view.money_watch import will_fail_gauge
@@ -61,11 +62,22 @@ def errors() -> str:
 
 def event_types() -> str:
     """Write the table of the event types, those of one noun together."""
-    lines = ["| type | what happened | seen with |", "|---|---|---|"]
-    for name, said in EVENT_TYPES.items():
+    lines = ["| type | what happened | `data` | seen with |", "|---|---|---|---|"]
+    for name, each in EVENT_TYPES.items():
         noun = f"{name.partition('.')[0]}.*"
         scopes = [f"`{scope}`" for scope, seen in VISIBLE.items() if noun in seen or "*" in seen]
-        lines.append(f"| `{name}` | {said} | {', '.join(scopes)} |")
+        data = ", ".join(f"`{field}`" for field in each.data.split()) or "nothing"
+        lines.append(f"| `{name}` | {each.happened} | {data} | {', '.join(scopes)} |")
+    return "\n".join(lines)
+
+
+def event_fields() -> str:
+    """Write the table of the fields that the data of events has."""
+    lines = ["| field | value | says |", "|---|---|---|"]
+    lines += [
+        f"| `{name}` | {' or '.join(each.kinds)} | {each.meaning} |"
+        for name, each in sorted(EVENT_FIELDS.items())
+    ]
     return "\n".join(lines)
 
 
