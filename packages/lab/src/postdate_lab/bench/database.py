@@ -90,7 +90,7 @@ async def wal(connection: Connection) -> int:
 
 
 async def at_rest(connection: asyncpg.Connection, tables: Sequence[str]) -> int:
-    """Return the bytes of partitioned tables and of the keys of requests, indexes included."""
+    """Return the bytes of tables, partitions and the keys of requests, indexes included."""
     size: int = await connection.fetchval(_query("bench_at_rest"), tables)
     return size
 

@@ -34,8 +34,9 @@ SELECT count(*)::integer AS jobs,
 SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint
 
 -- name: bench_at_rest
-SELECT (SELECT sum(pg_total_relation_size(t.relid)) FROM unnest($1::text[]) AS name
-         CROSS JOIN LATERAL pg_partition_tree(name::regclass) AS t WHERE t.isleaf)::bigint
+SELECT (SELECT sum(pg_total_relation_size(coalesce(t.relid, name::regclass)))
+          FROM unnest($1::text[]) AS name
+          LEFT JOIN LATERAL pg_partition_tree(name::regclass) AS t ON t.isleaf)::bigint
        + pg_total_relation_size('idempotency')
 
 -- name: bench_reload

@@ -72,6 +72,8 @@ async def _life(
     """Do the steps, sealing after each; what remains is measured after a vacuum."""
     await at.seal()
     rest, found, total = await _at_rest(at, tables), [], 0.0
+    waiting_tables = (*tables, "timer")
+    before_all = await _at_rest(at, waiting_tables)
     async with _records_only(at):
         for name, work in steps:
             for what, step in ((name, work), (f"{name}, sealed", at.seal_all)):
@@ -80,6 +82,9 @@ async def _life(
                 written = (await at.wal() - before) / count
                 found.append(plain("life", f"write-ahead log, {what}", written, "bytes"))
                 total += written
+            if (name, work) == steps[0]:
+                waits = (await _at_rest(at, waiting_tables) - before_all) / count
+                found.append(plain("life", "at rest while it waits", waits, "bytes"))
     await at.settle()
     left = (await _at_rest(at, tables) - rest) / count
     return [
