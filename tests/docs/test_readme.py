@@ -7,14 +7,16 @@ import shutil
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import asyncpg
 import msgspec
 import pytest
 
 from conftest import scratch
 from postdate.node.initial_key import welcome_message
 from postdate.node.settings import ProcessSettings
-from support.serve_process import Served
+from support.serve_process import COMMAND, Served
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -69,6 +71,28 @@ async def test_the_readme_s_python_is_scheduled_and_cancelled(served: Served) ->
     async with asyncio.timeout(30):
         out, _ = await process.communicate()
     assert (process.returncode, out) == (0, b"PENDING\n")
+
+
+async def jobs_of_the_lane(served: Served) -> set[str]:
+    _, found = await served.get("/api/v1/jobs?lane=mail", served.key)
+    return {job["job_id"] for job in msgspec.convert(found, dict[str, Any])["jobs"]}
+
+
+async def test_the_readme_s_sql_schedules_a_job(served: Served) -> None:
+    [script] = re.findall(r"```sql\n(.*?)```", README.read_text(), re.DOTALL)
+    environ = os.environ | {"POSTDATE_DATA_DIR": str(served.directory)}
+    process = await asyncio.create_subprocess_exec(
+        COMMAND, "role", "create", "shop", "--tenant", "default", "--json",
+        cwd=served.directory.parent, env=environ, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    async with asyncio.timeout(30):
+        out, _ = await process.communicate()
+    connection = await asyncpg.connect(msgspec.json.decode(out)["dsn"])
+    await connection.execute("CREATE TABLE orders (id text)")
+    before = await jobs_of_the_lane(served)
+    await connection.execute(script)
+    await connection.close()
+    assert len(await jobs_of_the_lane(served) - before) == 1
 
 
 @pytest.mark.parametrize("shown", [True, False])
