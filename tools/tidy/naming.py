@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
-from tidy.pages import GLOSSARY
+from tidy.pages import GLOSSARY, explained_words
 from tidy.rule import Finding, Rule, Tree, nodes, python, select, without_comments
 from tidy.words import snake
 
@@ -247,7 +247,7 @@ def unused_words(tree: Tree) -> Iterator[Finding]:
         for _, _, name in _definitions(path, module)
         for word in (snake(name).strip("_"), *snake(name).strip("_").split("_"))
     }
-    for word in _explained(tree):
+    for word in explained_words(tree):
         if word not in known:
             yield Finding(GLOSSARY, 1, f"nothing in the code is called {word}")
 
@@ -257,14 +257,10 @@ def unexplained_nouns(tree: Tree) -> Iterator[Finding]:
 
     `job_change` is a room of the job, `key` is short for `api_key`.
     """
-    explained = {*_explained(tree), *NO_NOUNS}
+    explained = {*explained_words(tree), *NO_NOUNS}
     for path, noun in _rooms(tree):
         if not {noun, noun.partition("_")[0], f"api_{noun}"} & explained:
             yield Finding(path, 1, f"{noun} is not in the glossary")
-
-
-def _explained(tree: Tree) -> list[str]:
-    return re.findall(r"^- \*\*(\w+)\*\*: \S", tree.get(GLOSSARY, ""), re.MULTILINE)
 
 
 def _rooms(tree: Tree) -> Iterator[tuple[str, str]]:
