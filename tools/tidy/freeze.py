@@ -3,6 +3,8 @@
 Until there is such a file, migrations and functions may change in place.
 """
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -10,20 +12,27 @@ import msgspec
 
 from postdate.schema.migrate import FunctionFile, Migration, known, known_functions, release
 
-FROZEN: Final = Path(__file__).parents[2] / "tests/upgrade/frozen.json"
+ROOT: Final = Path(__file__).parents[2]
+FROZEN: Final = ROOT / "tests/upgrade/frozen.json"
+SOURCES: Final = ("src", "packages/client/src")
+"""The trees of the server: a test runs them as they were, to make a data directory of that time."""
 
 
 class FrozenSchema(msgspec.Struct, frozen=True, kw_only=True):
     """All that a release applied to an empty database."""
 
     release: str
+    commit: str
     migrations: list[Migration]
     functions: list[FunctionFile]
 
 
 def freeze() -> FrozenSchema:
     """Return the schema as it is now."""
-    return FrozenSchema(release=release(), migrations=known(), functions=known_functions())
+    commit = _git("rev-parse", "HEAD")
+    return FrozenSchema(
+        release=release(), commit=commit, migrations=known(), functions=known_functions()
+    )
 
 
 def read() -> FrozenSchema | None:
@@ -37,7 +46,16 @@ def changed(frozen: FrozenSchema, migrations: list[Migration]) -> list[str]:
     return [each.name for each in frozen.migrations if now.get(each.version) != each]
 
 
+def _git(*words: str) -> str:
+    ran = subprocess.run(
+        ("git", "-C", str(ROOT), *words), capture_output=True, text=True, check=True
+    )
+    return ran.stdout.strip()
+
+
 if __name__ == "__main__":
+    if changes := _git("status", "--porcelain", *SOURCES):
+        sys.exit(f"commit first, so that the commit has what is frozen:\n{changes}")
     FROZEN.parent.mkdir(exist_ok=True)
     FROZEN.write_bytes(msgspec.json.format(msgspec.json.encode(freeze())) + b"\n")
     print(f"{FROZEN.name} has the schema of {release()}: from now on, add migrations")
