@@ -1178,6 +1178,53 @@ CREATE TABLE birthplace (
     CONSTRAINT birthplace_only_row_check CHECK (only_row)
 );
 
+CREATE TABLE bulk_action (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    bulk_action_id uuid NOT NULL,
+    operation text NOT NULL,
+    terms jsonb NOT NULL,
+    actor jsonb NOT NULL,
+    origin jsonb,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT server_clock() NOT NULL,
+    changed_at timestamp with time zone DEFAULT server_clock() NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    next_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    stopped_by text,
+    waiting_for text,
+    per_second double precision,
+    total integer NOT NULL,
+    "position" integer DEFAULT 0 NOT NULL,
+    done integer DEFAULT 0 NOT NULL,
+    skipped jsonb DEFAULT '{}'::jsonb NOT NULL,
+    held_until timestamp with time zone,
+    token integer DEFAULT 0 NOT NULL,
+    CONSTRAINT bulk_action_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
+    CONSTRAINT bulk_action_check CHECK (((stopped_by IS NULL) OR (ended_at IS NOT NULL))),
+    CONSTRAINT bulk_action_check1 CHECK ((("position" >= 0) AND ("position" <= total))),
+    CONSTRAINT bulk_action_check2 CHECK (((done >= 0) AND (done <= total))),
+    CONSTRAINT bulk_action_operation_check CHECK ((operation = ANY (ARRAY['cancel_jobs'::text, 'reschedule_jobs'::text, 'redrive_dead_letters'::text, 'pause_schedule'::text, 'resume_schedule'::text]))),
+    CONSTRAINT bulk_action_per_second_check CHECK ((per_second > (0)::double precision)),
+    CONSTRAINT bulk_action_total_check CHECK ((total > 0))
+);
+ALTER TABLE ONLY bulk_action FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE bulk_item (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    bulk_action_id uuid NOT NULL,
+    "position" integer NOT NULL,
+    item_id uuid NOT NULL,
+    seen text NOT NULL,
+    outcome text,
+    new_job_id uuid,
+    CONSTRAINT bulk_item_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
+    CONSTRAINT bulk_item_position_check CHECK (("position" >= 0))
+);
+ALTER TABLE ONLY bulk_item FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE calendar (
     tenant_id integer NOT NULL,
     name text NOT NULL COLLATE pg_catalog."C",
@@ -1884,6 +1931,10 @@ ALTER TABLE ONLY audit_run
     ADD CONSTRAINT audit_run_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY birthplace
     ADD CONSTRAINT birthplace_pkey PRIMARY KEY (only_row);
+ALTER TABLE ONLY bulk_action
+    ADD CONSTRAINT bulk_action_pkey PRIMARY KEY (bucket, tenant_id, bulk_action_id);
+ALTER TABLE ONLY bulk_item
+    ADD CONSTRAINT bulk_item_pkey PRIMARY KEY (bucket, tenant_id, bulk_action_id, "position");
 ALTER TABLE ONLY calendar
     ADD CONSTRAINT calendar_pkey PRIMARY KEY (tenant_id, name);
 ALTER TABLE ONLY calendar_version
@@ -2005,6 +2056,10 @@ CREATE INDEX activity_slot ON activity USING btree (slot);
 
 CREATE INDEX api_key_tenant ON api_key USING btree (tenant_id, key_id);
 
+CREATE INDEX bulk_action_open ON bulk_action USING btree (next_at) WHERE (ended_at IS NULL);
+
+CREATE INDEX bulk_action_tenant ON bulk_action USING btree (tenant_id, bulk_action_id);
+
 CREATE INDEX change_set_begun ON change_set USING btree (tenant_id) WHERE (status = ANY (ARRAY['APPLYING'::text, 'UNDOING'::text]));
 
 CREATE INDEX change_set_tenant ON change_set USING btree (tenant_id, change_set_id);
@@ -2118,6 +2173,10 @@ CREATE TRIGGER transfer_fact BEFORE DELETE OR UPDATE ON transfer FOR EACH ROW EX
 CREATE TRIGGER transfer_fact_truncate BEFORE TRUNCATE ON transfer FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 ALTER TABLE ONLY api_key
     ADD CONSTRAINT api_key_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
+ALTER TABLE ONLY bulk_action
+    ADD CONSTRAINT bulk_action_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
+ALTER TABLE ONLY bulk_item
+    ADD CONSTRAINT bulk_item_bucket_tenant_id_bulk_action_id_fkey FOREIGN KEY (bucket, tenant_id, bulk_action_id) REFERENCES bulk_action(bucket, tenant_id, bulk_action_id) ON DELETE CASCADE;
 ALTER TABLE ONLY change_set
     ADD CONSTRAINT change_set_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY client_role
@@ -2149,6 +2208,8 @@ ALTER TABLE activity ENABLE ROW LEVEL SECURITY;
 ALTER TABLE api_key ENABLE ROW LEVEL SECURITY;
 ALTER TABLE attempt ENABLE ROW LEVEL SECURITY;
 ALTER TABLE attempt_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE bulk_action ENABLE ROW LEVEL SECURITY;
+ALTER TABLE bulk_item ENABLE ROW LEVEL SECURITY;
 ALTER TABLE calendar ENABLE ROW LEVEL SECURITY;
 ALTER TABLE calendar_version ENABLE ROW LEVEL SECURITY;
 ALTER TABLE chain ENABLE ROW LEVEL SECURITY;
@@ -2186,6 +2247,10 @@ CREATE POLICY owner_all ON api_key TO postdate_owner USING (true) WITH CHECK (tr
 CREATE POLICY owner_all ON attempt TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON attempt_log TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON bulk_action TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON bulk_item TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON calendar TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -2281,6 +2346,10 @@ CREATE POLICY reader_own ON api_key FOR SELECT TO postdate_reader USING ((tenant
 CREATE POLICY reader_own ON attempt FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON attempt_log FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON bulk_action FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON bulk_item FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON calendar FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -2386,6 +2455,10 @@ CREATE POLICY writer_all ON api_key TO postdate_writer USING (true) WITH CHECK (
 CREATE POLICY writer_all ON attempt TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON attempt_log TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON bulk_action TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON bulk_item TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON calendar TO postdate_writer USING (true) WITH CHECK (true);
 
@@ -2893,6 +2966,10 @@ GRANT SELECT ON TABLE attempt_log TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE attempt_log TO postdate_writer;
 GRANT SELECT ON TABLE audit_run TO postdate_reader;
 GRANT SELECT,INSERT,UPDATE ON TABLE audit_run TO postdate_writer;
+GRANT SELECT ON TABLE bulk_action TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE bulk_action TO postdate_writer;
+GRANT SELECT ON TABLE bulk_item TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE bulk_item TO postdate_writer;
 GRANT SELECT ON TABLE calendar TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE calendar TO postdate_writer;
 GRANT SELECT ON TABLE calendar_version TO postdate_reader;

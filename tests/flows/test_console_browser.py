@@ -9,7 +9,10 @@ from playwright.async_api import Browser as Chromium
 from playwright.async_api import BrowserContext, Dialog, Page, expect
 
 from conftest import Api
-from postdate.console import bulk
+from postdate.bulk_action.change import bulk_action
+from postdate.bulk_action.change import work_off as working
+from postdate.node import bulk_action as node_bulk_action
+from support.bulk_work import work_off
 from support.real_browser import WATCH, make, needs_chromium
 
 pytestmark = [
@@ -212,6 +215,8 @@ async def test_rows_are_walked_selected_and_cancelled_by_keys(visitor: Visitor) 
     await page.get_by_role("button", name="Cancel these (2)").click()
     await expect(page.locator("#work")).to_contain_text("Nothing has been changed yet.")
     await page.get_by_role("button", name="Begin now").click()
+    await expect(page.locator(".notice")).to_contain_text("It has begun.")
+    await work_off(api)
     await expect(page.locator("#work")).to_contain_text("2 of 2 processed")
     await page.wait_for_load_state()  # the text may be there before the scripts that hear keys
     await page.keyboard.press("?")
@@ -223,20 +228,25 @@ async def test_rows_are_walked_selected_and_cancelled_by_keys(visitor: Visitor) 
 async def test_work_on_many_goes_on_by_itself_and_can_be_left(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "STEP_ITEMS", 2)
-    monkeypatch.setattr(bulk, "UNDO_SECONDS", 0.3)
+    monkeypatch.setattr(working, "PIECE", 20)
+    monkeypatch.setattr(bulk_action, "UNDO_SECONDS", 0.0)
     page, api = visitor.page, visitor.api
     spec = {"destination": {"type": "worker"}, "delay_seconds": 3600, "lane": "many"}
     await make(api, "/jobs/batch", {"jobs": [spec] * 41})
     await visitor.open("/jobs/bulk/cancel?filter.lane=many&dry=1")
     await page.get_by_label("Reason").fill("too many")
     await page.get_by_role("button", name="Cancel these (41)").click()
-    await page.wait_for_url("**/bulk/*")
+    await page.wait_for_url("**/bulk-actions/*")
+    worker = node_bulk_action.worker(api.node)
+    await worker.run_once(1)
     await visitor.open("/payments")
-    await expect(page.locator(".unfinished")).to_contain_text("of 41, paused.")
-    await page.get_by_role("link", name="Continue or stop").click()
+    await expect(page.locator(".unfinished")).to_contain_text("20 of 41")
+    await page.get_by_role("link", name="See it or stop it").click()
+    await expect(page.locator("#work dd").first).to_have_text("20")
+    while await worker.run_once(1):
+        pass
     await expect(page.locator("#work dd").first).to_have_text("41", timeout=15_000)
-    await expect(page.get_by_role("link", name="Back to the list")).to_be_visible()
+    await expect(page.get_by_role("button", name="Stop")).to_have_count(0)
     assert (await api.call("GET", "/jobs?lane=many&status=PENDING")).body["jobs"] == []
     assert await page.evaluate("window.violations") == []
     assert visitor.heard == []

@@ -6,7 +6,11 @@ from typing import Any
 import pytest
 
 from conftest import Api
-from postdate.console import bulk, dry_run
+from postdate.bulk_action.change import bulk_action
+from postdate.bulk_action.change import work_off as working
+from postdate.console import dry_run
+from postdate.node import bulk_action as node_bulk_action
+from support.bulk_work import work_off
 from support.event import seal_all
 from support.plain_browser import Browser
 
@@ -16,7 +20,7 @@ pytestmark = pytest.mark.own_database("it seals the events of every tenant")
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Begin without the seconds in which it can be undone."""
-    monkeypatch.setattr(bulk, "UNDO_SECONDS", 0.0)
+    monkeypatch.setattr(bulk_action, "UNDO_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -63,8 +67,13 @@ async def test_a_filter_is_shown_first_and_touches_only_what_was_shown(browser: 
     refused = await browser.post(path, page.hidden | {"reason": " "})
     assert refused.status == 422
     done = await browser.post(path, refused.hidden | {"reason": "sent by mistake"})
-    assert done.headers["location"] == "/jobs?lane=mail"
-    assert "7 of 7 jobs cancelled." in (await browser.get("/jobs?lane=mail")).text
+    path = done.headers["location"]
+    assert "Cancelling jobs: 0 of 7" in (await browser.get("/jobs?lane=mail")).text
+    await work_off(api)
+    page = await browser.get(path)
+    assert "<strong>7 of 7</strong> processed." in page.text
+    assert "<dt>Cancelled</dt><dd>7</dd>" in page.text
+    assert "sent by mistake" in page.text
     assert set(await statuses(api, shown)) == {"CANCELLED"}
     assert await statuses(api, [*other, *later]) == ["PENDING", "PENDING"]
     await seal_all(api.node.database)
@@ -76,9 +85,12 @@ async def test_what_has_begun_meanwhile_is_left_alone(browser: Browser) -> None:
     one, two = await jobs(api, 2, lane="mail")
     page = await browser.get(f"/jobs/bulk/cancel?dry=1&jobs={one}&jobs={two}")
     assert (await api.call("POST", f"/jobs/{one}/cancel")).status == 200
-    await browser.post("/jobs/bulk/cancel", page.hidden | {"reason": "x"})
-    text = (await browser.get("/jobs")).text
-    assert "1 of 2 jobs cancelled. Skipped: 1 CANCELLED by now." in text
+    begun = await browser.post("/jobs/bulk/cancel", page.hidden | {"reason": "x"})
+    await work_off(api)
+    text = (await browser.get(begun.headers["location"])).text
+    assert "<dt>Cancelled</dt><dd>1</dd>" in text
+    assert "<dt>Skipped</dt><dd>1 CANCELLED by now</dd>" in text
+    assert "skipped: CANCELLED by now" in text
 
 
 async def test_selected_jobs_get_another_instant(browser: Browser) -> None:
@@ -91,6 +103,7 @@ async def test_selected_jobs_get_another_instant(browser: Browser) -> None:
     assert "Reschedule these (2)" in page.text
     done = await browser.post("/jobs/bulk/reschedule", page.hidden | {"reason": "later"})
     assert done.status == 303, done.text
+    await work_off(api)
     due = [(await api.call("GET", f"/jobs/{each}")).body["due_at"] for each in (one, two, three)]
     assert [each.startswith("2035-01-01") for each in due] == [True, True, False]
     past = await browser.get(f"/jobs/bulk/reschedule?{query.replace('2035', '2005')}")
@@ -133,16 +146,21 @@ async def test_dead_letters_are_grouped_and_redriven_at_a_pace(browser: Browser)
     wrong = await browser.post(path, page.hidden | {"reason": "fixed", "per_second": "0"})
     assert wrong.status == 422
     fields = {"reason": "fixed", "per_second": "0.1"}
-    assert (await browser.post(path, wrong.hidden | fields)).status == 303
-    assert "3 of 3 jobs redriven as new jobs." in (await browser.get("/dead-letters")).text
+    begun = await browser.post(path, wrong.hidden | fields)
+    await work_off(api)
+    shown = (await browser.get(begun.headers["location"])).text
+    assert "<dt>Redriven as new jobs</dt><dd>3</dd>" in shown
     found = (await api.call("GET", "/jobs?lane=mail&limit=100")).body["jobs"]
     new = [one for one in found if one["job_id"] not in mine]
     assert {one["origin_id"] for one in new} == set(mine)
     assert len({one["due_at"] for one in new}) == 3
+    assert all(f"/jobs/{one['job_id']}" in shown for one in new)
     assert not {one["origin_id"] for one in new} & set(other)
     again = await browser.get("/dead-letters/redrive-all?filter.lane=mail&dry=1")
-    await browser.post(path, again.hidden | {"reason": "again"})
-    assert "Skipped: 3 already_redriven." in (await browser.get("/dead-letters")).text
+    begun = await browser.post(path, again.hidden | {"reason": "again"})
+    await work_off(api)
+    shown = (await browser.get(begun.headers["location"])).text
+    assert "<dt>Skipped</dt><dd>3 already_redriven</dd>" in shown
 
 
 async def test_a_bulk_action_is_not_open_to_readers(browser: Browser) -> None:
@@ -152,13 +170,12 @@ async def test_a_bulk_action_is_not_open_to_readers(browser: Browser) -> None:
     assert (await browser.get("/jobs/bulk/cancel?filter.lane=mail&dry=1")).status == 403
 
 
-async def begun(browser: Browser, many: int, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
-    """Set a cancellation going whose pieces hold two jobs; give its address, and the jobs."""
-    monkeypatch.setattr(bulk, "STEP_ITEMS", 2)
+async def begun(browser: Browser, many: int, **fields: str) -> tuple[str, Any]:
+    """Confirm a cancellation; give the address of its progress, and the jobs."""
     made = await jobs(browser.api, many, lane="mail")
     page = await browser.get("/jobs/bulk/cancel?filter.lane=mail&dry=1")
-    answer = await browser.post("/jobs/bulk/cancel", page.hidden | {"reason": "too many"})
-    assert answer.status == 303
+    answer = await browser.post("/jobs/bulk/cancel", page.hidden | {"reason": "too many"} | fields)
+    assert answer.status == 303, answer.text
     return answer.headers["location"], made
 
 
@@ -166,104 +183,101 @@ async def cancelled(api: Api, ids: Sequence[str]) -> int:
     return (await statuses(api, ids)).count("CANCELLED")
 
 
-async def test_many_are_done_piece_by_piece_and_the_page_says_how_far(
+async def test_it_goes_on_without_a_page_and_everybody_with_the_right_sees_it(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, made = await begun(browser, 5, monkeypatch)
-    page = await browser.get(path)
-    assert "2 of 5" in page.text
+    monkeypatch.setattr(working, "PIECE", 2)
+    path, made = await begun(browser, 5)
+    worker = node_bulk_action.worker(browser.api.node)
+    assert await worker.run_once(1) == 1
     assert await cancelled(browser.api, made) == 2
-    part = await browser.post(f"{path}/step", {"csrf": page.token}, **{"hx-request": "true"})
-    assert "4 of 5" in part.text
+    async with Browser(browser.api) as other:
+        await other.sign_in(await browser.api.new_key("jobs:read"))
+        page = await other.get(path)
+        assert "<strong>2 of 5</strong> processed" in page.text
+        assert f"{path}/stop" not in page.text
+        assert "2 of 5" in (await other.get("/bulk-actions")).text
+        assert "Cancelling jobs: 2 of 5" in (await other.get("/jobs")).text
+        refused = await other.post(f"{path}/stop", {"csrf": page.token, "once": "a"})
+        assert refused.status == 403
+        await other.sign_in(await browser.api.new_key("payments:read"))
+        assert (await other.get(path)).status == 404
+    part = await browser.get(f"{path}/progress")
+    assert "2 of 5" in part.text
     assert "<html" not in part.text
-    elsewhere = await browser.get("/payments")
-    assert "Cancelling jobs: 4 of 5, paused." in elsewhere.text
-    assert (await browser.post(f"{path}/step", {"csrf": page.token})).headers["location"] == path
+    await work_off(browser.api)
     ended = await browser.get(path)
-    assert "hx-post" not in ended.text
-    assert "<dt>Cancelled</dt><dd>5</dd>" in ended.text
+    assert "every 1s" not in ended.text
     assert await cancelled(browser.api, made) == 5
-    assert "the rest waits" not in (await browser.get("/payments")).text
+    assert "Cancelling jobs" not in (await browser.get("/payments")).text
 
 
 async def test_it_stops_where_it_is_told_and_counts_what_was_left(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, made = await begun(browser, 7, monkeypatch)
+    monkeypatch.setattr(working, "PIECE", 2)
+    path, made = await begun(browser, 5)
+    worker = node_bulk_action.worker(browser.api.node)
+    await worker.run_once(1)
     page = await browser.get(path)
-    waiting = [
-        one
-        for one, status in zip(made, await statuses(browser.api, made), strict=True)
-        if status == "PENDING"
-    ]
-    for one in waiting:
-        await browser.api.call("POST", f"/jobs/{one}/cancel")
-    await browser.post(f"{path}/step", {"csrf": page.token})
-    assert "2 CANCELLED by now" in (await browser.get(path)).text
-    await browser.post(f"{path}/stop", {"csrf": page.token})
-    ended = await browser.get(path)
-    assert "then stopped" in ended.text
-    assert "<dt>Not processed</dt><dd>3</dd>" in ended.text
-    await browser.post(f"{path}/step", {"csrf": page.token})
-    assert "4 of 7" in (await browser.get(path)).text
-
-
-async def test_a_piece_that_is_refused_can_be_tried_again(
-    browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, made = await begun(browser, 4, monkeypatch)
-    page = await browser.get(path)
-    killed = await browser.api.call("PUT", "/kill-switch", {"note": "stop it"})
-    assert killed.status == 200, killed.body
-    await browser.api.node.refresh_settings()
-    part = await browser.post(f"{path}/step", {"csrf": page.token}, **{"hx-request": "true"})
-    assert 'role="alert"' in part.text
-    assert "hx-post" not in part.text
+    stopped = await browser.post(f"{path}/stop", {"csrf": page.token, "once": "a"})
+    assert stopped.headers["location"] == path
+    text = (await browser.get(path)).text
+    assert "Stopped: 2 of 5 were changed." in text
+    assert "<dt>Not processed</dt><dd>3</dd>" in text
+    assert await work_off(browser.api) == 0
     assert await cancelled(browser.api, made) == 2
-    await browser.api.call("DELETE", "/kill-switch")
-    await browser.api.node.refresh_settings()
-    await browser.post(f"{path}/step", {"csrf": page.token})
-    assert await cancelled(browser.api, made) == 4
 
 
-async def test_work_belongs_to_the_session_that_began_it(
+async def test_it_can_be_undone_before_its_first_item(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, _ = await begun(browser, 3, monkeypatch)
-    assert (await browser.post(f"{path}/step", {"csrf": "guessed"})).status == 403
-    async with Browser(browser.api) as other:
-        await other.sign_in()
-        assert (await other.get(path)).status == 404
-
-
-async def test_a_bulk_action_can_be_undone_before_its_first_step(
-    browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bulk, "UNDO_SECONDS", 60.0)
-    made = await jobs(browser.api, 2, lane="mail")
-    form = await browser.get("/jobs/bulk/cancel?filter.lane=mail&dry=1")
-    begun = await browser.post("/jobs/bulk/cancel", form.hidden | {"reason": "x"})
-    path = begun.headers["location"]
+    monkeypatch.setattr(bulk_action, "UNDO_SECONDS", 60.0)
+    path, made = await begun(browser, 2)
     page = await browser.get(path)
     assert "Nothing has been changed yet." in page.text
     assert ">Undo</button>" in page.text
-    await browser.post(f"{path}/step", {"csrf": page.token})
-    assert set(await statuses(browser.api, made)) == {"PENDING"}, "it did not wait"
-    undone = await browser.post(f"{path}/stop", {"csrf": page.token})
-    assert undone.headers["location"] == "/jobs?lane=mail"
-    assert "Undone: nothing was changed." in (await browser.get("/jobs?lane=mail")).text
-    await browser.post(f"{path}/step", {"csrf": page.token, "now": "1"})
+    assert await work_off(browser.api) == 0, "it did not wait"
+    await browser.post(f"{path}/stop", {"csrf": page.token, "once": "a"})
+    assert "Undone: nothing was changed." in (await browser.get(path)).text
+    await browser.post(f"{path}/start", {"csrf": page.token, "once": "b"})
+    assert await work_off(browser.api) == 0
     assert set(await statuses(browser.api, made)) == {"PENDING"}, "it was begun after all"
 
 
-async def test_a_bulk_action_begins_at_once_where_somebody_says_so(
+async def test_it_begins_at_once_where_somebody_says_so(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "UNDO_SECONDS", 60.0)
-    made = await jobs(browser.api, 2, lane="mail")
-    form = await browser.get("/jobs/bulk/cancel?filter.lane=mail&dry=1")
-    begun = await browser.post("/jobs/bulk/cancel", form.hidden | {"reason": "x"})
-    path = begun.headers["location"]
-    await browser.post(f"{path}/step", {"csrf": form.token, "now": "1"})
-    assert "<dt>Cancelled</dt><dd>2</dd>" in (await browser.get(path)).text
-    assert set(await statuses(browser.api, made)) == {"CANCELLED"}
+    monkeypatch.setattr(bulk_action, "UNDO_SECONDS", 60.0)
+    path, made = await begun(browser, 2)
+    page = await browser.get(path)
+    await browser.post(f"{path}/start", {"csrf": page.token, "once": "a"})
+    await work_off(browser.api)
+    assert await cancelled(browser.api, made) == 2
+
+
+async def test_a_confirmation_counts_once(browser: Browser) -> None:
+    await jobs(browser.api, 2, lane="mail")
+    page = await browser.get("/jobs/bulk/cancel?filter.lane=mail&dry=1")
+    form = page.hidden | {"reason": "x"}
+    assert (await browser.post("/jobs/bulk/cancel", form)).status == 303
+    again = await browser.post("/jobs/bulk/cancel", form)
+    assert again.status == 409
+    assert "This dry run has expired." in again.text
+    assert len((await browser.api.call("GET", "/bulk-actions")).body["bulk_actions"]) == 1
+
+
+async def test_a_pace_is_kept_and_a_wrong_one_refused(browser: Browser) -> None:
+    await work_off(browser.api)
+    await jobs(browser.api, 3, lane="mail")
+    page = await browser.get("/jobs/bulk/cancel?filter.lane=mail&dry=1")
+    wrong = page.hidden | {"reason": "x", "pace": "fast"}
+    refused = await browser.post("/jobs/bulk/cancel", wrong)
+    assert refused.status == 422
+    assert "Give a number above 0" in refused.text
+    done = await browser.post("/jobs/bulk/cancel", refused.hidden | {"reason": "x", "pace": "1"})
+    path = done.headers["location"]
+    worker = node_bulk_action.worker(browser.api.node)
+    assert await worker.run_once(1) == 1
+    assert await worker.run_once(1) == 0, "the second waits for a second"
+    assert "<strong>1 of 3</strong>" in (await browser.get(path)).text

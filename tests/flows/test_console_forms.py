@@ -221,7 +221,7 @@ def test_what_a_button_says_afterwards_names_only_what_it_knows(button: Button) 
 def test_every_button_is_on_a_page_and_pages_offer_no_other() -> None:
     folder = files("postdate.console").joinpath("templates")
     pages = "".join(each.read_text() for each in folder.iterdir())
-    offered = set(re.findall(r"offer\('([^']+)'", pages))
+    offered = set(re.findall(r"(?:offer|press)\('([^']+)'", pages))
     assert offered <= BUTTON_BY_KEY.keys()
     linked = {key for key in BUTTON_BY_KEY if f'"/{key}' in pages or key.startswith("what-if/")}
     assert BUTTON_BY_KEY.keys() - offered - linked == set()

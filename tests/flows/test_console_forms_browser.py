@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 
 from conftest import Api
 from flows.test_console_forms import CREATED
-from postdate.console import bulk
+from postdate.bulk_action.change import bulk_action
 from postdate.console.button_table import BUTTONS
 from support.real_browser import make, needs_chromium
 
@@ -205,7 +205,7 @@ async def test_a_view_is_kept_by_name_and_a_page_leads_back_to_the_list(
 async def test_a_bulk_action_is_undone_while_it_waits(
     page: Page, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "UNDO_SECONDS", 60.0)
+    monkeypatch.setattr(bulk_action, "UNDO_SECONDS", 60.0)
     spec = {"destination": {"type": "worker"}, "delay_seconds": 3600, "lane": "mail"}
     job_id = (await make(api, "/jobs", spec))["job_id"]
     await page.goto(api.url + "/jobs/bulk/cancel?filter.lane=mail&dry=1")

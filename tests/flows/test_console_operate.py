@@ -132,6 +132,29 @@ async def test_a_destination_that_refuses_everything_is_failing_wherever_it_is_s
     assert await shown() == ("ACTIVE", False, False, False)
 
 
+async def test_a_destination_at_less_than_nine_of_ten_is_degraded(
+    browser: Browser, tenant_id: int
+) -> None:
+    api = browser.api
+    body = {"name": "crm", "url": "https://crm.example/hook"}
+    assert (await api.call("POST", "/destinations", body)).status == 201
+    record, now = api.node.outgoing.webhook.breakers.record, time.monotonic()
+    key = (tenant_id, "crm")
+
+    async def answered(number: int) -> str:
+        code, failed = ("http_422: no", True) if number % 5 == 0 else ("ok", False)
+        record(key, now, time.monotonic(), Health.UP, 0.0, code, failed=failed)
+        await report(api)
+        return str((await api.call("GET", "/destinations/crm")).body["status"])
+
+    few = [await answered(number) for number in range(1, 10)]
+    assert set(few) == {"ACTIVE"}, "nine answers say too little"
+    assert await answered(10) == "DEGRADED"
+    text = (await browser.get("/destinations/crm")).text
+    assert "8 of the last 10 answers are successes." in text
+    assert "badge degraded" in (await browser.get("/destinations")).text
+
+
 async def test_a_changed_destination_is_not_failing_until_it_fails_again(
     browser: Browser, tenant_id: int
 ) -> None:

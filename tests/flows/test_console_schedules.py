@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from conftest import Api, Clock
-from postdate.console import bulk
+from postdate.bulk_action.change import bulk_action
 from postdate.node.schedule import occurrences
 from postdate.scheduler.expander import LIMIT, Expander
 from postdate.scheduler.meter import ScheduleMeter
+from support.bulk_work import work_off
 from support.plain_browser import Browser
 from support.schedule import set_to_morning
 
@@ -54,8 +55,38 @@ async def test_the_list_says_the_rule_in_words_and_shows_the_runs(
     text = (await browser.get("/schedules")).text
     assert f"/schedules/{one}" in text
     assert "Every minute" in text
-    assert text.count('class="run-fired"') == 2
+    assert text.count('class="run-created"') == 2
     assert "No schedule has missed" in (await browser.get("/schedules?missed=true")).text
+
+
+async def test_a_strip_says_how_runs_ended_and_no_failing_schedule_is_green(
+    browser: Browser, book: Expander, clock: Clock
+) -> None:
+    api = browser.api
+    job = {"destination": {"type": "worker"}, "lane": "erp", "retry": {"max_attempts": 1}}
+    one = await schedule(api, name="ERP ping", every_seconds=60, template={"job": job})
+    await runs(book, clock, 60, 3)
+    claim = {"max": 3, "lease_seconds": 60, "wait_seconds": 5}
+    leases = (await api.call("POST", "/lanes/erp/claim", claim)).body["leases"]
+    broken = {"code": "broken", "error": "it is broken"}
+    for lease in leases[:2]:
+        await api.call(
+            "POST", f"/leases/{lease['job_id']}/fail", {**broken, "token": lease["token"]}
+        )
+    for path in ("/schedules", f"/schedules/{one}"):
+        text = (await browser.get(path)).text
+        assert text.count('class="run-failed"') == 2
+        assert text.count('class="run-created"') == 1
+        assert f'class="run-failed" href="/jobs/{leases[0]["job_id"]}"' in text
+        assert "FAILING" in text
+        assert "ACTIVE" not in text
+    done = {"token": leases[2]["token"]}
+    await api.call("POST", f"/leases/{leases[2]['job_id']}/complete", done)
+    text = (await browser.get(f"/schedules/{one}")).text
+    assert text.count('class="run-succeeded"') == 1
+    assert "ACTIVE" in text
+    found = (await api.call("GET", f"/schedules/{one}/occurrences")).body["occurrences"]
+    assert sorted(each["outcome"] for each in found) == ["COMPLETED", "FAILED", "FAILED"]
 
 
 async def test_what_comes_marks_the_change_of_the_clock(browser: Browser) -> None:
@@ -148,18 +179,16 @@ async def test_selected_schedules_are_paused_and_resumed_together(
     assert "1 paused" in page.text
     refused = await browser.post("/schedules/bulk/pause", page.hidden | {"note": ""})
     assert refused.status == 422
-    monkeypatch.setattr(bulk, "STEP_ITEMS", 1)
-    monkeypatch.setattr(bulk, "UNDO_SECONDS", 0.0)
+    monkeypatch.setattr(bulk_action, "UNDO_SECONDS", 0.0)
     begun = await browser.post("/schedules/bulk/pause", refused.hidden | {"note": "audit"})
-    path = begun.headers["location"]
-    assert "1 of 2" in (await browser.get(path)).text
-    await browser.post(f"{path}/step", {"csrf": page.token})
+    await work_off(api)
+    assert "2 of 2" in (await browser.get(begun.headers["location"])).text
     notes = [(await api.call("GET", f"/schedules/{one}")).body for one in made]
     assert [one.get("paused_note") for one in notes] == [None, "audit", "audit", "before"]
-    monkeypatch.setattr(bulk, "STEP_ITEMS", 50)
     page = await browser.get(f"/schedules/bulk/resume?{query}")
-    assert (await browser.post("/schedules/bulk/resume", page.hidden)).status == 303
-    assert "3 of 3 schedules resumed." in (await browser.get("/schedules")).text
+    begun = await browser.post("/schedules/bulk/resume", page.hidden)
+    await work_off(api)
+    assert "<dt>Resumed</dt><dd>3</dd>" in (await browser.get(begun.headers["location"])).text
     assert (await browser.get("/schedules/bulk/pause")).status == 422
     assert (await browser.get("/schedules/bulk/pause?schedules=all")).status == 422
 

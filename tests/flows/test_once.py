@@ -55,6 +55,8 @@ NOTHING_CREATED = {
     "POST /dead-letters/purge": "removes",
     "POST /change-sets/{change_set_id:uuid}/apply": "applied once, whoever asks how often",
     "POST /change-sets/{change_set_id:uuid}/undo": "undone once, whoever asks how often",
+    "POST /bulk-actions/{bulk_action_id:uuid}/start": "begun once, whoever asks how often",
+    "POST /bulk-actions/{bulk_action_id:uuid}/stop": "ended once, whoever asks how often",
 }
 """POST routes without Idempotency-Key, and why repeating one makes nothing twice."""
 

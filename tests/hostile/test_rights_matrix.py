@@ -12,7 +12,6 @@ import pytest
 
 from conftest import Answered, Api
 from postdate.api.endpoints import ENDPOINTS
-from postdate.console.bulk import PAGES as BULK_PAGES
 from postdate.console.button_table import BUTTONS
 from postdate.console.page_table import PAGES
 from postdate.core.identity import Scope
@@ -115,7 +114,15 @@ def expected(endpoint: AnyEndpoint, caller: Caller) -> set[int]:
         return {403, 404} if row.thing else {*usual, 403, 404}
     if caller.foreign:
         return {row.foreign or (404 if row.thing else endpoint.status)}
-    return usual
+    return _of_bulk_action(endpoint, caller) if row.thing == "bulk_action" else usual
+
+
+def _of_bulk_action(endpoint: AnyEndpoint, caller: Caller) -> set[int]:
+    """Who may read or write the jobs of a bulk action sees it, who may write them stops it."""
+    if caller.scopes.isdisjoint({Scope.JOBS_READ, Scope.JOBS_WRITE, Scope.ADMIN}):
+        return {404}
+    reads = endpoint.method == "GET" or Scope.JOBS_READ not in caller.scopes
+    return {endpoint.status} if reads else {403}
 
 
 def called(endpoint: AnyEndpoint, caller: Caller) -> bool:
@@ -136,6 +143,7 @@ async def state(bank: Bank) -> list[Any]:
         f"/destinations/{full.destination}",
         f"/lanes/{full.lane}",
         f"/change-sets/{full.change_set}",
+        f"/bulk-actions/{full.bulk_action}",
         f"/calendars/{full.calendar}",
         "/halts",
         "/signing-secret",
@@ -179,7 +187,7 @@ def test_only_keys_and_subscriptions_are_for_an_admin_limited_to_accounts() -> N
 
 def pages() -> Iterator[tuple[str, Limited]]:
     """Return every address of the console, and how it treats a limited key."""
-    for page in (*PAGES, *BULK_PAGES):
+    for page in PAGES:
         yield page.path, page.limited
     for button in BUTTONS:
         yield button.path, button.endpoint.limited

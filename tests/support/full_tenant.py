@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from conftest import INTERNAL_TOKEN, Answered, Api
+from support.bulk_work import confirmed_bulk_action
 
 WORKER = {"type": "worker"}
 _HOOK = {"type": "webhook", "url": "https://example.com/"}
@@ -44,6 +45,7 @@ class FullTenant:
     calendar: str = "calendar-of-a"
     key: str = ""
     change_set: str = ""
+    bulk_action: str = ""
 
     @property
     def marks(self) -> list[str]:
@@ -83,6 +85,7 @@ async def build(api: Api) -> FullTenant:
     full.change_set = (await _done(api, "POST", "/change-sets", change)).body["change_set_id"]
     job = {"destination": WORKER, "lane": full.lane, "delay_seconds": 3600, "unique": UNIQUE}
     full.job = (await _done(api, "POST", "/jobs", job)).body["job_id"]
+    full.bulk_action = await confirmed_bulk_action(api, "cancel_jobs", {full.job: "PENDING"})
     return full
 
 
@@ -320,6 +323,11 @@ ROWS: dict[str, Row] = {
     "POST /change-sets/{change_set_id:uuid}/apply": Row(thing="change_set"),
     "POST /change-sets/{change_set_id:uuid}/undo": Row(thing="change_set", live=409),
     "POST /lanes": Row(lambda _: {"lane": "another"}),
+    "GET /bulk-actions": Row(),
+    "GET /bulk-actions/{bulk_action_id:uuid}": Row(thing="bulk_action"),
+    "GET /bulk-actions/{bulk_action_id:uuid}/items": Row(thing="bulk_action"),
+    "POST /bulk-actions/{bulk_action_id:uuid}/start": Row(thing="bulk_action"),
+    "POST /bulk-actions/{bulk_action_id:uuid}/stop": Row(thing="bulk_action"),
     "GET /lanes": Row(),
     "GET /lanes/{lane}": Row(thing="lane"),
     "PATCH /lanes/{lane}": Row(lambda _: {"weight": 3}, "lane"),

@@ -4,6 +4,7 @@ from typing import Final
 
 from postdate.account import api as account
 from postdate.audit import api as audit
+from postdate.bulk_action import api as bulk_action
 from postdate.calendar import api as calendar
 from postdate.change_set.api import change_set
 from postdate.destination import api as destination
@@ -50,6 +51,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         calendar,
         foresight,
         change_set,
+        bulk_action,
         receipt,
     )
     for endpoint in module.ROUTES.endpoints

@@ -9,6 +9,8 @@ from postdate.account.change.adjustment import Adjustments
 from postdate.account.view.account import AccountViews
 from postdate.account.view.statement import StatementViews
 from postdate.audit.view import AuditViews
+from postdate.bulk_action.change.bulk_action import BulkActions
+from postdate.bulk_action.view import BulkActionViews
 from postdate.calendar.change import Calendars
 from postdate.calendar.view import CalendarViews
 from postdate.change_set.change.change_set import ChangeSets
@@ -152,6 +154,7 @@ class Services:
 
     account: AccountServices
     audit: AuditViews
+    bulk_action: NounServices[BulkActions, BulkActionViews]
     calendar: NounServices[Calendars, CalendarViews]
     change_set: ChangeSets
     dead_letter: DeadLetters

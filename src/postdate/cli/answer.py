@@ -21,6 +21,8 @@ COLUMNS: Final = {
     "Schedule": ("schedule_id", "status", "name", "cron", "every_seconds", "rrule", "timezone"),
     "Occurrence": ("scheduled_for", "status", "cause", "job_id", "payment_id", "code"),
     "Event": ("time", "type", "subject", "actor"),
+    "BulkAction": ("bulk_action_id", "status", "operation", "position", "total", "done"),
+    "BulkItem": ("item_id", "outcome", "new_job_id"),
     "ChangeSet": ("change_set_id", "status", "note", "created_at"),
     "AuditEntry": ("sequence", "time", "type", "subject", "actor"),
 }  # fmt: skip

@@ -15,6 +15,7 @@ NOUN_HELP: Final = {
     "events": "List, follow and verify events.",
     "receipt": "Verify receipts, and manage the keys that sign them.",
     "change-set": "Preview, apply and undo sets of changes.",
+    "bulk-action": "Follow and stop what is done to many jobs or schedules.",
     "foresight": "Forecast load and money.",
     "halt": "Stop and release your tenant: kill switch and freeze windows.",
     "lease": "Claim jobs of a lane and report on them, as a worker does.",

@@ -17,6 +17,7 @@ OFFERED: Final = {
     "queue": ("destinations", "name", "type"),
     "subscription_id": ("subscriptions", "subscription_id", "status"),
     "key_id": ("keys", "key_id", "note"),
+    "bulk_action_id": ("bulk_actions", "bulk_action_id", "operation"),
     "change_set_id": ("change_sets", "change_set_id", "note"),
 }
 """Options and parts of paths: the group that lists the things, their name, and what tells them."""

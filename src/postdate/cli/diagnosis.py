@@ -131,6 +131,10 @@ def webhooks(client: Client) -> Iterator[Finding]:
                 found = f"no call of {each.name} has succeeded since {each.failing_since}"
                 yield Finding(check="webhook", state="wrong", found=found,
                               do=f"postdate destination test {each.name}")  # fmt: skip
+            case "DEGRADED":
+                found = f"some of the latest calls of {each.name} failed"
+                yield Finding(check="webhook", state="note", found=found,
+                              do=f"postdate destination test {each.name}")  # fmt: skip
             case "DISABLED":
                 found = f"{each.name} is disabled: {each.disabled_reason}"
                 yield Finding(check="webhook", state="wrong", found=found,

@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from postdate.api.services import Services
-from postdate.console import asset, bulk
+from postdate.console import asset
 from postdate.console.button_table import BUTTON_BY_KEY
 from postdate.console.frame import AREAS, MORE
 from postdate.console.login import LoginPage
@@ -54,7 +54,7 @@ class Console:
         """Return every route of the console."""
         pages = [
             Route(page.path, self._guard(page.show, page.handler.__name__), methods=["GET"])
-            for page in (*PAGES, *bulk.PAGES)
+            for page in PAGES
         ]
         buttons = [
             # A form asks for the bar once it is loaded: what is pressed comes first.
@@ -65,8 +65,7 @@ class Console:
             for method, handler in (("GET", button.ask), ("POST", button.act))
         ]
         steps = [
-            Route(path, self._guard(step, step.__name__), methods=["POST"])
-            for path, step in (*bulk.STEPS, *PARTS)
+            Route(path, self._guard(step, step.__name__), methods=["POST"]) for path, step in PARTS
         ]
         return [
             *asset.routes(),

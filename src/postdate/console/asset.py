@@ -16,6 +16,7 @@ FILES: Final = {
     "console.js": (OWN, "static/console.js", "text/javascript"),
     "chart.js": (OWN, "static/chart.js", "text/javascript"),
     "live.js": (OWN, "static/live.js", "text/javascript"),
+    "page.js": (OWN, "static/page.js", "text/javascript"),
     "list.js": (OWN, "static/list.js", "text/javascript"),
     "keys.js": (OWN, "static/keys.js", "text/javascript"),
     "icon.svg": (OWN, "static/icon.svg", "image/svg+xml"),

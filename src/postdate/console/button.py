@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from postdate.console import form_body
 from postdate.console.body_schema import BodySchema
-from postdate.console.bulk import Bulk, BulkRun, begin
+from postdate.console.bulk import begin
 from postdate.console.dry_run import DryRun, Rehearse, kept_dry_run
 from postdate.console.form_field import FieldSpec, FormField
 from postdate.console.money_form import CurrencyOf, MinorUnits, to_minor, to_units
@@ -115,8 +115,8 @@ class Button:
     """A page that shows what the unsaved form would do."""
     rehearse: Rehearse | None = None
     """Makes a dry run, which comes first; what it shows is what is done."""
-    bulk: Bulk | None = None
-    """How it is carried out for the items of the dry run, one step after the other."""
+    bulk: bool = False
+    """It is done to each item of the dry run, in the background."""
     selects: str = ""
     """The name under which a list gives what was selected in it."""
     each: Each | None = None
@@ -228,21 +228,12 @@ class Button:
 
     async def _carry_out(self, request: PageRequest, body: BodyFields, kept: DryRun) -> Response:
         """Do what the dry run has shown, once."""
-        if self.bulk is None:
-            answer = await self._call(request, body)
-        else:
+        if self.bulk:
             check_halt(request, self.endpoint)
             if self.endpoint.body is not None:
                 decode_body(self.endpoint, body)
-            run = BulkRun(
-                of=self.bulk,
-                endpoint=self.endpoint,
-                body=body,
-                back=self._back(request),
-                items=kept.items,
-                seen=kept.seen,
-            )
-            answer = await begin(request, run)
+            return await begin(request, self.operation, body, kept)
+        answer = await self._call(request, body)
         request.session.drop_plan(request.form.get("once", ""))
         return answer
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from postdate.account.page import buttons as account
+from postdate.bulk_action import page as bulk_action
 from postdate.change_set.page import buttons as change_set
 from postdate.change_set.page import what_if_buttons as what_if
 from postdate.console.button import Button
@@ -23,6 +24,7 @@ BUTTONS: Final[tuple[Button, ...]] = tuple(
     button
     for module in (
         account,
+        bulk_action,
         change_set,
         dead_letter,
         destination,

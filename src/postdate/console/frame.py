@@ -7,6 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from postdate.api.services import Services
+from postdate.bulk_action.spec import BulkActionView
 from postdate.core.identity import Identity, Scope
 from postdate.halt.spec import HaltView
 from postdate.monitor.view.counted import MarkedCount
@@ -76,6 +77,7 @@ AREAS: Final = (
 MORE: Final = (
     Tab("/events", "Events"),
     Tab("/audit", "Audit"),
+    Tab("/bulk-actions", "Bulk actions"),
     Tab("/subscriptions", "Subscriptions"),
     Tab("/settings", "Settings"),
 )
@@ -109,6 +111,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     counts: Mapping[str, MarkedCount] = msgspec.field(default_factory=dict)
     waiting: MarkedCount | None = None
     """What is due and has not begun; None where the key may not see it."""
+    bulk_actions: Sequence[BulkActionView] = ()
+    """The ones that have not ended, as far as the key may see them."""
 
 
 def sees_whole(actor: Identity) -> bool:
@@ -124,15 +128,21 @@ async def read_frame(
     try:
         halts = await services.halt.read.page(actor.tenant_id)
         found = await services.overview.get(actor.tenant_id) if sees_whole(actor) else None
+        at_work = await services.bulk_action.read.list_open(actor)
     except Exception as error:  # what it means is decided where failures are known
         if not foreseen(error):
             raise
-        halts, found = [], None
+        halts, found, at_work = [], None, []
     states = [*_stopped(halts, now), *_impaired(services)]
     if found is None:
-        return Frame(states=states or [TenantState()])
+        return Frame(states=states or [TenantState()], bulk_actions=at_work)
     counts = _counts(services, found, actor)
-    return Frame(states=states or [TenantState()], counts=counts, waiting=found.due)
+    return Frame(
+        states=states or [TenantState()],
+        counts=counts,
+        waiting=found.due,
+        bulk_actions=at_work,
+    )
 
 
 def _stopped(halts: Sequence[HaltView], now: datetime) -> list[TenantState]:

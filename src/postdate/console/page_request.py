@@ -175,7 +175,6 @@ class PageRequest:
             clock=self.clock,
             csrf=self.session.csrf,
             notice=self.session.unpack_notice(self.http.cookies.get(NOTICE)),
-            works=list(self.session.works.values()),
             frame=self.frame,
             path=path,
             place=place,

@@ -4,6 +4,7 @@ from typing import Final
 
 from postdate.account.page import pages as account
 from postdate.audit import page as audit
+from postdate.bulk_action import page as bulk_action
 from postdate.change_set.page import pages as change_set
 from postdate.console.page_request import ConsolePage
 from postdate.destination.page import pages as destination
@@ -38,6 +39,7 @@ PAGES: Final[tuple[ConsolePage, ...]] = (
     *load_ahead.PAGES,
     *money_ahead.PAGES,
     *change_set.PAGES,
+    *bulk_action.PAGES,
     *setting.PAGES,
     *subscription.PAGES,
     *audit.PAGES,

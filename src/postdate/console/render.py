@@ -33,12 +33,16 @@ ICONS: Final[Mapping[str, str]] = {
     "OPEN": "✓",
     "DISABLED": "✕",
     "FAILING": "✕",
+    "DEGRADED": "◐",
     "ACTIVE": "✓",
     "ENDED": "⊘",
     "RETRYING": "↻",
     "REVOKED": "⊘",
     "EXPIRED": "⊘",
     "ENDING": "‖",
+    "WAITING": "◷",
+    "DONE": "✓",
+    "STOPPED": "⊘",
     "DRAFT": "✎",
     "APPLYING": "●",
     "APPLIED": "✓",
@@ -57,6 +61,10 @@ UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 _INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)")
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ON: Final = Markup('<a class="{kind}" href="{link}">{words}</a>')
+_PRESS: Final = Markup(
+    '<form method="post" action="{link}"><input type="hidden" name="csrf" value="{csrf}">'
+    '<input type="hidden" name="once" value="{once}"><button class="{kind}">{words}</button></form>'
+)
 _OFF: Final = Markup(
     '<span class="button off" title="Your key lacks the scope {scope}">{words} '
     "<small>needs {scope}</small></span>"
@@ -103,6 +111,14 @@ def environment(
         kind = "button danger" if button.danger else "button"
         return _ON.format(kind=kind, link=button.address(**given), words=said)
 
+    @pass_context
+    def press(page: Context, key: str, words: str, once: str, **given: object) -> Markup:
+        """Offer a button that is pressed without a form that asks first."""
+        button = buttons[key]
+        kind = "danger" if button.danger else "primary"
+        link = button.address(**given)
+        return _PRESS.format(link=link, csrf=page["csrf"], once=once, kind=kind, words=words)
+
     made = Environment(
         loader=PackageLoader("postdate.console"),
         autoescape=True,
@@ -127,7 +143,7 @@ def environment(
         "short": short,
         **filters,
     }
-    made.globals |= {"offer": offer, **words}
+    made.globals |= {"offer": offer, "press": press, **words}
     return made
 
 

@@ -20,9 +20,6 @@ CHECK_SECONDS: Final = 2.0
 MAX_PLANS: Final = 3
 """How many dry runs a session keeps: a confirmation applies to what was shown."""
 
-MAX_BULK_RUNS: Final = 5
-"""How many bulk actions a session keeps, running and finished."""
-
 MAX_SESSIONS: Final = 10_000
 """The most sessions that a process remembers; one beyond loses its dry runs, nothing else."""
 
@@ -38,7 +35,6 @@ class ConsoleSession:
     csrf: str
     checked_until: float = 0.0
     plans: dict[str, object] = field(default_factory=dict)
-    works: dict[str, object] = field(default_factory=dict)
 
     def admits(self, token: str) -> bool:
         """Return whether a form was made for this session."""
@@ -57,16 +53,6 @@ class ConsoleSession:
     def drop_plan(self, name: str) -> None:
         """Forget a dry run that was carried out: it counts once."""
         self.plans.pop(name, None)
-
-    def keep_work(self, name: str, work: object) -> None:
-        """Keep a bulk action that spans several requests."""
-        while len(self.works) >= MAX_BULK_RUNS:
-            del self.works[next(iter(self.works))]
-        self.works[name] = work
-
-    def work(self, name: str) -> object:
-        """Return a bulk action, running or finished."""
-        return self.works.get(name)
 
     def pack_notice(self, notice: str) -> str:
         """Return what the last action did as a cookie, for the node that shows the next page.
@@ -96,8 +82,7 @@ class ConsoleSession:
 class Sessions:
     """The sessions that this process serves: each is asked for again after a moment.
 
-    Any node may serve any page of a session. Dry runs and bulk actions are kept by the process that
-    showed them.
+    Any node may serve any page of a session. Dry runs are kept by the process that showed them.
     """
 
     def __init__(self, kept: ConsoleSessions) -> None:

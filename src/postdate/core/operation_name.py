@@ -40,6 +40,7 @@ METHODS: Final = {
 """Operations whose method does not follow from their name: group and method."""
 
 GROUPS: Final = {
+    "bulk actions": "bulk_actions",
     "change sets": "change_sets",
     "dead letters": "dead_letters",
     "test clock": "test_clock",
@@ -68,6 +69,7 @@ NOUNS: Final = {
     "foresight": "foresight",
     "receipts": "receipt",
     "change_sets": "change_set",
+    "bulk_actions": "bulk_action",
     "test_clock": "test_clock",
 }
 """Every group of the client, and what one of its things is called."""

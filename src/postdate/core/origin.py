@@ -1,6 +1,6 @@
 """Where a request came from: known to whatever runs on its behalf, log lines too."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -61,6 +61,19 @@ def apart() -> Iterator[Origin]:
     before = _current.set(own)
     try:
         yield own
+    finally:
+        _current.reset(before)
+
+
+@contextmanager
+def resumed(stamped: Mapping[str, str] | None) -> Iterator[None]:
+    """Let what runs now say what an earlier request has caused; it reads nothing old."""
+    came = None
+    if stamped is not None:
+        came = Origin(stamped["request_id"], stamped["address"], required_position=PRIMARY)
+    before = _current.set(came)
+    try:
+        yield
     finally:
         _current.reset(before)
 

@@ -18,6 +18,7 @@ from postdate.api.services import (
     Services,
 )
 from postdate.audit.view import AuditViews
+from postdate.bulk_action.view import BulkActionViews
 from postdate.calendar.change import Calendars
 from postdate.calendar.view import CalendarViews
 from postdate.change_set.change.change_set import ChangeSets
@@ -65,7 +66,7 @@ from postdate.lease.change.report import LeaseReports
 from postdate.monitor.view import health
 from postdate.monitor.view.node import NodeViews
 from postdate.monitor.view.overview import OverviewViews
-from postdate.node import job, publisher, schedule, test_clock
+from postdate.node import bulk_action, job, publisher, schedule, test_clock
 from postdate.node.initial_key import TENANT
 from postdate.node.node import Node
 from postdate.node.refusal import translate
@@ -130,6 +131,7 @@ def services(node: Node, identities: Identities) -> Services:
             statement=StatementViews(database),
         ),
         audit=AuditViews(database),
+        bulk_action=NounServices(bulk_action.changes(node), BulkActionViews(database)),
         calendar=NounServices(Calendars(database), CalendarViews(database)),
         change_set=ChangeSets(database, operations),
         dead_letter=dead_letters,

@@ -3,12 +3,16 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from postdate.node import publisher, schedule, settlement, worker
+from postdate.node import bulk_action, publisher, schedule, settlement, worker
 from postdate.node.node import Node
 from postdate.runtime.loop import Loop
 
 STAGES: Final[Mapping[str, Callable[[Node], list[Loop]]]] = {
-    "worker": lambda node: [*worker.loops(node), *schedule.loops(node)],
+    "worker": lambda node: [
+        *worker.loops(node),
+        *schedule.loops(node),
+        bulk_action.loop(node),
+    ],
     "settlement": settlement.loops,
     "publisher": publisher.loops,
 }

@@ -1,6 +1,6 @@
 """Schedules: one, a page of them, their coming and their past occurrences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -25,7 +25,7 @@ from postdate.schedule.spec.spec import ScheduleView, Standing, view
 from postdate.schedule.store import encrypted_template, schedule_view, timeline
 from postdate.schedule.store import occurrence as occurrence_store
 from postdate.schedule.store import schedule as store
-from postdate.schedule.store.occurrence import OccurrenceRow
+from postdate.schedule.store.occurrence import OccurrenceRow, RunOutcome
 from postdate.schedule.store.schedule import ScheduleRow, key_of
 from postdate.schedule.store.schedule_view import TimedSchedule
 from postdate.secret.payload_encryption import PayloadCipher
@@ -49,6 +49,8 @@ class OccurrenceView(msgspec.Struct, frozen=True, kw_only=True):
     code: str | None
     notes: list[str]
     created_at: datetime
+    outcome: RunOutcome | None
+    """How the job or payment that it created has ended; null while that is open, or with none."""
 
 
 class ScheduleViews:
@@ -151,15 +153,21 @@ class ScheduleViews:
             limit + 1,
         )
         more = rows[limit - 1].occurrence_id if len(rows) > limit else None
-        return [_entry(row) for row in rows[:limit]], more
+        ended = await occurrence_store.ended(reader, rows[:limit])
+        return [_entry(row, ended) for row in rows[:limit]], more
 
     async def recent_occurrences(
         self, tenant_id: int, schedules: Sequence[ScheduleView], limit: int
     ) -> dict[UUID, list[OccurrenceView]]:
         """Return the latest occurrences of each schedule, in order."""
         keys = [key_of(tenant_id, one.schedule_id) for one in schedules]
-        found = await occurrence_store.recent(self._database.tenant_reader(tenant_id), keys, limit)
-        return {schedule_id: [_entry(row) for row in rows] for schedule_id, rows in found.items()}
+        reader = self._database.tenant_reader(tenant_id)
+        found = await occurrence_store.recent(reader, keys, limit)
+        every = [row for rows in found.values() for row in rows]
+        ended = await occurrence_store.ended(reader, every)
+        return {
+            schedule_id: [_entry(row, ended) for row in rows] for schedule_id, rows in found.items()
+        }
 
     async def paused_by(self, tenant_id: int, schedules: Sequence[ScheduleView]) -> dict[UUID, str]:
         """Return who paused each paused schedule."""
@@ -184,7 +192,7 @@ def _standing(row: ScheduleRow, due_at: datetime | None) -> Standing:
     )
 
 
-def _entry(row: OccurrenceRow) -> OccurrenceView:
+def _entry(row: OccurrenceRow, ended: Mapping[UUID, RunOutcome]) -> OccurrenceView:
     return shaped(
         OccurrenceView,
         row,
@@ -192,4 +200,5 @@ def _entry(row: OccurrenceRow) -> OccurrenceView:
         job_id=row.subject if row.kind == "job" else None,
         payment_id=row.subject if row.kind == "payment" else None,
         notes=row.notes or [],
+        outcome=None if row.subject is None else ended.get(row.subject),
     )

@@ -17,14 +17,6 @@ function liveList(body) {
     || body.querySelector("input:checked") || document.querySelector("dialog[open]");
   const say = (text, stale = false) => { sign.textContent = text; sign.classList.toggle("stale", stale); };
 
-  // What a cell says: not how long ago, and not what somebody has opened in it.
-  const meaning = (cell) => {
-    const copy = cell.cloneNode(true);
-    for (const time of copy.querySelectorAll("time")) time.textContent = time.dateTime;
-    for (const opened of copy.querySelectorAll("details")) opened.removeAttribute("open");
-    return copy.innerHTML;
-  };
-
   const refreshRow = (row, fresh) => {
     const cells = [...row.cells].filter((cell, place) => !cell.classList.contains("tick") && meaning(cell) !== meaning(fresh.cells[place]));
     for (const cell of cells) cell.innerHTML = fresh.cells[cell.cellIndex].innerHTML;

@@ -32,9 +32,13 @@ class DestinationType(StrEnum):
 
 
 class DestinationStatus(StrEnum):
-    """Whether a destination is delivered to: DISABLED jobs fail, PAUSED jobs wait."""
+    """Whether a destination is delivered to: DISABLED jobs fail, PAUSED jobs wait.
+
+    FAILING: none of its latest answers succeeded. DEGRADED: fewer than nine of ten did.
+    """
 
     ACTIVE = "ACTIVE"
+    DEGRADED = "DEGRADED"
     FAILING = "FAILING"
     PAUSED = "PAUSED"
     DISABLED = "DISABLED"

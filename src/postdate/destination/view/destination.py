@@ -1,6 +1,7 @@
 """Read destinations: everything except their secrets."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
@@ -47,13 +48,24 @@ def _show(
     since = None if calls is None else calls.failing_since(found.changed_at)
     if trouble is not None:
         since = min(trouble.since, since or trouble.since)
-    failing = since is not None and found.status is DestinationStatus.ACTIVE
     return replace(
         found,
-        status=DestinationStatus.FAILING if failing else found.status,
+        status=_status(found, since, calls),
         failing_since=since,
         trouble=None if trouble is None else trouble_view(trouble),
     )
+
+
+def _status(
+    found: DestinationView, failing_since: datetime | None, calls: CallSummary | None
+) -> DestinationStatus:
+    """Return how its latest calls went, unless it is paused or disabled."""
+    if found.status is not DestinationStatus.ACTIVE:
+        return found.status
+    if failing_since is not None:
+        return DestinationStatus.FAILING
+    degraded = calls is not None and calls.degraded(found.changed_at)
+    return DestinationStatus.DEGRADED if degraded else found.status
 
 
 def trouble_view(trouble: Trouble) -> TroubleView:

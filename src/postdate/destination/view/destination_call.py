@@ -23,6 +23,10 @@ FAILING_ANSWERS: Final = 10
 """A target is FAILING when none of its last answers, of this number, succeeded."""
 
 
+DEGRADED_BELOW: Final = 0.9
+"""A target is DEGRADED when a smaller part of its latest answers succeeded."""
+
+
 class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one call."""
 
@@ -54,6 +58,12 @@ class CallSummary(msgspec.Struct, frozen=True, kw_only=True):
     def success_percent(self) -> float:
         """Return the success rate in percent."""
         return round(100 * self.successes / self.calls, 1)
+
+    def degraded(self, changed_at: datetime | None) -> bool:
+        """Return whether fewer of the latest answers succeeded than of a healthy target."""
+        known = [one for one in self.latest if changed_at is None or one.at > changed_at]
+        successes = sum(one.succeeded for one in known)
+        return len(known) >= FAILING_ANSWERS and successes < DEGRADED_BELOW * len(known)
 
     def failing_since(self, changed_at: datetime | None) -> datetime | None:
         """Return since when nothing has succeeded; None while one of the latest answers did.

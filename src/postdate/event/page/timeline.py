@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.console.render import duration
+from postdate.core import any_json
 from postdate.core.status import JobStatus, PaymentStatus
 from postdate.event.spec.event import Sealed
 from postdate.job.spec.view import JobView
@@ -22,6 +23,15 @@ SHOWN_ANYWAY: Final = {"job.accepted", "job.claimed", "payment.scheduled", "paym
 """Events whose moment the timeline shows from the job, the payment and their attempts."""
 SHOWN_BY_ATTEMPTS: Final = {"job.retried", "job.failed", "job.completed", "job.unknown"}
 SHOWN_BY_EXECUTIONS: Final = {"payment.completed", "payment.failed", "payment.retried"}
+DECISIONS: Final = {
+    "job.cancelled",
+    "job.cancel_requested",
+    "job.rescheduled",
+    "job.resolved",
+    "payment.cancelled",
+    "payment.rescheduled",
+    "payment.approved",
+}
 SHORT_WAIT: Final = timedelta(milliseconds=1)
 
 
@@ -34,7 +44,8 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     code: str | None = None
     error: str | None = None
-    response: str | None = None
+    reason: str | None = None
+    """What the person gave as the reason."""
     actor: str | None = None
     """Who decided it: a key or a token."""
     worker: UUID | None = None
@@ -88,6 +99,30 @@ def payment_timeline(
     return sorted(entries, key=lambda entry: entry.at)
 
 
+class LastDecision(msgspec.Struct, frozen=True):
+    """The last decision of a person about a job or payment, and the reason."""
+
+    type: str
+    at: datetime
+    actor: str | None
+    reason: str | None
+
+
+def last_decision(events: Sequence[Sealed]) -> LastDecision | None:
+    """Return the last cancelling, rescheduling or resolving, with the reason that was given."""
+    for event in reversed(events):
+        if event.type in DECISIONS:
+            return LastDecision(event.type, event.time, event.actor, _reason(event.data))
+    return None
+
+
+def _reason(data: object) -> str | None:
+    """Return the reason that an event gives."""
+    found = any_json.decode(data) if isinstance(data, str) else data
+    reason = found.get("reason") or found.get("note") if isinstance(found, dict) else None
+    return reason if isinstance(reason, str) else None
+
+
 def _due(at: datetime, now: datetime, *, ended: bool) -> Iterator[TimelineEntry]:
     """Tell when it is due; what has ended before that never will be."""
     if at <= now or not ended:
@@ -100,7 +135,12 @@ def _decisions(
     for event in events:
         if event.type not in shown_elsewhere:
             title = event.type.partition(".")[2].replace("_", " ").capitalize()
-            yield TimelineEntry(at=event.time, title=title, actor=event.actor or "system")
+            yield TimelineEntry(
+                at=event.time,
+                title=title,
+                actor=event.actor or "system",
+                reason=_reason(event.data),
+            )
 
 
 def _attempt(attempt: AttemptView) -> Iterator[TimelineEntry]:
@@ -118,7 +158,6 @@ def _attempt(attempt: AttemptView) -> Iterator[TimelineEntry]:
         detail=f"after {duration(attempt.duration_ms)}{http}",
         code=attempt.code,
         error=attempt.error,
-        response=attempt.response,
         worker=attempt.worker_id,
     )
     if attempt.retry_at is not None:

@@ -17,6 +17,7 @@ from postdate.database.connection.database import Connection, Database
 from postdate.database.connection.error import KeyTakenError, LockNotAvailableError
 from postdate.event.store.event import record_events
 from postdate.intake import store as idempotency_store
+from postdate.intake.create_once import Remember, forget
 from postdate.intake.idempotency import Refused, key_busy, keyed
 from postdate.intake.pipeline import MAX_RACES
 from postdate.intake.store import IdempotencyKey, IdempotencyRow, KeyScope, key_of
@@ -76,6 +77,10 @@ class Pace(msgspec.Struct, frozen=True):
         return None if self.per_second is None else (self.begun + number) / self.per_second
 
 
+RedriveResults = Mapping[UUID, JobAnswer | Redriven]
+"""The outcome of each dead letter: its new job, or why there is none."""
+
+
 class DeadLetters:
     """Redrives and purges dead letters; a redrive is a new job that names the failed one."""
 
@@ -118,6 +123,8 @@ class DeadLetters:
         actor: str,
         reason: str | None = None,
         restored: Mapping[UUID, datetime] = MappingProxyType({}),
+        *,
+        remember: Remember[RedriveResults] = forget,
     ) -> list[Redriven]:
         """Create a new job for each, the oldest first; each job is redriven once.
 
@@ -132,6 +139,7 @@ class DeadLetters:
                         connection, tenant_id, wanted, pace, actor, restored
                     )
                     await self._record(connection, tenant_id, results, actor, reason)
+                    await remember(connection, results)
             except KeyTakenError:
                 continue
             self._intake.announce(
@@ -182,7 +190,7 @@ class DeadLetters:
         self,
         connection: Connection,
         tenant_id: int,
-        results: Mapping[UUID, JobAnswer | Redriven],
+        results: RedriveResults,
         actor: str,
         reason: str | None,
     ) -> None:

@@ -1,13 +1,11 @@
 """Cancel and reschedule many jobs, selected or found by a filter, after a dry run."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlencode
-from uuid import UUID
 
-from postdate.console.bulk import Bulk, BulkRun, BulkStep
 from postdate.console.button import LATE_REASON, Button, Each
 from postdate.console.dry_run import DryRun, selected_ids
 from postdate.console.form_field import FieldSpec
@@ -15,7 +13,7 @@ from postdate.console.operation import ENDPOINT_BY_NAME, BodyFields, decode_body
 from postdate.console.page_request import PageRequest
 from postdate.core.ids import bucket_of
 from postdate.core.status import JobStatus
-from postdate.job.change.bulk import CANCELLABLE, MAX_BULK, WAITING, ChangedCount, Found
+from postdate.job.change.bulk import CANCELLABLE, MAX_BULK, WAITING, Found
 from postdate.job.spec.bulk import BulkFilter
 
 SHOWN: Final = 5
@@ -23,7 +21,6 @@ SHOWN: Final = 5
 
 SELECTED: Final = "jobs"
 ORDER: Final = (JobStatus.RUNNING, JobStatus.READY, JobStatus.PENDING)
-HELD: Final = "locked by somebody else: run it again"
 HEAD: Final = ("Job", "Status", "Due", "Lane", "Description")
 FILTER_NAMES: Final = {
     "status": "filter.status",
@@ -119,47 +116,6 @@ async def _rehearse_move(request: PageRequest, body: BodyFields) -> DryRun:
     return replace(shown, facts=[*shown.facts, new_instant])
 
 
-async def _cancel(request: PageRequest, run: BulkRun, piece: Sequence[UUID]) -> BulkStep:
-    """Cancel exactly these, as the operation does with what its filter finds."""
-    asked = decode_body(run.endpoint, run.body)
-    these = {job_id: run.seen[job_id] for job_id in piece}
-    done = await request.services.job.bulk.cancel_these(
-        request.actor.tenant_id,
-        these,
-        request.actor.key_id,
-        asked.reason,
-        seconds=asked.deadline_seconds,
-    )
-    return await _outcome(request, piece, done, [JobStatus.CANCELLED], "CANCELLED by now")
-
-
-async def _move(request: PageRequest, run: BulkRun, piece: Sequence[UUID]) -> BulkStep:
-    """Move exactly these, as the operation does with what its filter finds."""
-    asked = decode_body(run.endpoint, run.body)
-    these = {job_id: run.seen[job_id] for job_id in piece}
-    done = await request.services.job.bulk.move_these(
-        request.actor.tenant_id, these, asked.to, request.actor.key_id, asked.reason
-    )
-    return await _outcome(request, piece, done, WAITING, "that would expire before")
-
-
-async def _outcome(
-    request: PageRequest,
-    piece: Sequence[UUID],
-    done: ChangedCount,
-    usual: Collection[JobStatus],
-    rest: str,
-) -> BulkStep:
-    """Return why some were left alone: how they stand now, or else the reason that is left."""
-    if done.jobs == len(piece):
-        return BulkStep(done.jobs)
-    now = await request.services.job.read.find_many(request.actor.tenant_id, piece)
-    left = Counter(f"{job.status} by now" for job in now if job.status not in usual)
-    left[HELD] += min(done.held, len(piece) - done.jobs - left.total())
-    left[rest] += len(piece) - done.jobs - left.total()
-    return BulkStep(done.jobs, +left)
-
-
 BUTTONS: Final = (
     Button(
         "cancel_jobs",
@@ -174,7 +130,7 @@ BUTTONS: Final = (
         fixed={"filter": {}},
         back=_back,
         rehearse=_rehearse_cancel,
-        bulk=Bulk(title="Cancelling jobs", verb="cancelled", noun="job", step=_cancel),
+        bulk=True,
         selects=SELECTED,
         each=Each("cancel_job"),
     ),
@@ -194,7 +150,7 @@ BUTTONS: Final = (
         fixed={"filter": {}},
         back=_back,
         rehearse=_rehearse_move,
-        bulk=Bulk(title="Rescheduling jobs", verb="rescheduled", noun="job", step=_move),
+        bulk=True,
         selects=SELECTED,
         each=Each("change_job", {"run_at": "to.run_at"}),
     ),

@@ -1,12 +1,9 @@
 """Redrive dead letters: the ones shown, or the ones that a filter finds."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, Final
 
-from postdate.console.bulk import Bulk, BulkRun, BulkStep
 from postdate.console.button import LATE_REASON, Button
 from postdate.console.dry_run import DryRun
 from postdate.console.form_field import FieldSpec
@@ -14,14 +11,14 @@ from postdate.console.operation import (
     ENDPOINT_BY_NAME,
     Answer,
     BodyFields,
-    call_endpoint,
     decode_body,
 )
 from postdate.console.page_request import PageRequest
-from postdate.http.page import encode_cursor
-from postdate.job.api.dead_letter import RedriveCursor
 from postdate.job.change.dead_letter import MAX_REDRIVE
 from postdate.job.spec.view import JobView
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 MAX_BULK: Final = 10_000
 """What one form redrives by a filter."""
@@ -59,24 +56,13 @@ def _row(job: JobView) -> tuple[Any, ...]:
     return (str(job.job_id), job.finished_at or job.effective_at, job.lane, why)
 
 
-async def _redrive(request: PageRequest, run: BulkRun, piece: Sequence[UUID]) -> BulkStep:
-    """Redrive exactly these, at one pace over all of them."""
-    begun = encode_cursor(RedriveCursor(piece[0], run.position))
-    body = {name: value for name, value in run.body.items() if name != "filter"}
-    answer = await call_endpoint(
-        request, run.endpoint, body | {"job_ids": list(map(str, piece)), "cursor": begun}
-    )
-    left = _left(answer)
-    return BulkStep(len(piece) - left.total(), left)
-
-
 def _left(answer: Answer) -> Counter[str]:
     """Count why some were not redriven."""
     return Counter(str(one["code"]) for one in answer["outcomes"] if one.get("code"))
 
 
 def _redriven(_: PageRequest, answer: Answer) -> str:
-    left: Mapping[str, int] = _left(answer)
+    left = _left(answer)
     said = f"{answer['redriven']:,} of {len(answer['outcomes']):,} jobs redriven as new jobs."
     skipped = ", ".join(f"{many:,} {code}" for code, many in sorted(left.items()))
     return f"{said} Skipped: {skipped}." if skipped else said
@@ -116,8 +102,6 @@ BUTTONS: Final = (
         fixed={"filter": {}},
         back="/dead-letters",
         rehearse=_rehearse,
-        bulk=Bulk(
-            title="Redriving failed jobs", verb="redriven as new jobs", noun="job", step=_redrive
-        ),
+        bulk=True,
     ),
 )

@@ -12,10 +12,11 @@ from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.core.identity import Scope
 from postdate.core.status import JobStatus
 from postdate.event.page.pages import subject_events
-from postdate.event.page.timeline import job_timeline
+from postdate.event.page.timeline import job_timeline, last_decision
 from postdate.http.endpoint import existing
 from postdate.job.page.bulk_buttons import filter_query
 from postdate.job.page.wait_reason import WaitFacts, destination_name, why_put_off, why_waiting
+from postdate.job.page.waterfall import waterfall
 from postdate.job.spec.destination_words import target
 from postdate.job.spec.job import Worker
 from postdate.job.spec.view import JobView
@@ -147,9 +148,15 @@ async def job_page(request: PageRequest) -> Response:
     attempts = await request.services.job.read.attempts(tenant_id, job_id, 0, MAX_ATTEMPTS)
     await request.learn_names(nodes=True)
     why = await _why_waiting(request, job)
+    schedule = await _schedule_name(request, job)
     return request.render(
         "job.html",
         job=job,
+        schedule=schedule,
+        decision=last_decision(events),
+        rows=waterfall(job, attempts or [], request.now),
+        last_attempt=attempts[-1].attempt if attempts else 0,
+        result=_result(job),
         timeline=job_timeline(job, attempts or [], events, request.now),
         events=events,
         payload=_payload(job),
@@ -162,6 +169,21 @@ def _payload(job: JobView) -> str | None:
     if isinstance(job.payload, msgspec.Raw):
         return msgspec.json.format(bytes(job.payload), indent=2).decode(errors="replace")
     return job.payload_base64
+
+
+def _result(job: JobView) -> str | None:
+    """Show what the worker has returned."""
+    if not isinstance(job.result, msgspec.Raw):
+        return None
+    return msgspec.json.format(bytes(job.result), indent=2).decode(errors="replace")
+
+
+async def _schedule_name(request: PageRequest, job: JobView) -> str | None:
+    """Return what the schedule is called that has made the job, for keys that may read it."""
+    if job.schedule_id is None or not request.actor.allows(Scope.SCHEDULES_READ):
+        return None
+    found = await request.services.schedule.read.find(request.actor, job.schedule_id)
+    return None if found is None else found.name
 
 
 async def _why_waiting(request: PageRequest, job: JobView) -> str | None:

@@ -4,7 +4,6 @@ from collections import Counter
 from functools import partial
 from typing import Final
 
-from postdate.console.bulk import Bulk
 from postdate.console.button import Button, Each
 from postdate.console.dry_run import DryRun, selected_ids
 from postdate.console.form_field import FieldSpec
@@ -15,9 +14,6 @@ from postdate.schedule.spec.spec import ScheduleView
 from postdate.words.error import Code, refuse
 
 SELECTED: Final = "schedules"
-PIECE: Final = 50
-"""Schedules of one piece: each is changed in a transaction of its own."""
-
 HEAD: Final = ("Schedule", "Status", "Rule", "Next")
 
 
@@ -57,7 +53,7 @@ BUTTONS: Final = (
         fields=(FieldSpec("note", required=True, late=True),),
         back="/schedules",
         rehearse=partial(_rehearse, wanted=("ACTIVE",)),
-        bulk=Bulk(title="Pausing schedules", verb="paused", noun="schedule", size=PIECE),
+        bulk=True,
         selects=SELECTED,
         each=Each("pause_schedule", {"note": "note"}),
     ),
@@ -69,7 +65,7 @@ BUTTONS: Final = (
         means="They continue with their next occurrence. Skipped occurrences stay skipped.",
         back="/schedules",
         rehearse=partial(_rehearse, wanted=("PAUSED", "SET_ASIDE")),
-        bulk=Bulk(title="Resuming schedules", verb="resumed", noun="schedule", size=PIECE),
+        bulk=True,
         selects=SELECTED,
         each=Each("resume_schedule"),
     ),

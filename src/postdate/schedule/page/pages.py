@@ -25,6 +25,10 @@ PAGE: Final = 50
 STRIP: Final = 40
 """How many runs a strip shows."""
 
+LATEST: Final = 10
+"""A schedule is FAILING when none of its latest runs, of this number, has succeeded."""
+
+ENDED: Final = {"COMPLETED": "succeeded", "FAILED": "failed", "CANCELLED": "cancelled"}
 COMING: Final = 10
 BOOK: Final = 50
 
@@ -82,6 +86,7 @@ async def schedules_page(request: PageRequest) -> Response:
         following=request.next_page(after=following),
         words=words,
         status_words=status_words,
+        runs=RUNS,
     )
 
 
@@ -111,6 +116,7 @@ async def schedule_page(request: PageRequest) -> Response:
         following=request.next_page(before=more),
         words=words,
         status_words=status_words,
+        runs=RUNS,
         marks=marks,
         roll_words=roll_words,
         delay=delay,
@@ -152,6 +158,44 @@ def status_words(status: str) -> str:
     return status.lower().replace("_", " ")
 
 
+def run_look(row: OccurrenceView) -> str:
+    """Return how a run came out: what it created has succeeded, failed, been cancelled, or goes on.
+
+    That something was created says nothing about how it ended.
+    """
+    match row.status:
+        case Status.FIRED | Status.LATE | Status.BUFFERED:
+            return ENDED.get(row.outcome or "", "created")
+        case Status.MISSED | Status.REFUSED:
+            return "missed"
+        case _:
+            return "skipped"
+
+
+def run_words(row: OccurrenceView) -> str:
+    """Write how a run came out, and what its label adds to that."""
+    look = run_look(row)
+    if look in {"missed", "skipped"}:
+        return status_words(row.status)
+    open_yet = ", not finished" if look == "created" else ""
+    return look + open_yet + (", late" if row.status is Status.LATE else "")
+
+
+def run_link(row: OccurrenceView) -> str:
+    """Return the page of what a run created; empty where it created nothing."""
+    if row.job_id is not None:
+        return f"/jobs/{row.job_id}"
+    return "" if row.payment_id is None else f"/payments/{row.payment_id}"
+
+
+def shown_status(schedule: ScheduleView, runs: Sequence[OccurrenceView]) -> str:
+    """Return the status, or FAILING where none of the latest runs that ended has succeeded."""
+    ended = [row.outcome for row in runs if row.outcome in {"COMPLETED", "FAILED"}][-LATEST:]
+    if schedule.status == "ACTIVE" and ended and "COMPLETED" not in ended:
+        return "FAILING"
+    return schedule.status
+
+
 def roll_words(roll: str) -> str:
     """Describe what happens to an occurrence on a closed day."""
     return NOTES.get(f"rolled_{roll}", status_words(roll))
@@ -175,6 +219,14 @@ def delay(row: OccurrenceView) -> int | None:
 def _seconds(begin: datetime, end: datetime) -> float:
     return max(0.0, (end - begin).total_seconds())
 
+
+RUNS: Final = {
+    "look": run_look,
+    "words": run_words,
+    "link": run_link,
+    "status": shown_status,
+}
+"""What templates ask about runs."""
 
 PAGES: Final = (
     ConsolePage("/schedules", schedules_page, Scope.SCHEDULES_READ, limited="filtered"),

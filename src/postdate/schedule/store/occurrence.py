@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 import msgspec
 
+from postdate.core.ids import bucket_of
 from postdate.database.connection.column import compact, filled
 from postdate.database.connection.query import Connection, Reader, fetch_all, query
+
+RunOutcome = Literal["COMPLETED", "FAILED", "CANCELLED"]
+"""How a job or a payment has ended."""
 
 
 class OccurrenceKey(NamedTuple):
@@ -124,6 +128,16 @@ async def page(
     return await fetch_all(
         connection, OccurrenceRow, "occurrence_page", *schedule, before, status, limit
     )
+
+
+async def ended(reader: Reader, rows: Sequence[OccurrenceRow]) -> dict[UUID, RunOutcome]:
+    """Return how the jobs and payments of occurrences have ended, as far as they have."""
+    subjects = [row.subject for row in rows if row.subject is not None]
+    if not subjects:
+        return {}
+    buckets = [bucket_of(subject) for subject in subjects]
+    found = await reader.fetch(query("occurrence_ended"), buckets, subjects)
+    return {row[0]: row[1] for row in found}
 
 
 async def recent(

@@ -54,6 +54,14 @@ SELECT occurrence_id, scheduled_for, nominal_local, due_at, status, cause, versi
    AND ($5::text IS NULL OR status = $5)
  ORDER BY occurrence_id DESC LIMIT $6
 
+-- name: occurrence_ended
+-- How what occurrences have created has ended. The join is by primary key: partitions are pruned
+-- row by row.
+SELECT o.subject, o.status
+  FROM unnest($1::smallint[], $2::uuid[]) AS wanted (bucket, subject)
+  JOIN outcome o ON o.bucket = wanted.bucket AND o.subject = wanted.subject
+ WHERE o.bucket = ANY ($1)
+
 -- name: occurrence_recent
 -- The newest occurrences of each of several schedules, for a strip of runs.
 SELECT newest.* FROM occurrence_recent($1, $2, $3, $4) AS newest

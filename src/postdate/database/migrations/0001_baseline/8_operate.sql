@@ -104,6 +104,55 @@ CREATE INDEX change_set_begun ON change_set (tenant_id)
     WHERE status IN ('APPLYING', 'UNDOING');
 SELECT table_guard('change_set', fact => false);
 
+-- Bulk actions: the same done to many things, piece by piece, by whichever node has a turn. The
+-- items are fixed when a person confirms them. `actor` is what the key was allowed then; a node
+-- that works on one holds it until `held_until`, with a `token` of its own.
+CREATE TABLE bulk_action (
+    bucket         smallint NOT NULL CHECK (bucket BETWEEN 0 AND 63),
+    tenant_id      integer NOT NULL REFERENCES tenant,
+    bulk_action_id uuid NOT NULL,
+    operation      text NOT NULL CHECK (operation IN ('cancel_jobs', 'reschedule_jobs',
+                       'redrive_dead_letters', 'pause_schedule', 'resume_schedule')),
+    terms          jsonb NOT NULL,
+    actor          jsonb NOT NULL,
+    -- From where the request came that confirmed it: its items' events say so too.
+    origin         jsonb,
+    created_by     text NOT NULL,
+    created_at     timestamptz NOT NULL DEFAULT server_clock(),
+    changed_at     timestamptz NOT NULL DEFAULT server_clock(),
+    starts_at      timestamptz NOT NULL,
+    next_at        timestamptz NOT NULL,
+    ended_at       timestamptz,
+    stopped_by     text CHECK (stopped_by IS NULL OR ended_at IS NOT NULL),
+    waiting_for    text,
+    per_second     double precision CHECK (per_second > 0),
+    total          integer NOT NULL CHECK (total > 0),
+    position       integer NOT NULL DEFAULT 0 CHECK (position BETWEEN 0 AND total),
+    done           integer NOT NULL DEFAULT 0 CHECK (done BETWEEN 0 AND total),
+    skipped        jsonb NOT NULL DEFAULT '{}',
+    held_until     timestamptz,
+    token          integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (bucket, tenant_id, bulk_action_id)
+);
+CREATE INDEX bulk_action_tenant ON bulk_action (tenant_id, bulk_action_id);
+CREATE INDEX bulk_action_open ON bulk_action (next_at) WHERE ended_at IS NULL;
+SELECT table_guard('bulk_action', fact => false);
+
+-- An item of a bulk action. Its outcome is written in the transaction that changes it.
+CREATE TABLE bulk_item (
+    bucket         smallint NOT NULL CHECK (bucket BETWEEN 0 AND 63),
+    tenant_id      integer NOT NULL,
+    bulk_action_id uuid NOT NULL,
+    position       integer NOT NULL CHECK (position >= 0),
+    item_id        uuid NOT NULL,
+    seen           text NOT NULL,
+    outcome        text,
+    new_job_id     uuid,
+    PRIMARY KEY (bucket, tenant_id, bulk_action_id, position),
+    FOREIGN KEY (bucket, tenant_id, bulk_action_id) REFERENCES bulk_action ON DELETE CASCADE
+);
+SELECT table_guard('bulk_item', fact => false);
+
 -- Whose turn it is in the round of proofs; one row. All nodes take their turns from it.
 CREATE TABLE proof_round (
     one      boolean PRIMARY KEY DEFAULT true CHECK (one),

@@ -7,6 +7,7 @@ from postdate.client.call import Caller, K
 
 if TYPE_CHECKING:
     from postdate.client.calls.audit import Audit
+    from postdate.client.calls.bulk_actions import BulkActions
     from postdate.client.calls.calendars import Calendars
     from postdate.client.calls.change_sets import ChangeSets
     from postdate.client.calls.dead_letters import DeadLetters
@@ -76,6 +77,8 @@ class Groups(Caller, Generic[K]):
     """Calls about receipts."""
     change_sets: "ChangeSets[K]"
     """Calls about change sets."""
+    bulk_actions: "BulkActions[K]"
+    """Calls about bulk actions."""
     test_clock: "TestClock[K]"
     """Calls about test clock."""
 

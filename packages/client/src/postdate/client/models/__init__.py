@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from postdate.client.models.accounts import *
     from postdate.client.models.audit import *
+    from postdate.client.models.bulk_actions import *
     from postdate.client.models.calendars import *
     from postdate.client.models.change_sets import *
     from postdate.client.models.dead_letters import *
@@ -48,9 +49,15 @@ HOMES: Final = {
     "BatchJobParams": "jobs",
     "BatchPaymentParams": "payments",
     "Broken": "shared",
+    "BulkAction": "bulk_actions",
+    "BulkActionList": "bulk_actions",
+    "BulkActionOperation": "bulk_actions",
     "BulkFilter": "change_sets",
     "BulkFilterParams": "shared",
+    "BulkItem": "bulk_actions",
+    "BulkItemList": "bulk_actions",
     "BulkOutcome": "jobs",
+    "BulkStatus": "bulk_actions",
     "Calendar": "calendars",
     "CalendarList": "calendars",
     "CancelJobs": "change_sets",
@@ -153,6 +160,7 @@ HOMES: Final = {
     "NewTenant": "tenants",
     "Occurrence": "schedules",
     "OccurrenceList": "schedules",
+    "OccurrenceOutcome": "schedules",
     "OccurrenceStatus": "schedules",
     "OccurrenceStatusName": "schedules",
     "OnConflict": "shared",

@@ -12,6 +12,7 @@ class DestinationStatus(OpenEnum):
     """Whether a destination is delivered to: DISABLED jobs fail, PAUSED jobs wait."""
 
     ACTIVE = "ACTIVE"
+    DEGRADED = "DEGRADED"
     FAILING = "FAILING"
     PAUSED = "PAUSED"
     DISABLED = "DISABLED"

@@ -405,6 +405,14 @@ class Backfill(Struct, frozen=True, kw_only=True):
     occurrences: list[BackfillItem]
 
 
+class OccurrenceOutcome(OpenEnum):
+    """What `OccurrenceOutcome` may be."""
+
+    CANCELLED = "CANCELLED"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+
 class Occurrence(Struct, frozen=True, kw_only=True):
     """An occurrence that was due, and its result."""
 
@@ -420,6 +428,7 @@ class Occurrence(Struct, frozen=True, kw_only=True):
     code: str | None
     notes: list[str]
     created_at: datetime
+    outcome: OccurrenceOutcome | None
 
 
 class OccurrenceList(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,1 @@
+"""Bulk actions: the same done to many jobs or schedules, in the background."""

@@ -1,0 +1,1 @@
+"""Begin, stop and work off bulk actions."""
