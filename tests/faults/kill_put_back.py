@@ -1,9 +1,12 @@
 """Lost timers and unique keys that are put back, and cancelled jobs that are ended, killed."""
 
 import asyncio
-from datetime import timedelta
-from typing import ClassVar
-from uuid import uuid4
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, ClassVar
+from uuid import UUID, uuid4
 
 from faults.kill import KillOperation
 from faults.sweep_money import AMOUNT, MoneyOperation, identity
@@ -13,13 +16,17 @@ from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Database
 from postdate.job.change.put_back import put_back_job
 from postdate.job.change.unique_repair import repair_unique
+from postdate.job.spec.cancel_call import CancelCall
+from postdate.job.spec.job import Webhook
+from postdate.job.spec.retry import RetryPolicies
 from postdate.job.spec.tally import Tally
-from postdate.job.store import job_cancel, job_change, job_unique
+from postdate.job.store import execution, job_cancel, job_change, job_unique
 from postdate.job.store.job_cancel import CancelOrder
 from postdate.job.store.job_unique import slot_of
 from postdate.lease.change.lease import ClaimAsk, LeaseClaims
 from postdate.payment.change.put_back import put_back_payment
 from postdate.timer.lost_timer import LostTimer, Noun
+from postdate.worker.cancel_caller import TAKEN_SECONDS, CancelCaller
 from postdate.worker.expirer import Expirer
 from support.bank import DuePayment
 from support.job import ask, make_intake
@@ -145,4 +152,63 @@ class EndCancelled(Stage, KillOperation):
         return await super().violations()
 
 
-OPERATIONS: list[type[KillOperation]] = [PutBackPayment, PutBackJob, RepairUnique, EndCancelled]
+class CallCancelUrl(Stage, KillOperation):
+    """The receiver of a running job hears at least once that the job is to be cancelled."""
+
+    name = "call a cancel URL"
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        self.heard = mkdtemp()
+        lane = await make_lane(self.nodes.direct, self.tenant_id)
+        to = {"type": "webhook", "url": "https://a.example/", "cancel_url": "https://b.example/"}
+        [self.job] = await add_jobs(self.nodes.direct, lane, to=to)
+        policies, bucket = RetryPolicies(Settings()), bucket_of(self.job)
+        async with self.nodes.direct.write("test") as connection:
+            wanted: dict[str, Any] = {"lease_seconds": 3600.0, "claimed_by": uuid4()}
+            wanted |= {"low": datetime(2000, 1, 1, tzinfo=UTC), "limit": 1}
+            assert await execution.take(connection, lane, bucket, policies, **wanted)
+        async with self.nodes.direct.write("test") as connection:
+            held = await job_change.lock(connection, self.tenant_id, bucket, [self.job])
+            order = CancelOrder("test", 3600.0)
+            assert (
+                await job_cancel.cancel(connection, self.tenant_id, held, order)
+            ).deadlines.keys() == {self.job}
+
+    async def hear(self, call: CancelCall, destination: Webhook) -> bool:
+        assert destination.cancel_url == "https://b.example/"
+        self.write(call.job_id)
+        return True
+
+    def write(self, job_id: UUID) -> None:
+        """Keep what a process heard that may be killed then."""
+        Path(self.heard, uuid4().hex).write_text(str(job_id))
+
+    def read(self) -> int:
+        """Count what was heard, and forget it."""
+        count = len(list(Path(self.heard).iterdir()))
+        shutil.rmtree(self.heard)
+        return count
+
+    async def act(self) -> None:
+        await CancelCaller(self.nodes.proxied, self.hear).run_once(10)
+
+    async def finish(self) -> None:
+        await self.advance(TAKEN_SECONDS + 1)
+        await CancelCaller(self.nodes.direct, self.hear).run_once(10)
+
+    async def violations(self) -> list[str]:
+        heard = self.read()
+        if not 1 <= heard <= 2:
+            self.wrong.append(f"it was called {heard} times")
+        due = await self.count("job_progress", "AND cancel_call_at IS NOT NULL")
+        self.expect("calls left", due, 0)
+        await self.nodes.direct.writer.execute(
+            "DELETE FROM job_progress WHERE tenant_id = $1", self.tenant_id
+        )
+        return await super().violations()
+
+
+OPERATIONS: list[type[KillOperation]] = [
+    *(PutBackPayment, PutBackJob, RepairUnique, EndCancelled, CallCancelUrl)
+]

@@ -1,4 +1,4 @@
-"""Models of lease, claim and settlement, checked by Spin in every order; their twins must fail."""
+"""Models of lease, claim, cancel and settlement, checked by Spin; their twins must fail."""
 
 import asyncio
 import shutil
@@ -16,6 +16,7 @@ TWINS = [
     ("lease", "TOKEN_REUSED"),
     ("settle", "LOOK_FIRST"),
     ("claim", "CANCEL_WITHOUT_PLACE"),
+    ("cancel", "CLAIM_IGNORES_REQUEST"),
 ]
 MORE_TWINS = [
     ("lease", "NO_TOKEN_IN_RECORD"),
@@ -28,6 +29,11 @@ MORE_TWINS = [
     ("claim", "EXPIRED_CLAIM_KEPT"),
     ("claim", "RETRY_NOT_RELEASED"),
     ("claim", "END_WITHOUT_CLAIM"),
+    ("cancel", "FAILURE_IS_RETRIED"),
+    ("cancel", "SWEEP_WITHOUT_LOCK"),
+    ("cancel", "NO_SWEEP"),
+    ("cancel", "REQUEST_WITHOUT_LOCK"),
+    ("cancel", "NO_TOKEN_IN_REPORT"),
 ]
 """Compiling one takes longer than searching it: these are left to `make soak`."""
 
@@ -51,7 +57,7 @@ async def check(directory: Path, model: str, *switches: str) -> tuple[int, bool]
     return int(line.rpartition("errors:")[2]), "max search depth too small" not in said
 
 
-@pytest.mark.parametrize("model", ["lease", "settle", "claim"])
+@pytest.mark.parametrize("model", ["lease", "settle", "claim", "cancel"])
 async def test_the_model_holds_in_every_order(model: str, tmp_path: Path) -> None:
     assert await check(tmp_path, model) == (0, True)
 
