@@ -1,6 +1,7 @@
 """Every page of the console as a picture, to be looked at: each must open, fit and break no rule.
 
-The pictures are in `build/console`: 1280 pixels light and dark, 390 light.
+The rules are those of its policy and of axe. The pictures are in `build/console`: 1440 and 390
+pixels wide, light and dark.
 """
 
 import asyncio

@@ -14,14 +14,16 @@ from playwright.async_api import Page, async_playwright
 from postdate.change_set.page.what_if_buttons import BUTTONS
 from postdate.cli.demo_life import DemoLife
 from postdate.client import Client
+from support.accessibility import violations
 from support.plain_browser import PROGRAM
 from support.real_browser import WATCH
 
 BUILD: Final = Path(__file__).parents[2] / "build" / "console"
 LOOKS: Final[dict[str, Any]] = {
-    "1280-light": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"},
-    "1280-dark": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"},
+    "1440-light": {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"},
+    "1440-dark": {"viewport": {"width": 1440, "height": 900}, "color_scheme": "dark"},
     "390-light": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"},
+    "390-dark": {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
 }
 
 
@@ -118,6 +120,13 @@ def pages(client: Client) -> dict[str, str]:
         "schedule-paused": f"/schedules/{schedules['nightly export']}",
         "accounts": "/accounts",
         "account": "/accounts/demo-alice",
+        "approvals": "/approvals",
+        "decisions": "/decisions",
+        "statements": "/statements",
+        "statement": "/accounts/demo-alice/statement",
+        "docs-guide": "/docs/guide",
+        "docs-payments": "/docs/guide/guides/payments",
+        "docs-errors": "/docs/errors",
         "account-frozen": "/accounts/demo-dave",
         "dead-letters": "/dead-letters",
         "events": "/events",
@@ -213,7 +222,8 @@ async def _shoot(page: Page, address: str) -> list[str]:
     wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
     if wide > 0:
         wrong.append(f"is {wide} px too wide")
-    return wrong + list(await page.evaluate("window.violations"))
+    wrong += await page.evaluate("window.violations")
+    return wrong + await violations(page)
 
 
 if __name__ == "__main__":

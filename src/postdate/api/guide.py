@@ -135,6 +135,7 @@ class Guide:
         text = self._texts()[path]
         tokens = self._markdown.parse(_COMMENT.sub("", text))
         _set_anchors(tokens)
+        _set_focus(tokens)
         for token in _inline(tokens):
             _set_link(path, token)
         body = self._markdown.renderer.render(tokens, self._markdown.options, {})
@@ -229,6 +230,13 @@ def _set_anchors(tokens: list[Token]) -> None:
         if opening.type == "heading_open":
             text = "".join(each.content for each in inside.children or ())
             opening.attrSet("id", anchor_of(text))
+
+
+def _set_focus(tokens: list[Token]) -> None:
+    """Let the keyboard reach what may be wider than the page: it scrolls there."""
+    for token in tokens:
+        if token.type in {"fence", "code_block", "table_open"}:
+            token.attrSet("tabindex", "0")
 
 
 def _set_link(page: str, token: Token) -> None:

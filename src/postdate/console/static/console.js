@@ -66,8 +66,17 @@ function printButton() {
   button.addEventListener("click", () => print());
 }
 
+// Who opens a form is about to write: its first empty field has the cursor. A phone would show its keyboard.
+function firstField() {
+  if (location.hash || !matchMedia("(hover: hover)").matches) return;
+  const fields = document.querySelectorAll("#form :is(input:not([type=hidden], [type=checkbox]), textarea:not([hidden]))");
+  const wanted = document.querySelector("#form [aria-invalid=true]") ?? [...fields].find((field) => !field.value && field.checkVisibility());
+  wanted?.focus();
+}
+
 tellTimes();
 zoneButton();
 printButton();
+firstField();
 document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
 setInterval(() => { tellTimes(); countDown(); }, 1000);
