@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -95,3 +96,15 @@ def test_what_is_left_out_is_named_as_the_api_names_it() -> None:
     assert {endpoint.handler.__name__ for endpoint in ENDPOINTS} >= SECRET
     made = {tool.name for tool in tools(ENDPOINTS, list(Scope))}
     assert not made & {"get_test_clock", "claim_jobs", *SECRET}
+
+
+def test_no_tool_answers_with_a_secret_whatever_is_allowed() -> None:
+    offered = tools(ENDPOINTS, list(Scope))
+    fields = {
+        tool.name: {each.encode_name for each in msgspec.structs.fields(tool.endpoint.returns)}
+        for tool in offered
+    }
+    assert [name for name, found in fields.items() if "secret" in found] == []
+    keys = [name for name, found in fields.items() if {"key", "key_id"} <= found]
+    assert keys == [], "a key is a secret; that of a job is a name"
+    assert {"whoami", "list_keys", "create_job", "change_destination"} <= fields.keys()

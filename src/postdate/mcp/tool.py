@@ -14,12 +14,13 @@ from postdate.core.identity import Scope
 from postdate.http.endpoint import BASE, AnyEndpoint
 from postdate.http.field_description import Json
 from postdate.http.openapi import document
+from postdate.resource.resource import declared_by
 
 CONFIRM: Final = "confirm"
 UNSUITABLE: Final = frozenset({"leases", "test clock"})
 """Groups of operations for programs: a worker's leases, a test's clock."""
-SECRET: Final = frozenset({"get_signing_secret"})
-"""Operations that read a secret: what an assistant reads leaves this machine."""
+SECRET: Final = frozenset({"get_signing_secret", "rotate_signing_secret"})
+"""Operations that answer with a secret, beside those whose nouns declare it."""
 
 _CONFIRM_TEXT: Final = (
     "Leave it out for a dry run, which shows the request and returns the value to give here."
@@ -103,11 +104,17 @@ def tools(endpoints: Sequence[AnyEndpoint], allowed: Collection[Scope]) -> list[
         _tool(endpoint, by_name[endpoint.handler.__name__], described["components"]["schemas"])
         for endpoint in endpoints
         if endpoint.tag not in UNSUITABLE
-        and endpoint.handler.__name__ not in SECRET
+        and not _answers_a_secret(endpoint)
         and (endpoint.method == "GET" or endpoint.scope in allowed)
         and endpoint.scope not in {None, "internal"}
         and endpoint.returns is not None
     ]
+
+
+def _answers_a_secret(endpoint: AnyEndpoint) -> bool:
+    """Return whether the answer has a secret: what an assistant reads leaves this machine."""
+    declared = declared_by(endpoint.handler)
+    return endpoint.handler.__name__ in SECRET or bool(declared and declared.shown_once)
 
 
 def _tool(endpoint: AnyEndpoint, described: Json, schemas: Json) -> ApiTool:
