@@ -147,3 +147,15 @@ async def _try_out(built: Built, python: str) -> None:
     *answers, installed = said.splitlines()
     assert answers == ["PENDING", *("200" for _ in ASSETS)]
     assert set(installed.split()) <= CLIENT_DEPENDENCIES
+
+
+def test_two_builds_give_the_same_bytes(built: Built) -> None:
+    """Whoever builds a release from its commit can compare it with what was uploaded."""
+    with scratch() as directory:
+        again = build(directory)
+        assert {path.name: path.read_bytes() for path in again.wheels} == {
+            path.name: path.read_bytes() for path in built.wheels
+        }
+        assert {path.name: path.read_bytes() for path in again.sdists} == {
+            path.name: path.read_bytes() for path in built.sdists
+        }

@@ -63,6 +63,11 @@ class Built:
         """Give both wheels."""
         return sorted(self.directory.glob("*.whl"))
 
+    @property
+    def sdists(self) -> list[Path]:
+        """Give both sdists."""
+        return sorted(self.directory.glob("*.tar.gz"))
+
     def wheel(self, name: str) -> set[str]:
         """Give the names in a wheel."""
         (path,) = self.directory.glob(f"{name}-[0-9]*.whl")

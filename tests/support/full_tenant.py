@@ -130,7 +130,7 @@ async def _claimed(api: Api, full: FullTenant) -> Any:
 
 
 async def _failed(api: Api, full: FullTenant, **how: Any) -> str:
-    body = {"destination": WORKER, "lane": full.lane, "retry": HOLD, "description": str(how)}
+    body = {"destination": WORKER, "lane": full.lane, "retry": HOLD, "description": " ".join(how)}
     await _done(api, "POST", "/jobs", body)
     lease = (await api.call("POST", f"/lanes/{full.lane}/claim", {"max": 1})).body["leases"][0]
     report = {"token": lease["token"], "error": "no", **how}

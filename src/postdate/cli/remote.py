@@ -46,6 +46,8 @@ def connected(retries: int = 0) -> Iterator[Client]:
     except UnreachableError as error:
         place = f"the address is from {found.url_origin}"
         raise StartError(f"{error}; is the server running? {place}") from error
+    except ConfigurationError as error:
+        raise StartError(str(error)) from error
     except ProblemError as error:
         _fail(error, found)
 
