@@ -60,7 +60,8 @@ CREATE TYPE job_columns AS (
 	actor text[],
 	idempotency_key uuid[],
 	unique_by text[],
-	key text[]
+	key text[],
+	key_id bigint[]
 );
 
 CREATE TYPE lease_endings AS (
@@ -448,6 +449,7 @@ CREATE TABLE timer (
     token bigint DEFAULT 0 NOT NULL,
     claimed_by uuid,
     ready_at timestamp with time zone,
+    key_id bigint,
     CONSTRAINT timer_attempt_check CHECK ((attempt >= 0)),
     CONSTRAINT timer_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
     CONSTRAINT timer_check CHECK (((claimed_at IS NULL) OR (token > 0))),
@@ -734,6 +736,29 @@ CREATE FUNCTION job_unique_forget(in_bucket smallint, in_tenant integer, ids uui
 CREATE FUNCTION job_unique_hash(of_tenant integer, key text) RETURNS uuid
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION lane_bucket_lock(of_bucket smallint, of_tenant integer, of_lane text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION lane_key_choose(of_bucket smallint, of_lane integer, keys bigint[], quotas integer[], low_dues timestamp with time zone[], low_subjects uuid[], low_tokens bigint[], seek_lost boolean[]) RETURNS TABLE(key_id bigint, lost uuid[], fresh uuid[], surplus uuid[], first_token bigint, more boolean, at_limit boolean, wait_seconds double precision, counted boolean)
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp'
+    SET enable_seqscan TO 'off';
+
+CREATE FUNCTION lane_key_id(of_tenant integer, lane text, key text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION lane_key_spend(of_bucket smallint, of_lane integer, keys bigint[], counts integer[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION lane_key_starts(full_at timestamp with time zone, now timestamp with time zone, rate double precision, burst double precision) RETURNS double precision
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION lane_key_waits(of_tenant integer, of_bucket smallint, id uuid, max_count integer) RETURNS TABLE(at_limit boolean, at_rate boolean, before integer)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp';
+
 CREATE FUNCTION lane_purpose(lane_id integer) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
@@ -898,6 +923,10 @@ CREATE FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double preci
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp'
     SET lock_timeout TO '200ms';
+
+CREATE FUNCTION permit_waits(in_bucket smallint, of_tenant integer, of_lane text, max_running integer, rate double precision) RETURNS TABLE(at_limit boolean, at_rate boolean)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION refuse_change() RETURNS trigger
     LANGUAGE plpgsql;
@@ -1503,6 +1532,7 @@ CREATE TABLE lane (
     keyed boolean DEFAULT false NOT NULL,
     max_running integer,
     rate_per_second real,
+    per_key jsonb,
     paused_at timestamp with time zone,
     paused_note text,
     paused_by text,
@@ -1518,6 +1548,20 @@ CREATE TABLE lane (
     CONSTRAINT lane_width_check CHECK (((width >= 1) AND (width <= 64)))
 );
 ALTER TABLE ONLY lane FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE lane_bucket (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    lane text NOT NULL COLLATE pg_catalog."C"
+);
+ALTER TABLE ONLY lane_bucket FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE lane_key (
+    bucket smallint NOT NULL,
+    key_id bigint NOT NULL,
+    full_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
 ALTER TABLE lane ALTER COLUMN lane_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME lane_lane_id_seq
     START WITH 16
@@ -1543,7 +1587,8 @@ CREATE VIEW lane_view WITH (security_invoker='true') AS
     changed_at,
     test,
     priority,
-    keyed
+    keyed,
+    per_key
    FROM lane;
 
 CREATE TABLE migration (
@@ -1983,6 +2028,10 @@ ALTER TABLE ONLY job_revision
     ADD CONSTRAINT job_revision_pkey PRIMARY KEY (bucket, job_id, revision);
 ALTER TABLE ONLY job_unique
     ADD CONSTRAINT job_unique_pkey PRIMARY KEY (bucket, tenant_id, key);
+ALTER TABLE ONLY lane_bucket
+    ADD CONSTRAINT lane_bucket_pkey PRIMARY KEY (bucket, tenant_id, lane);
+ALTER TABLE ONLY lane_key
+    ADD CONSTRAINT lane_key_pkey PRIMARY KEY (bucket, key_id);
 ALTER TABLE ONLY lane
     ADD CONSTRAINT lane_pkey PRIMARY KEY (lane_id);
 ALTER TABLE ONLY lane
@@ -2116,6 +2165,10 @@ CREATE INDEX subscription_tenant ON subscription USING btree (tenant_id, subscri
 
 CREATE INDEX timer_due ON timer USING btree (bucket, lane_id, due_at, subject);
 
+CREATE INDEX timer_key_claimed ON timer USING btree (bucket, key_id, token) WHERE ((key_id IS NOT NULL) AND (claimed_at IS NOT NULL));
+
+CREATE INDEX timer_key_waiting ON timer USING btree (bucket, lane_id, key_id, due_at, subject) WHERE ((key_id IS NOT NULL) AND (claimed_at IS NULL));
+
 CREATE INDEX transfer_to ON ONLY transfer USING btree (to_bucket, tenant_id, to_account, to_version);
 
 CREATE TRIGGER account_repair_fact BEFORE DELETE OR UPDATE ON account_repair FOR EACH ROW EXECUTE FUNCTION refuse_change();
@@ -2230,6 +2283,7 @@ ALTER TABLE job_pruned ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_revision ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_unique ENABLE ROW LEVEL SECURITY;
 ALTER TABLE lane ENABLE ROW LEVEL SECURITY;
+ALTER TABLE lane_bucket ENABLE ROW LEVEL SECURITY;
 ALTER TABLE occurrence ENABLE ROW LEVEL SECURITY;
 ALTER TABLE outbox ENABLE ROW LEVEL SECURITY;
 ALTER TABLE outcome ENABLE ROW LEVEL SECURITY;
@@ -2291,6 +2345,8 @@ CREATE POLICY owner_all ON job_revision TO postdate_owner USING (true) WITH CHEC
 CREATE POLICY owner_all ON job_unique TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON lane TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON lane_bucket TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON occurrence TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -2390,6 +2446,8 @@ CREATE POLICY reader_own ON job_revision FOR SELECT TO postdate_reader USING ((t
 CREATE POLICY reader_own ON job_unique FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON lane FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON lane_bucket FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON occurrence FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -2499,6 +2557,8 @@ CREATE POLICY writer_all ON job_revision TO postdate_writer USING (true) WITH CH
 CREATE POLICY writer_all ON job_unique TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON lane TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON lane_bucket TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON occurrence TO postdate_writer USING (true) WITH CHECK (true);
 
@@ -2769,6 +2829,19 @@ GRANT ALL ON FUNCTION job_unique_bucket(hash uuid) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_unique_forget(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION job_unique_hash(of_tenant integer, key text) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_unique_hash(of_tenant integer, key text) TO postdate_writer;
+REVOKE ALL ON FUNCTION lane_bucket_lock(of_bucket smallint, of_tenant integer, of_lane text) FROM PUBLIC;
+GRANT ALL ON FUNCTION lane_bucket_lock(of_bucket smallint, of_tenant integer, of_lane text) TO postdate_writer;
+REVOKE ALL ON FUNCTION lane_key_choose(of_bucket smallint, of_lane integer, keys bigint[], quotas integer[], low_dues timestamp with time zone[], low_subjects uuid[], low_tokens bigint[], seek_lost boolean[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION lane_key_choose(of_bucket smallint, of_lane integer, keys bigint[], quotas integer[], low_dues timestamp with time zone[], low_subjects uuid[], low_tokens bigint[], seek_lost boolean[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION lane_key_id(of_tenant integer, lane text, key text) FROM PUBLIC;
+GRANT ALL ON FUNCTION lane_key_id(of_tenant integer, lane text, key text) TO postdate_writer;
+REVOKE ALL ON FUNCTION lane_key_spend(of_bucket smallint, of_lane integer, keys bigint[], counts integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION lane_key_spend(of_bucket smallint, of_lane integer, keys bigint[], counts integer[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION lane_key_starts(full_at timestamp with time zone, now timestamp with time zone, rate double precision, burst double precision) FROM PUBLIC;
+GRANT ALL ON FUNCTION lane_key_starts(full_at timestamp with time zone, now timestamp with time zone, rate double precision, burst double precision) TO postdate_writer;
+REVOKE ALL ON FUNCTION lane_key_waits(of_tenant integer, of_bucket smallint, id uuid, max_count integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION lane_key_waits(of_tenant integer, of_bucket smallint, id uuid, max_count integer) TO postdate_reader;
+GRANT ALL ON FUNCTION lane_key_waits(of_tenant integer, of_bucket smallint, id uuid, max_count integer) TO postdate_writer;
 REVOKE ALL ON FUNCTION lane_purpose(lane_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION lane_purpose(lane_id integer) TO postdate_writer;
 GRANT ALL ON FUNCTION lane_purpose(lane_id integer) TO postdate_reader;
@@ -2857,6 +2930,9 @@ GRANT ALL ON FUNCTION payment_touches(of_tenant integer, of_subject uuid, accoun
 GRANT ALL ON FUNCTION payment_touches(of_tenant integer, of_subject uuid, accounts text[]) TO postdate_reader;
 REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) TO postdate_writer;
+REVOKE ALL ON FUNCTION permit_waits(in_bucket smallint, of_tenant integer, of_lane text, max_running integer, rate double precision) FROM PUBLIC;
+GRANT ALL ON FUNCTION permit_waits(in_bucket smallint, of_tenant integer, of_lane text, max_running integer, rate double precision) TO postdate_reader;
+GRANT ALL ON FUNCTION permit_waits(in_bucket smallint, of_tenant integer, of_lane text, max_running integer, rate double precision) TO postdate_writer;
 REVOKE ALL ON FUNCTION refuse_change() FROM PUBLIC;
 GRANT ALL ON FUNCTION refuse_change() TO postdate_writer;
 GRANT ALL ON FUNCTION refuse_change() TO postdate_reader;
@@ -3010,6 +3086,9 @@ GRANT SELECT ON TABLE job_unique TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE job_unique TO postdate_writer;
 GRANT SELECT ON TABLE lane TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE lane TO postdate_writer;
+GRANT SELECT ON TABLE lane_bucket TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE lane_bucket TO postdate_writer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE lane_key TO postdate_writer;
 GRANT SELECT ON TABLE lane_view TO postdate_reader;
 GRANT SELECT ON TABLE lane_view TO postdate_writer;
 GRANT SELECT ON TABLE migration TO postdate_writer;

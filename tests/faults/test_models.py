@@ -1,4 +1,4 @@
-"""Models of lease, claim, cancel and settlement, checked by Spin; their twins must fail."""
+"""Models of lease, claim, keys, cancel and settlement, checked by Spin; twins must fail."""
 
 import asyncio
 import shutil
@@ -17,6 +17,7 @@ TWINS = [
     ("settle", "LOOK_FIRST"),
     ("claim", "CANCEL_WITHOUT_PLACE"),
     ("cancel", "CLAIM_IGNORES_REQUEST"),
+    ("key", "LIVE_ONLY"),
 ]
 MORE_TWINS = [
     ("lease", "NO_TOKEN_IN_RECORD"),
@@ -34,6 +35,11 @@ MORE_TWINS = [
     ("cancel", "NO_SWEEP"),
     ("cancel", "REQUEST_WITHOUT_LOCK"),
     ("cancel", "NO_TOKEN_IN_REPORT"),
+    ("key", "NO_PLACE"),
+    ("key", "COUNT_BEFORE_PLACE"),
+    ("key", "LIMIT_REMEMBERED"),
+    ("key", "LOST_LEFT_ALONE"),
+    ("key", "COUNTED_SLOTS"),
 ]
 """Compiling one takes longer than searching it: these are left to `make soak`."""
 
@@ -57,7 +63,7 @@ async def check(directory: Path, model: str, *switches: str) -> tuple[int, bool]
     return int(line.rpartition("errors:")[2]), "max search depth too small" not in said
 
 
-@pytest.mark.parametrize("model", ["lease", "settle", "claim", "cancel"])
+@pytest.mark.parametrize("model", ["lease", "settle", "claim", "cancel", "key"])
 async def test_the_model_holds_in_every_order(model: str, tmp_path: Path) -> None:
     assert await check(tmp_path, model) == (0, True)
 

@@ -30,6 +30,7 @@ SHARED = {
     "setting_default",
     "node",
     "permit",
+    "lane_key",
     "permit_scope",
     "schedule_tzdata",
     "secret_key",

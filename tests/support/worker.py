@@ -16,7 +16,7 @@ from postdate.job.spec.outcome import Completed, Delivery, JobHandler, Outcome
 from postdate.job.spec.tally import Tally
 from postdate.job.store import job as job_store
 from postdate.job.store.job import NewJob
-from postdate.lane.spec import LaneKind
+from postdate.lane.spec import LaneKind, key_id
 from postdate.lane.store import lane as lane_store
 from postdate.lane.store.lane import Lane, LaneDirectory, LaneKey
 from postdate.tenant.store import tenant as tenant_store
@@ -41,16 +41,19 @@ async def make_lane(
     tenant_id: int,
     name: str = "default",
     kind: LaneKind = "push",
+    *,
+    keyed: bool = False,
     **changes: Any,
 ) -> Lane:
-    """Create a lane, with limits or weight if given."""
+    """Create a lane, with limits or weight if given; the row of jobs with a key, if asked."""
+    wanted = LaneKey(tenant_id, name, kind, keyed=keyed)
     async with database.write() as connection:
-        found = await lane_store.ensure(connection, [LaneKey(tenant_id, name, kind)])
+        found = await lane_store.ensure(connection, [wanted])
         if changes:
             found = await lane_store.change(
                 connection, msgspec.structs.replace(found[0], **changes)
             )
-    return next(each for each in found if each.kind == kind)
+    return next(each for each in found if each.key == wanted)
 
 
 async def add_jobs(
@@ -66,7 +69,10 @@ async def add_jobs(
     **fields: Any,
 ) -> list[UUID]:
     """Insert jobs with their timers, spread over the lane's buckets and the given instants."""
-    buckets = lane.buckets
+    key = fields.get("key")
+    buckets = lane.buckets_of(key)
+    if key is not None:
+        fields["key_id"] = key_id(lane.tenant_id, lane.name, key)
     ids = [new_id(buckets[n % len(buckets)], database.unix_ms()) for n in range(count)]
     destination = to or (WORKER if lane.kind == "pull" else WEBHOOK)
     policy = msgspec.json.encode({"retry": retry}).decode() if retry else None

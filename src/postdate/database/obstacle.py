@@ -77,6 +77,8 @@ UNREAD: Final = frozenset(
         HALT_LOCK,
         "idempotency",
         "job_unique",
+        "lane_bucket",
+        "lane_key",
         "named_lock",
         "node",
         "outbox",

@@ -186,13 +186,21 @@ def _choose(value: Any, shape: Any) -> Any:
     """Find the branch of a union that is meant; the union itself when that cannot be said."""
     if get_origin(shape) not in {Union, types.UnionType}:
         return shape
-    absent = {type(None), msgspec.UnsetType}
-    branches = [_bare(each) for each in get_args(shape) if each not in absent]
+    branches = list(_branches(shape))
     if isinstance(value, dict):
         meant = [each for each in branches if _is_struct(each) and _is_tagged(value, each)]
     else:
         meant = [each for each in branches if not _is_struct(each)]
     return meant[0] if len(meant) == 1 else shape
+
+
+def _branches(shape: Any) -> Iterator[Any]:
+    """List what a value of a union may be, where it is given; one union may stand in another."""
+    for each in map(_bare, get_args(shape)):
+        if get_origin(each) in {Union, types.UnionType}:
+            yield from _branches(each)
+        elif each not in {type(None), msgspec.UnsetType}:
+            yield each
 
 
 def _is_tagged(value: dict[str, Any], shape: Any) -> bool:

@@ -3,12 +3,13 @@
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from postdate.core.ids import bucket_of
 from postdate.core.log import Log
 from postdate.core.shape import shaped
 from postdate.core.status import JobStatus
@@ -26,10 +27,18 @@ from postdate.job.spec.job import (
     decode_unique,
 )
 from postdate.job.spec.outcome import ResultCode
-from postdate.job.spec.view import JSON, HeldBack, JobView, PayloadError, ProgressView
+from postdate.job.spec.view import (
+    JSON,
+    HeldBack,
+    JobView,
+    PayloadError,
+    ProgressView,
+    WaitingFor,
+)
 from postdate.job.store import job_list, job_view, progress
 from postdate.job.store.job_list import Filter, Position, WaitingCount
 from postdate.job.store.job_view import AttemptRow, JobRow
+from postdate.lane.store import lane_key, permit
 from postdate.lane.store.lane import LaneDirectory
 from postdate.secret.payload_encryption import PayloadCipher
 from postdate.secret.secret import SecretError, SecretKeyMissingError
@@ -120,7 +129,29 @@ class JobViews:
         redriven = await _redriven(reader, tenant_id, [row])
         found = self._show(tenant_id, row, redriven)
         found = msgspec.structs.replace(found, payload_error=payload_error)
+        if found.status is JobStatus.READY:
+            found = await self._with_limit(reader, tenant_id, found)
         return found if row.attempt == 0 else await self._with_progress(reader, tenant_id, found)
+
+    async def _with_limit(self, reader: Reader, tenant_id: int, view: JobView) -> JobView:
+        """Add which limit a due job waits for, and how many jobs are before it."""
+        rows = await self._lanes.of_tenant(tenant_id, view.lane)
+        bucket = bucket_of(view.job_id)
+        if view.key is not None and any(lane.per_key is not None for lane in rows):
+            wait = await lane_key.waits(reader, tenant_id, bucket, view.job_id)
+            if wait is not None and wait.waiting_for is not None:
+                return msgspec.structs.replace(
+                    view, waiting_for=wait.waiting_for, jobs_before=wait.before
+                )
+        if not rows or not rows[0].limit.limited:
+            return view
+        at_limit, at_rate = await permit.waits(reader, rows[0])
+        if not (at_limit or at_rate):
+            return view
+        limit: WaitingFor = "lane_max_running" if at_limit else "lane_rate_per_second"
+        due = view.next_attempt_at or view.effective_at
+        before = await job_view.count_before(reader, rows, due, lane_key.MAX_BEFORE)
+        return msgspec.structs.replace(view, waiting_for=limit, jobs_before=before)
 
     async def _with_progress(self, reader: Reader, tenant_id: int, view: JobView) -> JobView:
         """Add what workers reported while they ran the job."""
@@ -300,6 +331,7 @@ def show(row: JobRow) -> JobView:
         destination=destination,
         next_attempt_at=row.timer_due_at if waiting else None,
         waiting_for=_waiting_for(row),
+        jobs_before=None,
         held_back=None,
         progress=None,
         cancel_requested_at=None,
@@ -338,7 +370,7 @@ def _result_ref(row: JobRow) -> str | None:
     return row.result.decode(errors="replace")
 
 
-def _waiting_for(row: JobRow) -> Literal["retry", "person"] | None:
+def _waiting_for(row: JobRow) -> WaitingFor | None:
     if row.status == JobStatus.UNKNOWN:
         return "person"
     tried = row.status == JobStatus.PENDING and row.code is not None

@@ -8,7 +8,7 @@ from postdate.core.identity import Identity
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Connection, Database
 from postdate.intake.before_change import BeforeChange, always
-from postdate.lane.spec import LanePauseBody, LaneView, NewLane
+from postdate.lane.spec import LanePauseBody, LaneView, NewLane, PerKey
 from postdate.lane.store import lane as lane_store
 from postdate.lane.store.lane import Lane, LaneDirectory, LaneKey
 from postdate.lane.view import LANE, new_view
@@ -86,7 +86,8 @@ class Lanes(Changes):
     ) -> None:
         """Change the weight, width and limits of a lane.
 
-        The weight decides when lanes compete; limits apply across all nodes.
+        The weight decides when lanes compete; limits apply across all nodes, those of `per_key`
+        to each `key` of its jobs.
         """
         if not given:
             raise refuse(Code.INVALID_FIELD, "Give at least one field to change.")
@@ -99,9 +100,10 @@ class Lanes(Changes):
         if given.get("width", lane.width) < lane.width:
             detail = f"The width is {lane.width} and can only grow: jobs are in its buckets."
             raise refuse(Code.INVALID_FIELD, detail, "width")
+        _check_per_key(given.get("per_key"))
         wanted = msgspec.structs.replace(lane, **given)
         changed = await lane_store.change(change.connection, wanted)
-        await self._record(change, changed, given)
+        await self._record(change, changed, msgspec.to_builtins(given))
         return changed[0]
 
     @LANE.act("pause", "paused")
@@ -155,3 +157,9 @@ async def _one(change: Change[Identity], name: str) -> Lane:
     if not found:
         raise not_found("lane", name)
     return found[0]
+
+
+def _check_per_key(per_key: PerKey | None) -> None:
+    if per_key is not None and per_key.rate_burst is not None and per_key.rate_per_second is None:
+        detail = "A burst needs a rate: give `rate_per_second`, too."
+        raise refuse(Code.INVALID_FIELD, detail, "per_key.rate_burst")

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Annotated, Final, Literal
 
+import msgspec
 from msgspec import Meta
 
 from postdate.core.field import (
@@ -55,6 +56,46 @@ Priority = Annotated[int, Meta(ge=0, le=9)]
 Count = Annotated[int, Meta(examples=[2])]
 
 
+RateBurst = Annotated[
+    Annotated[int, Meta(ge=1, le=1_000_000)] | None,
+    Meta(
+        description="How many of a key may start at once after a rest; null is one.",
+        examples=[10],
+    ),
+]
+KeyText = Annotated[str, Meta(min_length=1, max_length=255)]
+KeyWeights = Annotated[
+    dict[KeyText, Annotated[int, Meta(ge=1, le=100)]],
+    Meta(
+        max_length=100,
+        description="How many jobs these keys run in a turn; any other runs one.",
+        examples=[{"acme": 3}],
+    ),
+]
+
+
+class PerKey(Spec, kw_only=True, omit_defaults=True):
+    """What holds for each key of a lane's jobs. Keys take turns."""
+
+    max_running: Annotated[
+        MaxRunning, Meta(description="How many of a key run at a time; null is no limit.")
+    ] = None
+    rate_per_second: Annotated[
+        RatePerSecond, Meta(description="How many of a key start in a second; null is no limit.")
+    ] = None
+    rate_burst: RateBurst = None
+    weight: KeyWeights = msgspec.field(default_factory=dict)
+
+
+PerKeyField = Annotated[
+    PerKey | None,
+    Meta(
+        description="Limits and turns of each `key`; null: a key means nothing.",
+        examples=[{"max_running": 1, "rate_per_second": 5, "rate_burst": 10}],
+    ),
+]
+
+
 class LaneSpec(Spec, kw_only=True):
     """A lane; the first job that names one creates it."""
 
@@ -62,6 +103,7 @@ class LaneSpec(Spec, kw_only=True):
     width: Width = 8
     max_running: MaxRunning = None
     rate_per_second: RatePerSecond = None
+    per_key: PerKeyField = None
 
 
 class NewLane(LaneSpec, kw_only=True):
@@ -87,6 +129,7 @@ class LaneView(View, frozen=True, kw_only=True):
     width: Width
     max_running: MaxRunning
     rate_per_second: RatePerSecond
+    per_key: PerKeyField
     paused: Annotated[
         bool, Meta(description="Whether nothing of the lane is started.", examples=[False])
     ]
@@ -131,6 +174,12 @@ def buckets(tenant_id: int, name: str, width: int) -> list[int]:
 def key_position(key: str) -> int:
     """Return which of its lane's buckets for jobs with a key holds this one: always the same."""
     return sha256(key.encode()).digest()[-1] % KEY_WIDTH
+
+
+def key_id(tenant_id: int, lane: str, key: str) -> int:
+    """Return the number of a key in its lane, as SQL counts it (`lane_key_id`)."""
+    digest = sha256(f"{tenant_id}/{lane}/{key}".encode()).digest()
+    return int.from_bytes(digest[:8], signed=True)
 
 
 def order_at(due_at: datetime, priority: int) -> datetime:

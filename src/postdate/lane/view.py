@@ -29,7 +29,7 @@ LANE: Final = Resource(
     key="lane",
     read=Scope.JOBS_READ,
     write=Scope.JOBS_WRITE,
-    patchable=("weight", "width", *LIMITS),
+    patchable=("weight", "width", *LIMITS, "per_key"),
     columns=("lane", "paused", "ready", "pending", "running", *LIMITS),
 )
 

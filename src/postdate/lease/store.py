@@ -66,6 +66,7 @@ class FoundLease(NamedTuple):
     attempt: int
     revision: int
     claimed_at: datetime
+    key_id: int | None = None
 
 
 class ReportedEnd(NamedTuple):
@@ -166,23 +167,16 @@ async def take(  # noqa: PLR0913 - what to claim, for whom and how long, by name
     limit: int = 0,
     lease_seconds: float,
     claimed_by: UUID,
-    only: tuple[str, Sequence[UUID]] | None = None,
+    only: Sequence[UUID] | None = None,
 ) -> list[TakenJob]:
-    """Claim as `claim` does, in a tenant's lane, and load the jobs.
-
-    `only` is another statement, which claims some jobs alone.
-    """
-    rows = await connection.fetch(
-        query("lease_take") if only is None else only[0],
-        bucket,
-        lane.lane_id,
-        low if only is None else only[1],
-        limit if only is None else len(only[1]),
-        lease_seconds,
-        claimed_by,
-        lane.tenant_id,
-        _random_bits(),
-    )
+    """Claim as `claim` does, in a tenant's lane, and load the jobs; or claim these alone."""
+    lease = lease_seconds, claimed_by, lane.tenant_id, _random_bits()
+    where = bucket, lane.lane_id
+    if only is None:
+        keyed = lane.keyed and not lane.test
+        rows = await connection.fetch(query("lease_take"), *where, low, limit, *lease, keyed)
+    else:
+        rows = await connection.fetch(query("lease_take_these"), *where, only, len(only), *lease)
     return list(map(_taken, rows))
 
 

@@ -1,5 +1,7 @@
 """Wire the HTTP side: every endpoint and page, and the services behind them."""
 
+from functools import partial
+
 from postdate.account.change.account import Accounts
 from postdate.account.change.adjustment import Adjustments
 from postdate.account.view.account import AccountViews
@@ -189,10 +191,11 @@ def _payments(node: Node) -> PaymentServices:
 
 def _leases(node: Node) -> LeaseServices:
     shared = node.database, node.lanes, node.runtime
-    cipher = node.outgoing.cipher
+    cipher, claims = node.outgoing.cipher, job.leases(node)
+    freed = partial(job.freed, node, claims)
     return LeaseServices(
-        claim=job.leases(node),
-        report=LeaseReports(*shared, node.tallies["pull"], cipher),
+        claim=claims,
+        report=LeaseReports(*shared, node.tallies["pull"], cipher, freed),
         renewal=LeaseRenewals(*shared, cipher),
     )
 

@@ -9,6 +9,7 @@ from postdate.destination.store.directory import DestinationDirectory
 from postdate.job.accept.intake import CheckNames, JobIntake, Named
 from postdate.lane.change import Lanes
 from postdate.lease.change.lease import LeaseClaims
+from postdate.lease.store import FoundLease
 from postdate.node.node import Node
 from postdate.runtime.loop import Loop
 from postdate.runtime.share import BucketShare
@@ -50,6 +51,12 @@ def leases(node: Node) -> LeaseClaims:
     node.on_accept.append(lambda lane_id, _: claims.hint(lane_id))
     node.wakeup.listeners.append(claims.hint)
     return claims
+
+
+def freed(node: Node, claims: LeaseClaims, found: FoundLease) -> None:
+    """Let the next job of a key be claimed at once, by a request of this process or another."""
+    if claims.freed(found):
+        node.wakeup.hint(found.lane_id, 0.0)
 
 
 def names(directory: DestinationDirectory) -> CheckNames:

@@ -55,11 +55,13 @@ RETURNING nullif(due_at, 'infinity') AS due_at
 -- One that was due may have been running: it comes back as a lease that has run out, so that
 -- the claim writes down a lost attempt, and the job's policy decides whether it runs.
 INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at, revision, attempt, token,
-                   claimed_at, ready_at)
+                   claimed_at, ready_at, key_id)
 SELECT j.bucket, j.tenant_id, coalesce(r.lane_id, j.lane_id), j.job_id,
        CASE WHEN stood.running THEN now.at ELSE stood.due_at END, coalesce(r.revision, 0),
        coalesce(a.attempt, 0), stood.running::integer,
-       CASE WHEN stood.running THEN stood.due_at END, CASE WHEN stood.running THEN stood.due_at END
+       CASE WHEN stood.running THEN stood.due_at END,
+       CASE WHEN stood.running THEN stood.due_at END,
+       lane_key_id(j.tenant_id, (SELECT l.name FROM lane l WHERE l.lane_id = j.lane_id), j.key)
   FROM job j
  CROSS JOIN (SELECT clock() AS at) AS now
   LEFT JOIN LATERAL (

@@ -1,11 +1,13 @@
 """Claims: what one claim has taken from a bucket, and how it ends."""
 
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from postdate.core.limit import Limit
 from postdate.job.store.execution import ClaimedExecution
 from postdate.lane.store.lane import Lane
 from postdate.runtime.capacity import Room
+from postdate.runtime.key_turns import KeyTurns
 from postdate.worker.lane_bucket import LaneBucket
 
 
@@ -29,6 +31,9 @@ class LaneClaim:
     executions: list[ClaimedExecution] = field(default_factory=list)
     # Its commit is unknown: none of its jobs runs, all are given back.
     in_doubt: bool = False
+    # Where keys take turns: what is known of them here, and the key of each job.
+    turns: KeyTurns | None = None
+    keys: dict[UUID, int] = field(default_factory=dict)
 
     def trim(self) -> None:
         """Keep the room that its jobs need, and return the rest."""

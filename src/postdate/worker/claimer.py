@@ -19,10 +19,12 @@ from postdate.job.spec.retry import RetryPolicies
 from postdate.job.spec.verdict import Move
 from postdate.job.store import execution
 from postdate.job.store.execution import ClaimedExecution
+from postdate.job.store.key_claim import KeyClaims
 from postdate.lane.spec import LaneKind
 from postdate.lane.store.lane import Lane, LaneDirectory
 from postdate.lane.store.permit import lane_limits
 from postdate.runtime.capacity import Capacity
+from postdate.runtime.key_turns import KeyTurns
 from postdate.runtime.share import EVERY_BUCKET, BucketShare
 from postdate.runtime.shared_read import SharedReads
 from postdate.secret.payload_encryption import PayloadCipher
@@ -74,6 +76,7 @@ class Claimer:
     reads: SharedReads = field(init=False)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _policies: RetryPolicies = field(init=False)
+    _key_claims: KeyClaims = field(init=False)
     _share: BucketShare = field(init=False)
     _transactions: set[ClaimTransaction] = field(default_factory=set)
     _held: frozenset[int] = frozenset()
@@ -83,6 +86,7 @@ class Claimer:
 
     def __post_init__(self) -> None:
         self._policies = RetryPolicies(self.settings)
+        self._key_claims = KeyClaims(self._policies, self.node_id, self.cipher)
         self.reads = self.shared_reads or SharedReads(self.database)
         self._share = BucketShare(self.reads, self.node_id, ROLE)
         self.ready = ReadyQueue(self.capacity, self._max_claim)
@@ -266,17 +270,28 @@ class Claimer:
     async def _take(self, connection: Connection, claim: LaneClaim, count: int) -> None:
         """Send the claim; release unneeded room for the next one immediately."""
         lane_bucket, claim.wanted, claim.claimed_at = claim.lane_bucket, count, time.monotonic()
-        claim.executions = await execution.take(
-            connection,
-            claim.lane,
-            lane_bucket.bucket,
-            self._policies,
-            self.cipher,
-            low=lane_bucket.mark.current(claim.claimed_at, self.settings.floor),
-            limit=count,
-            lease_seconds=claim.lease_seconds,
-            claimed_by=self.node_id,
-        )
+        low = lane_bucket.mark.current(claim.claimed_at, self.settings.floor)
+        if claim.lane.key_turns is None:
+            claim.executions = await execution.take(
+                connection,
+                claim.lane,
+                lane_bucket.bucket,
+                self._policies,
+                self.cipher,
+                low=low,
+                limit=count,
+                lease_seconds=claim.lease_seconds,
+                claimed_by=self.node_id,
+            )
+        else:
+            claim.turns = lane_bucket.key_turns()
+            claim.executions, claim.keys = await self._key_claims.take(
+                connection,
+                (claim.lane, lane_bucket.bucket, claim.turns),
+                low=low,
+                limit=count,
+                lease_seconds=claim.lease_seconds,
+            )
         claim.trim()
 
     def _conclude(self, claim: LaneClaim) -> None:
@@ -284,19 +299,46 @@ class Claimer:
         claim.trim()
         lane_bucket, now, taken = claim.lane_bucket, time.monotonic(), claim.executions
         self.ready.spend(claim.lane, len(taken))
-        lane_bucket.vain = lane_bucket.vain + 1 if claim.wanted and not taken else 0
+        if claim.turns is not None:
+            self._conclude_turns(claim, claim.turns)
+        else:
+            lane_bucket.vain = lane_bucket.vain + 1 if claim.wanted and not taken else 0
+            if taken:
+                lane_bucket.mark.learn_empty_below(
+                    max(each.ready_at for each in taken), taken[0].claimed_at
+                )
         if taken:
-            lane_bucket.mark.learn_empty_below(
-                max(each.ready_at for each in taken), taken[0].claimed_at
-            )
             lane_bucket.active_until = now + ACTIVE_SECONDS
-        leads = len(taken) == claim.wanted and not lane_bucket.late_seconds(self.mine, now)
+        full = len(taken) == claim.wanted
+        leads = full if claim.turns is None else claim.turns.ready_at() <= now
+        leads = leads and not (claim.lane_bucket.vain or lane_bucket.late_seconds(self.mine, now))
         if leads and self.lane_buckets.is_current(lane_bucket):
             self.ready.add(lane_bucket)
         else:
             self.lane_buckets.plan(lane_bucket, now + lane_bucket.rest_seconds())
         if taken:
             self.hand_over(claim)
+
+    def _conclude_turns(self, claim: LaneClaim, turns: KeyTurns) -> None:
+        """Learn how far the walk came: the keys of all that is due below are known."""
+        lane_bucket = claim.lane_bucket
+        lane_bucket.vain = lane_bucket.vain + 1 if turns.locked else 0
+        if lane_bucket.turns is turns and turns.known_until is not None:
+            lane_bucket.mark.learn_empty_below(turns.known_until, turns.known_until)
+
+    def ended(self, claim: LaneClaim, job_id: UUID, *, unused: bool) -> bool:
+        """Look again at a job's key; return whether to claim. A start that was `unused` is back."""
+        turns, lane_bucket, now = claim.turns, claim.lane_bucket, time.monotonic()
+        if turns is None:
+            return False
+        waited = turns.freed(claim.keys[job_id], now)
+        if unused:
+            waited = turns.refund(claim.keys[job_id], now) or waited
+        if not waited or not self.lane_buckets.is_current(lane_bucket):
+            return False
+        if not (lane_bucket.ready or lane_bucket.busy):
+            self.lane_buckets.plan(lane_bucket, now)
+        return True
 
     def _break_off(self, transaction: ClaimTransaction) -> None:
         """Release everything; give back by token what may have been committed.
@@ -317,6 +359,8 @@ class Claimer:
     def _look_anew(self, lane_bucket: LaneBucket, at: float) -> None:
         """Reset a bucket, because work below its low-water mark may be back."""
         lane_bucket.mark.forget()
+        if lane_bucket.turns is not None:
+            lane_bucket.turns.forget()
         self.lane_buckets.plan(lane_bucket, at)
 
 

@@ -1,4 +1,4 @@
-"""Expire: end due jobs whose time is over, also in lanes that no worker serves."""
+"""Expire: end due jobs whose time is over, and remove what is left of the rates of keys."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -11,6 +11,7 @@ from postdate.job.spec.retry import RetryPolicies
 from postdate.job.spec.tally import Tally
 from postdate.job.store import job_cancel
 from postdate.job.store.expiry import end_expired
+from postdate.lane.store import lane_key
 from postdate.lane.store.lane import LaneDirectory
 from postdate.monitor.store.item_log import write_endings
 from postdate.runtime.shared_read import SharedReads
@@ -30,6 +31,9 @@ MAX_LOOKS: Final = 20
 
 MAX_CANCELLED: Final = 500
 """The most jobs that one step ends at the deadline of their cancel."""
+
+SWEPT_BUCKETS: Final = 8
+"""Of how many buckets one step removes the rates of keys that have recovered."""
 
 FIRST_LANE: Final = 15
 LAST_LANE: Final = 2**31 - 1
@@ -62,10 +66,12 @@ class Expirer:
         self._reads = reads or SharedReads(database)
         self._policies = RetryPolicies(settings)
         self._after = [FIRST_LANE] * BUCKETS
+        self._swept = 0
 
     async def run_once(self, limit: int) -> int:
         """Search up to `limit` lane buckets with late jobs; return 0, to rest afterwards."""
         await self._end_cancelled()
+        await self._sweep_keys()
         gaps = [(bucket, after, LAST_LANE) for bucket, after in enumerate(self._after)]
         heads = await timer.lanes(self._reads, gaps, MAX_LANES)
         self._after = [FIRST_LANE] * BUCKETS
@@ -82,6 +88,13 @@ class Expirer:
     async def _end_cancelled(self) -> None:
         due = await job_cancel.due(self._reads, MAX_CANCELLED)
         await end_cancelled(self._database, due)
+
+    async def _sweep_keys(self) -> None:
+        """Remove the rates of keys that have recovered, some buckets at a time."""
+        buckets = [(self._swept + n) % BUCKETS for n in range(SWEPT_BUCKETS)]
+        self._swept = buckets[-1] + 1
+        async with self._database.near.write("lane_key.sweep") as connection:
+            await lane_key.sweep(connection, buckets)
 
     async def _expire(self, bucket: int, lane_id: int) -> None:
         lane = self._lanes.by_id.get(lane_id)

@@ -9,6 +9,7 @@ from typing import Final
 
 from postdate.lane.spec import order_at
 from postdate.lane.store.lane import Lane
+from postdate.runtime.key_turns import KeyTurns
 from postdate.runtime.lane_sweep import LaneSweep
 from postdate.runtime.loop import POLL_SECONDS, next_tick
 from postdate.runtime.low_water import LowWaterMark
@@ -60,6 +61,31 @@ class LaneBucket:
     vain: int = 0
     # Until when other nodes go first: they may have what this node lacks for a job there.
     yields_until: float = 0.0
+    # The keys that have due jobs, where keys take turns.
+    turns: KeyTurns | None = None
+
+    def follow(self, lane: Lane) -> bool:
+        """Take over a changed lane; return whether its keys must be looked for anew."""
+        changed = lane.key_turns != self.lane.key_turns
+        self.lane = lane
+        if changed:
+            self.turns = None
+            self.mark.forget()
+        return changed
+
+    def key_turns(self) -> KeyTurns:
+        """Return what is known of the keys."""
+        if self.turns is None:
+            self.turns = KeyTurns()
+        return self.turns
+
+    def turn_seconds(self, now: float) -> float:
+        """Return in how many seconds a key has its turn; below zero, for how long it has had it."""
+        return NEVER if self.turns is None else self.turns.ready_at() - now
+
+    def walk_seconds(self, now: float) -> float:
+        """Return in how many seconds more keys are looked for."""
+        return -NEVER if self.turns is None else self.turns.walk_at() - now
 
     def late_seconds(
         self, mine: frozenset[int], now: float, left_alone: frozenset[int] = frozenset()
@@ -73,7 +99,8 @@ class LaneBucket:
 
     def order_at(self) -> datetime:
         """Return by which instant its first job takes its turn among other priorities."""
-        return order_at(self.mark.lowest, self.lane.priority)
+        first = None if self.turns is None else self.turns.first_due()
+        return order_at(first or self.mark.lowest, self.lane.priority)
 
     def rest_seconds(self) -> float:
         """Return how long to leave a bucket alone that others have locked, longer each time.
@@ -113,7 +140,8 @@ class LaneBuckets:
                 self._set_aside(lane_id)
             else:
                 for lane_bucket in self._watched[lane_id].values():
-                    lane_bucket.lane = lane
+                    if lane_bucket.follow(lane) and not (lane_bucket.ready or lane_bucket.busy):
+                        self.plan(lane_bucket, now)
         for lane_id in list(self._aside):
             if (lane := runnable(lane_id)) is not None:
                 for bucket in self._aside.pop(lane_id):
@@ -180,6 +208,8 @@ class LaneBuckets:
         self.sweep.begin()
         self.sweep_at = now
         for lane_bucket in self:
+            if lane_bucket.turns is not None:
+                lane_bucket.turns.retry(now)
             self._hint(lane_bucket, now)
 
     def _hint(self, lane_bucket: LaneBucket, now: float) -> None:
@@ -235,15 +265,18 @@ class LaneBuckets:
         ready = []
         for lane_bucket in looked:
             head = found.get((lane_bucket.bucket, lane_bucket.lane.lane_id))
-            if head is None and lane_bucket.active_until + KEPT_SECONDS < now[0]:
+            idle = head is None and not lane_bucket.turns
+            if idle and lane_bucket.active_until + KEPT_SECONDS < now[0]:
                 if self.is_current(lane_bucket):
                     self._drop(lane_bucket)
                 continue
             lane_bucket.mark.learn_empty_below(head.due_at if head else now[1], now[1])
             pause = self._next_look(lane_bucket, now[0]) - now[0]
+            first = lane_bucket.turn_seconds(now[0])
             if head is not None:
-                late = lane_bucket.late_seconds(mine, now[0], left_alone)
-                pause = min(pause, head.seconds + late)
+                first = min(first, max(head.seconds, lane_bucket.walk_seconds(now[0])))
+            if first < pause:
+                pause = min(pause, first + lane_bucket.late_seconds(mine, now[0], left_alone))
             if pause <= 0:
                 ready.append(lane_bucket)
             else:

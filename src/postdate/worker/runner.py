@@ -60,6 +60,10 @@ async def unlimited(_: Delivery) -> Sequence[Limit]:
     return ()
 
 
+def nothing_more(_: Sequence[ClaimedJob]) -> None:
+    """Do nothing with jobs that are finished."""
+
+
 class Runner:
     """Everything between a claim and its record."""
 
@@ -74,7 +78,9 @@ class Runner:
         room: Signal,
         limits_of: LimitsOf = unlimited,
         checkpoint: Checkpoint = pass_by,
+        landed: Callable[[Sequence[ClaimedJob]], None] = nothing_more,
     ) -> None:
+        self._landed = landed
         self._database = database
         self._handlers = handlers
         self._capacity = capacity
@@ -276,6 +282,7 @@ class Runner:
             if job.permits is not None:
                 job.end_permit()
         self._release_room(jobs)
+        self._landed(jobs)
         self._changed.set()
 
     def _adapt(self, jobs: Sequence[ClaimedJob]) -> None:

@@ -1,6 +1,6 @@
 """One process's worker: claim, run, record, put together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -16,7 +16,7 @@ from postdate.runtime.capacity import Capacity
 from postdate.runtime.loop import Signal
 from postdate.runtime.shared_read import SharedReads
 from postdate.secret.payload_encryption import PayloadCipher
-from postdate.worker.claimed_job import Checkpoint, pass_by
+from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
 from postdate.worker.claimer import Claimer
 from postdate.worker.permit import Permits
 from postdate.worker.runner import LimitsOf, Runner, unlimited
@@ -62,6 +62,7 @@ class JobWorker:
             room=self.room,
             limits_of=self.limits_of,
             checkpoint=self.checkpoint,
+            landed=self._landed,
         )
         self.claimer = Claimer(
             database=self.database,
@@ -95,6 +96,17 @@ class JobWorker:
         self.runner.end_unhandled()
         self.claimer.reexamine(bucket, lane_id)
         self.room.send()
+
+    def _landed(self, jobs: Sequence[ClaimedJob]) -> None:
+        """Claim at once where keys wait for jobs to end."""
+        keyed = [job for job in jobs if job.claim.turns is not None]
+        if [job for job in keyed if self._ended(job)]:
+            self.room.send()
+
+    def _ended(self, job: ClaimedJob) -> bool:
+        execution = job.execution
+        unused = execution.delivery is not None and not job.ran
+        return self.claimer.ended(job.claim, execution.held.job_id, unused=unused)
 
     async def next_due(self) -> float | None:
         """Return in how many seconds a step may find something."""

@@ -317,11 +317,12 @@ BEGIN
            array_agg(body ->> 'payload_ref'), array_agg(body ->> 'metadata'),
            array_agg(body ->> 'description'), array_agg(body ->> 'traceparent'),
            array_agg(actor), array_agg(key), array_agg(body ->> 'unique_by'),
-           array_agg(body ->> 'key')
+           array_agg(body ->> 'key'),
+           array_agg(lane_key_id(of_tenant, body ->> 'lane', body ->> 'key'))
       INTO jobs.job_id, jobs.tenant_id, jobs.lane_id, jobs.due_at, jobs.effective_at,
            jobs.expires_at, jobs.destination, jobs.policy, jobs.payload, jobs.content_type,
            jobs.payload_ref, jobs.metadata, jobs.description, jobs.traceparent, jobs.actor,
-           jobs.idempotency_key, jobs.unique_by, jobs.key
+           jobs.idempotency_key, jobs.unique_by, jobs.key, jobs.key_id
       FROM (SELECT r.*, client_job_due(r.body, at, past, ahead) AS due FROM client_request r
              WHERE r.transaction = mine AND r.kind = 'job' AND r.number = ANY (numbers)
              ORDER BY r.number) AS asked;
@@ -340,12 +341,12 @@ BEGIN
         RETURN;
     END IF;
     INSERT INTO lane (lane_id, tenant_id, name, kind, priority, keyed, weight, width, max_running,
-                      rate_per_second, paused_at, paused_note, paused_by)
+                      rate_per_second, per_key, paused_at, paused_note, paused_by)
     OVERRIDING SYSTEM VALUE
     SELECT DISTINCT (r.body ->> 'lane_id')::integer, of_tenant, r.body ->> 'lane',
            r.body ->> 'lane_kind', (r.body ->> 'priority')::smallint, r.body ? 'key',
            coalesce(twin.weight, 1), coalesce(twin.width, 8), twin.max_running,
-           twin.rate_per_second, twin.paused_at, twin.paused_note, twin.paused_by
+           twin.rate_per_second, twin.per_key, twin.paused_at, twin.paused_note, twin.paused_by
       FROM client_request r
       LEFT JOIN LATERAL (
            SELECT l.* FROM lane l WHERE l.tenant_id = of_tenant AND l.name = r.body ->> 'lane'

@@ -48,11 +48,12 @@ DECLARE
     first_effective timestamptz := new.effective_at[1];
 BEGIN
     INSERT INTO job SELECT * FROM job_rows(new, at);
-    INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
+    INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at, key_id)
     SELECT bucket_of(id), coalesce(tenant, first_tenant), coalesce(lane, first_lane), id,
-           coalesce(effective, first_effective)
+           coalesce(effective, first_effective), key_id
       FROM (SELECT unnest(new.job_id) AS id, unnest(new.tenant_id) AS tenant,
-                   unnest(new.lane_id) AS lane, unnest(new.effective_at) AS effective) AS given;
+                   unnest(new.lane_id) AS lane, unnest(new.effective_at) AS effective,
+                   unnest(new.key_id) AS key_id) AS given;
     -- The inner OFFSET 0 makes plain columns of what is computed, for else the planner does not
     -- inline the digest; the outer has digests taken before the rows are sorted, which are then
     -- narrow.

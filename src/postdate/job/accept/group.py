@@ -24,7 +24,7 @@ from postdate.job.spec.job import encode_unique
 from postdate.job.store import job as job_store
 from postdate.job.store.job import NewJob
 from postdate.job.store.job_change import Revision
-from postdate.lane.spec import key_position
+from postdate.lane.spec import key_id, key_position
 from postdate.lane.store.lane import Lane, LaneKey
 from postdate.tenant.spec.quota import Quotas
 from postdate.words.error import Refusal
@@ -227,4 +227,5 @@ def new_job(item: CheckedJob, where: tuple[UUID, int], times: tuple[datetime, da
         item.keyed.key.hash if item.keyed is not None and request.key is not None else None,
         None if spec.unique is None else encode_unique(spec.unique),
         spec.key,
+        None if spec.key is None else key_id(request.tenant_id, spec.lane, spec.key),
     )

@@ -123,6 +123,7 @@ class UniqueJobs:
             next_attempt_at=revision.effective_at,
             expires_at=revision.expires_at,
             waiting_for=None,
+            jobs_before=None,
             **shown,
         )
         slot = unique_slot(item)

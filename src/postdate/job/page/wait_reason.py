@@ -33,7 +33,8 @@ class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def why_waiting(job: JobView, facts: WaitFacts) -> str:
     """Return the first reason that holds, the one that must go away before the others count."""
-    held = _halted(facts) or _paused(facts) or _destination_paused(facts) or _at_limit(facts.lane)
+    held = _halted(facts) or _paused(facts) or _destination_paused(facts)
+    held = held or _at_key_limit(job, facts.lane) or _at_limit(facts.lane)
     if not held and not facts.pulled and not facts.worker_nodes:
         held = "No node with the role worker is alive."
     busy = _why_not_claimed(job, facts) if facts.pulled else _why_not_delivered(facts)
@@ -64,6 +65,18 @@ def _destination_paused(facts: WaitFacts) -> str | None:
     by = f" by {facts.who(found.paused_by)}" if found.paused_by else ""
     ago = _ago(found.paused_at, facts.now)
     return f"Destination {found.name} was paused {ago} ago{by}: {found.paused_reason}."
+
+
+def _at_key_limit(job: JobView, lane: LaneView) -> str | None:
+    if lane.per_key is None or job.jobs_before is None:
+        return None
+    before = f"{job.jobs_before:,} of its jobs wait before this one"
+    if job.waiting_for == "key_max_running":
+        return f"Key {job.key} is at its limit: {lane.per_key.max_running} run, and {before}."
+    if job.waiting_for == "key_rate_per_second":
+        rate = lane.per_key.rate_per_second
+        return f"Key {job.key} may start {rate:g} a second, and {before}."
+    return None
 
 
 def _at_limit(lane: LaneView) -> str | None:

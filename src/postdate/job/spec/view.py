@@ -16,6 +16,17 @@ PayloadError = Literal["secret_key_missing", "payload_unreadable"]
 """Why an encrypted payload is not shown."""
 
 
+WaitingFor = Literal[
+    "retry",
+    "person",
+    "key_max_running",
+    "key_rate_per_second",
+    "lane_max_running",
+    "lane_rate_per_second",
+]
+"""What a job waits for, besides its instant: an attempt, a person, or a limit of key or lane."""
+
+
 class HeldBack(msgspec.Struct, frozen=True):
     """The destination is failing: the job is not tried before this instant."""
 
@@ -48,7 +59,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     webhook whose destination says `keep_answer`; `result_ref` is where a worker has put a larger
     one. `progress` is what a worker reported last. A list leaves payload, result and progress out.
     `payload_error` says why encrypted ones are not shown: the node that answered lacks the key,
-    which another may have, or what is stored cannot be opened.
+    which another may have, or what is stored cannot be opened. `waiting_for` names a limit, and
+    `jobs_before` says how many wait before it, where one due job is shown by itself.
     """
 
     job_id: UUID
@@ -63,7 +75,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int = 0
     revision: int = 0
     next_attempt_at: datetime | None = None
-    waiting_for: Literal["retry", "person"] | None = None
+    waiting_for: WaitingFor | None = None
+    jobs_before: int | None = None
     held_back: HeldBack | None = None
     claimed_at: datetime | None = None
     lease_until: datetime | None = None

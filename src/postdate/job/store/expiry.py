@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from postdate.database.connection.database import Database
-from postdate.database.connection.query import fetch_one, query
+from postdate.database.connection.query import fetch_one
 from postdate.job.spec.retry import RetryPolicies
 from postdate.job.spec.verdict import End, Move
 from postdate.job.store import execution
@@ -58,7 +58,7 @@ async def end_expired(
             lane,
             bucket,
             policies,
-            only=(query("expiry_take"), look.expired),
+            only=look.expired,
             lease_seconds=LEASE_SECONDS,
             claimed_by=holder,
             opened=False,

@@ -42,6 +42,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
 
     unique_by: str | None = None
     key: str | None = None
+    key_id: int | None = None
+    """The number of the key in its lane."""
 
 
 JOB_COLUMNS: Final = Columns(

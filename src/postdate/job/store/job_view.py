@@ -10,6 +10,7 @@ import msgspec
 from postdate.core.ids import bucket_of
 from postdate.core.status import JobStatus
 from postdate.database.connection.query import Reader, fetch_all, query
+from postdate.lane.store.lane import Lane
 
 
 class JobRow(msgspec.Struct, frozen=True):
@@ -102,3 +103,13 @@ async def attempts(
         after,
         limit,
     )
+
+
+async def count_before(
+    reader: Reader, lanes: Sequence[Lane], due_at: datetime, max_count: int
+) -> int:
+    """Count the jobs of a lane that are due before an instant and wait, up to a limit."""
+    places = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
+    columns = zip(*places, strict=True)
+    found: int = await reader.fetchval(query("job_view_before"), *columns, due_at, max_count)
+    return min(found, max_count)

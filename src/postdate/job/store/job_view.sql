@@ -17,3 +17,15 @@ SELECT * FROM (
       FROM outcome WHERE bucket = $1 AND tenant_id = $2 AND subject = $3
        AND started_at IS NOT NULL) AS execution
  WHERE attempt > $4 ORDER BY attempt LIMIT $5
+
+-- name: job_view_before
+-- How many jobs of a lane are due before an instant and wait, counted only so far in each bucket.
+SELECT coalesce(sum(counted.waiting), 0)::integer
+  FROM (SELECT (SELECT count(*)
+                  FROM (SELECT FROM timer t
+                         WHERE t.bucket = place.bucket AND t.lane_id = wanted.lane_id
+                           AND t.due_at < $3 AND t.claimed_at IS NULL
+                         ORDER BY t.due_at LIMIT $4) AS soonest) AS waiting
+          FROM outbox_lock AS place
+          JOIN unnest($1::smallint[], $2::integer[]) AS wanted (bucket, lane_id)
+            ON wanted.bucket = place.bucket) AS counted

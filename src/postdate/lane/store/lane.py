@@ -14,7 +14,7 @@ from postdate.database.connection.database import Connection, Database
 from postdate.database.connection.error import UnavailableError
 from postdate.database.connection.query import Reader, fetch_all, query
 from postdate.lane import spec as lane_model
-from postdate.lane.spec import DEFAULT_PRIORITY, KEY_WIDTH, LaneKind, key_position
+from postdate.lane.spec import DEFAULT_PRIORITY, KEY_WIDTH, LaneKind, PerKey, key_position
 
 REFRESH_SECONDS: Final = 2.0
 """How long a change made on another node may go unnoticed."""
@@ -61,6 +61,12 @@ class Lane(msgspec.Struct, frozen=True):
     priority: int = DEFAULT_PRIORITY
     keyed: bool = False
     """Whether its jobs have a key."""
+    per_key: PerKey | None = None
+
+    @property
+    def key_turns(self) -> PerKey | None:
+        """Return what holds for each key of its jobs; a test clock runs them one by one."""
+        return self.per_key if self.keyed and not self.test else None
 
     @property
     def paused(self) -> bool:
@@ -92,6 +98,13 @@ def _buckets(tenant_id: int, name: str, width: int) -> tuple[int, ...]:
     return tuple(lane_model.buckets(tenant_id, name, width))
 
 
+def _lane(*columns: Any) -> Lane:
+    lane = Lane(*columns)
+    if lane.per_key is None:
+        return lane
+    return msgspec.structs.replace(lane, per_key=msgspec.convert(lane.per_key, PerKey))
+
+
 async def clock(reader: Reader) -> datetime:
     """Return the time by which changes are stamped."""
     return await reader.fetchval(query("lane_clock"))
@@ -99,24 +112,24 @@ async def clock(reader: Reader) -> datetime:
 
 async def newest(reader: Reader, max_count: int) -> list[Lane]:
     """List the lanes that were changed last."""
-    return await fetch_all(reader, Lane, "lane_newest", max_count)
+    return await fetch_all(reader, _lane, "lane_newest", max_count)
 
 
 async def changed(reader: Reader, since: datetime, tenant_ids: Sequence[int]) -> list[Lane]:
     """List the lanes changed since an instant, or a little before, and all of some tenants."""
-    return await fetch_all(reader, Lane, "lane_changed", since, tenant_ids)
+    return await fetch_all(reader, _lane, "lane_changed", since, tenant_ids)
 
 
 async def of_tenants(
     reader: Reader, tenant_ids: Collection[int], lane_ids: Collection[int]
 ) -> list[Lane]:
     """List the lanes of some tenants, and of those to whom these lanes belong."""
-    return await fetch_all(reader, Lane, "lane_of_tenants", list(tenant_ids), list(lane_ids))
+    return await fetch_all(reader, _lane, "lane_of_tenants", list(tenant_ids), list(lane_ids))
 
 
 async def list_all(reader: Reader) -> list[Lane]:
     """List every lane: there may be very many."""
-    return await fetch_all(reader, Lane, "lane_all")
+    return await fetch_all(reader, _lane, "lane_all")
 
 
 async def count_paused(reader: Reader) -> int:
@@ -137,7 +150,7 @@ async def find(connection: Reader, names: Iterable[tuple[int, str]]) -> list[Lan
     """Find all rows of lanes by tenant and name."""
     wanted = sorted(set(names))
     tenants, texts = (list(column) for column in zip(*wanted, strict=True))
-    return await fetch_all(connection, Lane, "lane_find", tenants, texts)
+    return await fetch_all(connection, _lane, "lane_find", tenants, texts)
 
 
 async def change_alone(connection: Connection, tenant_id: int) -> None:
@@ -147,7 +160,7 @@ async def change_alone(connection: Connection, tenant_id: int) -> None:
 
 async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[Lane]:
     """List all rows of a tenant's lanes, of the first names after one."""
-    return await fetch_all(connection, Lane, "lane_list", tenant_id, after, limit)
+    return await fetch_all(connection, _lane, "lane_list", tenant_id, after, limit)
 
 
 async def count(connection: Connection, tenant_id: int) -> int:
@@ -158,7 +171,9 @@ async def count(connection: Connection, tenant_id: int) -> int:
 async def change(connection: Connection, lane: Lane) -> list[Lane]:
     """Write weight, width and limits, for all rows; a smaller width is not taken."""
     key, limits = (lane.tenant_id, lane.name), (lane.max_running, lane.rate_per_second)
-    await connection.execute(query("lane_change"), *key, lane.weight, lane.width, *limits)
+    per_key = None if lane.per_key is None else msgspec.to_builtins(lane.per_key)
+    sizes = lane.weight, lane.width
+    await connection.execute(query("lane_change"), *key, *sizes, *limits, per_key)
     return await find(connection, [key])
 
 

@@ -32,10 +32,10 @@ SELECT count(*)::integer FROM lane WHERE paused_at IS NOT NULL AND NOT test
 -- name: lane_ensure
 -- A further row of a name takes over what was set for the others.
 INSERT INTO lane (tenant_id, name, kind, priority, keyed, weight, width, max_running,
-                  rate_per_second, paused_at, paused_note, paused_by, test)
+                  rate_per_second, per_key, paused_at, paused_note, paused_by, test)
 SELECT wanted.tenant_id, wanted.name, wanted.kind, wanted.priority, wanted.keyed,
        coalesce(twin.weight, 1), coalesce(twin.width, 8), twin.max_running, twin.rate_per_second,
-       twin.paused_at, twin.paused_note, twin.paused_by, t.test
+       twin.per_key, twin.paused_at, twin.paused_note, twin.paused_by, t.test
   FROM unnest($1::integer[], $2::text[], $3::text[], $4::smallint[], $5::boolean[])
        AS wanted (tenant_id, name, kind, priority, keyed)
   JOIN tenant t ON t.tenant_id = wanted.tenant_id
@@ -66,7 +66,7 @@ SELECT count(DISTINCT name)::integer FROM lane WHERE tenant_id = $1
 -- name: lane_change
 -- Widening only: jobs already stored lie in the buckets of the old width.
 UPDATE lane SET weight = $3, width = greatest(width, $4), max_running = $5, rate_per_second = $6,
-       changed_at = server_clock()
+       per_key = $7::jsonb, changed_at = server_clock()
  WHERE tenant_id = $1 AND name = $2
 
 -- name: lane_pause

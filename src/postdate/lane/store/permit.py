@@ -8,7 +8,7 @@ from uuid import UUID
 from postdate.core.ids import hash_bucket
 from postdate.core.limit import Limit
 from postdate.core.setting.setting import Settings
-from postdate.database.connection.query import Connection, query
+from postdate.database.connection.query import Connection, Reader, query
 from postdate.lane.store.lane import Lane
 from postdate.runtime.node import LIVE_SECONDS
 
@@ -124,6 +124,16 @@ async def extend(
 async def sweep(connection: Connection, scope: str) -> None:
     """Remove what dead holders left."""
     await connection.execute(query("permit_sweep"), _bucket(scope), scope, LIVE_SECONDS)
+
+
+async def waits(reader: Reader, lane: Lane) -> tuple[bool, bool]:
+    """Return whether a lane has all its slots taken, and no start of its rate left."""
+    limit = lane.limit
+    key = _bucket(limit.scope), lane.tenant_id, lane.name
+    row = await reader.fetchrow(
+        query("permit_waits"), *key, limit.max_running, limit.rate_per_second
+    )
+    return row[0], row[1]
 
 
 def lane_limits(lane: Lane, settings: Settings) -> list[Limit]:

@@ -41,3 +41,6 @@ DELETE FROM permit WHERE bucket = $1 AND scope = $2 AND holder IN (
        AND NOT EXISTS (SELECT FROM node n WHERE n.node_id = p.holder
             AND n.seen_at > clock() - make_interval(secs => $3))
        FOR UPDATE SKIP LOCKED)
+
+-- name: permit_waits
+SELECT * FROM permit_waits($1, $2, $3, $4, $5)

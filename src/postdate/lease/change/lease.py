@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import math
 import random
 import time
 from collections import defaultdict
@@ -24,11 +25,15 @@ from postdate.job.spec.verdict import Move
 from postdate.job.store import execution
 from postdate.job.store.execution import ClaimedExecution, Recorded
 from postdate.job.store.expiry import end_expired
-from postdate.lane.spec import order_at
+from postdate.job.store.key_claim import KeyClaims
+from postdate.lane.spec import PerKey
 from postdate.lane.store import permit
 from postdate.lane.store.lane import Lane, LaneDirectory
 from postdate.lane.store.permit import claim_holder, lane_limits
+from postdate.lease.change.claim_order import claim_order, divide
 from postdate.lease.change.release import LeaseReturns
+from postdate.lease.store import FoundLease
+from postdate.runtime.key_turns import KeyTurns
 from postdate.runtime.low_water import LowWaterMark
 from postdate.secret.payload_encryption import PayloadCipher
 from postdate.timer import timer
@@ -43,6 +48,9 @@ POLL_SECONDS: Final = 0.8
 
 FULL_SECONDS: Final = 0.1
 """How long to sleep when a limit is reached."""
+
+MAX_RETRIED: Final = 50
+"""The most keys of a bucket that a new request asks about again, because they were at a limit."""
 
 SOON_SECONDS: Final = 0.01
 NOT_RUN: Final = Move(seconds=0.0)
@@ -79,7 +87,23 @@ class _Door:
         default_factory=lambda: defaultdict(LowWaterMark)
     )
     """By the row of the lane and the bucket."""
+    turns: defaultdict[tuple[int, int], KeyTurns] = field(
+        default_factory=lambda: defaultdict(KeyTurns)
+    )
+    """The same, of the rows in which keys take turns."""
+    per_key: PerKey | None = None
     empty_until: float = 0.0
+
+    def forget(self) -> None:
+        """Look at everything anew."""
+        self.marks.clear()
+        self.turns.clear()
+
+    def follow(self, lane: Lane) -> None:
+        """Take over changed limits per key."""
+        if self.per_key != lane.per_key:
+            self.forget()
+            self.per_key = lane.per_key
 
 
 class LeaseClaims:
@@ -103,6 +127,19 @@ class LeaseClaims:
         self._doors: dict[tuple[int, str], _Door] = {}
         """By tenant and name."""
 
+    def freed(self, found: FoundLease) -> bool:
+        """Look again at the key of a job that has ended; return whether its lane limits keys."""
+        lane = self._lanes.by_id.get(found.lane_id)
+        if lane is None or lane.key_turns is None or found.key_id is None:
+            return False
+        door = self._doors.setdefault((lane.tenant_id, lane.name), _Door())
+        for (_, bucket), turns in door.turns.items():
+            if bucket == bucket_of(found.subject):
+                turns.freed(found.key_id, time.monotonic())
+        door.empty_until = 0.0
+        door.hint.set()
+        return True
+
     def hint(self, lane_id: int | None) -> None:
         """Wake the requests that wait for a lane, or for all: there may be new jobs."""
         doors = list(self._doors.values())
@@ -110,7 +147,10 @@ class LeaseClaims:
             lane = self._lanes.by_id.get(lane_id)
             door = None if lane is None else self._doors.get((lane.tenant_id, lane.name))
             doors = [] if door is None else [door]
+        now = time.monotonic()
         for door in doors:
+            for turns in door.turns.values():
+                turns.retry(now, MAX_RETRIED)
             door.empty_until = 0.0
             door.hint.set()
 
@@ -142,6 +182,10 @@ class LeaseClaims:
             if door.empty_until > now and not first:
                 return [], door.empty_until - now
             door.hint.clear()
+            door.follow(rows[0])
+            if first:
+                for turns in door.turns.values():
+                    turns.retry(now, MAX_RETRIED)
             ready, pause = await self._take_ready(ask, rows, door)
             if not ready:
                 pause = max(pause, await self._next_due(rows, door))
@@ -181,7 +225,7 @@ class LeaseClaims:
             handed = not ask.gone.is_set()
         finally:
             if not handed:
-                door.marks.clear()
+                door.forget()
                 back = [Recorded(each.held, each.verdict or NOT_RUN) for each in taken]
                 limits = lane_limits(lane, self._settings)
                 self._returns.give_back(back, [limit.scope for limit in limits])
@@ -194,25 +238,19 @@ class LeaseClaims:
         If this raises, the jobs in `taken` may have been claimed.
         """
         limits = lane_limits(rows[0], self._settings)
-        passed: list[tuple[LowWaterMark, list[ClaimedExecution]]] = []
+        passed: list[tuple[LowWaterMark, datetime, datetime]] = []
         async with self._database.write("lease.claim") as connection:
             max_leases, pause = await self._room(connection, limits, ask)
-            for lane, bucket in await self._positions(connection, rows, door) if max_leases else ():
-                if len(taken) < max_leases:
-                    mark = door.marks[lane.lane_id, bucket]
-                    found = await execution.take(
-                        connection,
-                        lane,
-                        bucket,
-                        self._policies,
-                        self._cipher,
-                        low=mark.current(time.monotonic(), self._settings.floor),
-                        limit=max_leases - len(taken),
-                        lease_seconds=ask.lease_seconds,
-                        claimed_by=ask.holder,
+            where = await self._positions(connection, rows, door) if max_leases else []
+            for (lane, bucket), parts in divide(where):
+                left = max_leases - len(taken)
+                if left > 0:
+                    found, until = await self._take_from(
+                        connection, (lane, bucket), door, ask, math.ceil(left / parts)
                     )
                     taken += found
-                    passed.append((mark, found))
+                    if until is not None:
+                        passed.append((door.marks[lane.lane_id, bucket], *until))
             # An expired job is ended, not run: it uses up no start and no slot.
             runs = [each for each in taken if each.delivery is not None]
             for limit in limits:
@@ -223,11 +261,48 @@ class LeaseClaims:
         lost = [each for each in taken if each.lost]
         again = sum(each.verdict is None for each in lost)
         self._tally.count_lost(ask.tenant_id, len(lost), again)
-        for mark, found in passed:
-            if found:
-                at = found[0].claimed_at
-                mark.learn_empty_below(max(each.ready_at for each in found), at)
+        for mark, empty_below, at in passed:
+            mark.learn_empty_below(empty_below, at)
         return pause
+
+    async def _take_from(
+        self,
+        connection: Connection,
+        where: tuple[Lane, int],
+        door: _Door,
+        ask: ClaimAsk,
+        limit: int,
+    ) -> tuple[list[ClaimedExecution], tuple[datetime, datetime] | None]:
+        """Claim from one bucket; say up to which instant nothing is left there, and when."""
+        lane, bucket = where
+        key = lane.lane_id, bucket
+        low = door.marks[key].current(time.monotonic(), self._settings.floor)
+        if lane.key_turns is not None:
+            turns = door.turns[key]
+            claims = KeyClaims(self._policies, ask.holder, self._cipher)
+            found, _ = await claims.take(
+                connection,
+                (lane, bucket, turns),
+                low=low,
+                limit=limit,
+                lease_seconds=ask.lease_seconds,
+            )
+            until = turns.known_until
+            return found, None if until is None else (until, until)
+        found = await execution.take(
+            connection,
+            lane,
+            bucket,
+            self._policies,
+            self._cipher,
+            low=low,
+            limit=limit,
+            lease_seconds=ask.lease_seconds,
+            claimed_by=ask.holder,
+        )
+        if not found:
+            return found, None
+        return found, (max(each.ready_at for each in found), found[0].claimed_at)
 
     async def _positions(
         self, connection: Connection, rows: Sequence[Lane], door: _Door
@@ -236,15 +311,18 @@ class LeaseClaims:
 
         A lane with one row needs no look: its buckets come in any order.
         """
-        if len(rows) == 1:
+        if len(rows) == 1 and rows[0].key_turns is None:
             return [
                 (rows[0], each) for each in random.sample(rows[0].buckets, len(rows[0].buckets))
             ]
-        by_id = {lane.lane_id: lane for lane in rows}
         heads = await timer.heads(connection, self._looks(rows, door))
-        due = [(by_id[head.lane_id], head) for head in heads if head.seconds <= 0]
-        due.sort(key=lambda found: order_at(found[1].due_at, found[0].priority))
-        return [(lane, head.bucket) for lane, head in due]
+        first = {(h.lane_id, h.bucket): h.due_at for h in heads if h.seconds <= 0}
+        for key, turns in door.turns.items():
+            if (due_at := turns.first_due()) is not None:
+                first[key] = min(due_at, first.get(key, due_at))
+        by_id = {lane.lane_id: lane for lane in rows}
+        found = [(by_id[key[0]], key[1], due) for key, due in first.items() if key[0] in by_id]
+        return [(lane, bucket) for lane, bucket, _ in sorted(found, key=claim_order(found))]
 
     def _looks(self, rows: Sequence[Lane], door: _Door) -> list[tuple[int, int, datetime]]:
         now, floor = time.monotonic(), self._settings.floor
@@ -276,7 +354,9 @@ class LeaseClaims:
             heads = await timer.heads(connection, self._looks(rows, door))
         for head in heads:
             door.marks[head.lane_id, head.bucket].learn_found(head.due_at)
-        return max(SOON_SECONDS, min([POLL_SECONDS, *(head.seconds for head in heads)]))
+        now = time.monotonic()
+        turns = [each.ready_at() - now for each in door.turns.values()]
+        return max(SOON_SECONDS, min([POLL_SECONDS, *turns, *(head.seconds for head in heads)]))
 
     async def _wait(self, ask: ClaimAsk, seconds: float) -> None:
         events = [ask.gone]

@@ -1,7 +1,7 @@
 """Reports of workers that use HTTP: completed, failed, released."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -65,6 +65,10 @@ class _Known(NamedTuple):
     jobs: dict[UUID, LoadedJob]
 
 
+def no_key(_: FoundLease) -> None:
+    """Do nothing about the key of a job that has ended."""
+
+
 class LeaseReports:
     """Records reports in groups; a stale token changes nothing."""
 
@@ -75,7 +79,9 @@ class LeaseReports:
         settings: Settings,
         tally: Tally,
         cipher: PayloadCipher | None = None,
+        freed: Callable[[FoundLease], None] = no_key,
     ) -> None:
+        self._freed = freed
         self._database = database
         self._lanes = lanes
         self._settings = settings
@@ -106,6 +112,8 @@ class LeaseReports:
             done |= written.done
             locked |= written.locked
         await self._release([known.leases[job_id] for job_id in done])
+        for job_id in done:
+            self._freed(known.leases[job_id])
         self._tally.recorded(
             [(report.tenant_id, v) for report, v in verdicts.items() if report.job_id in done]
         )

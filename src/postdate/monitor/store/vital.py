@@ -15,6 +15,7 @@ HOT_TABLES: Final = (
     "account",
     "schedule",
     "lane",
+    "lane_key",
     "permit",
     "permit_scope",
     "outbox",

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from postdate.job.spec.job import Webhook
 from postdate.runtime.capacity import TENANT_PART
 from postdate_lab.bench import database as bench
-from postdate_lab.bench import growth, idle, life, limit, limited, peer
+from postdate_lab.bench import growth, idle, keys, life, limit, limited, peer
 from postdate_lab.bench.arm import Arm, Suite, repeated, show_progress
 from postdate_lab.bench.machine import Stopwatch
 from postdate_lab.bench.receiver import Receiver, receiving
@@ -281,6 +281,7 @@ ARMS: Final[Mapping[str, Arm[JobPlan]]] = {
     "webhooks": repeated(webhooks),
     "workers": workers,
     "limits": limits,
+    "keys": lambda at, plan: keys.keys(at, plan.rounds, plan.count),
 }
 
 SUITE: Final = Suite(ARMS, JobPlan(), JobPlan(count=400, slow_calls=10, limit_seconds=1, rounds=1))

@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -39,6 +39,11 @@ async def noop(_: Delivery) -> Outcome:
     return DONE
 
 
+def plain_job(_: int) -> Mapping[str, Any]:
+    """Give a job no field that it needs not."""
+    return {}
+
+
 class Accepting:
     """Takes jobs in by the thousand, through the intake that the API uses."""
 
@@ -52,19 +57,27 @@ class Accepting:
             return await clock.now(connection)
 
     async def add(
-        self, lane: Lane, dues: Sequence[datetime | None], to: JobDestination | None = None
+        self,
+        lane: Lane,
+        dues: Sequence[datetime | None],
+        to: JobDestination | None = None,
+        fields: Callable[[int], Mapping[str, Any]] = plain_job,
     ) -> None:
-        """Accept a job for each instant; None means now."""
+        """Accept a job for each instant; None means now. `fields` are those of its number."""
         destination = to or ToWorker()
         for first in range(0, len(dues), BATCH):
             asks = [
                 JobRequest(
                     tenant_id=lane.tenant_id,
                     spec=JobSpec(
-                        destination=destination, payload=PAYLOAD, lane=lane.name, run_at=due
+                        destination=destination,
+                        payload=PAYLOAD,
+                        lane=lane.name,
+                        run_at=due,
+                        **fields(number),
                     ),
                 )
-                for due in dues[first : first + BATCH]
+                for number, due in enumerate(dues[first : first + BATCH], first)
             ]
             results = await self._intake.accept(asks)
             if not all(isinstance(result, AcceptedJob) for result in results):

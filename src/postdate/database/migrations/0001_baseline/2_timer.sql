@@ -19,6 +19,8 @@ CREATE TABLE lane (
     keyed           boolean NOT NULL DEFAULT false,
     max_running     integer CHECK (max_running > 0),
     rate_per_second real CHECK (rate_per_second > 0),
+    -- What holds for each key: the fields of `PerKey` (lane/spec.py). NULL: keys mean nothing.
+    per_key         jsonb,
     paused_at       timestamptz,
     paused_note     text,
     paused_by       text,
@@ -37,7 +39,7 @@ CREATE INDEX lane_paused ON lane (lane_id) WHERE paused_at IS NOT NULL;
 -- listed here and nowhere else.
 CREATE VIEW lane_view WITH (security_invoker = true) AS
 SELECT lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
-       paused_note, paused_by, created_at, changed_at, test, priority, keyed
+       paused_note, paused_by, created_at, changed_at, test, priority, keyed, per_key
   FROM lane;
 GRANT SELECT ON lane_view TO postdate_reader, postdate_writer;
 
@@ -57,6 +59,8 @@ CREATE TABLE timer (
     token      bigint NOT NULL DEFAULT 0 CHECK (token >= 0),
     claimed_by uuid,
     ready_at   timestamptz,
+    -- The key of a job in its lane, as lane_key_id counts it; NULL without a key.
+    key_id     bigint,
     PRIMARY KEY (bucket, subject),
     CHECK (claimed_at IS NULL OR token > 0)
 ) WITH (
@@ -67,6 +71,13 @@ CREATE TABLE timer (
 -- The subject stands last so that what is due at one instant (midnight) has one order as well, and
 -- a batch that ends in the middle of it neither sorts nor walks the rest.
 CREATE INDEX timer_due ON timer (bucket, lane_id, due_at, subject);
+-- What waits under each key, and what is claimed: a limit per key counts the claimed timers, so
+-- that there is no counter which a crash could leave wrong. Tokens rise with each claim, so that a
+-- count begins at the first one that still stands. Jobs without a key pay for neither.
+CREATE INDEX timer_key_waiting ON timer (bucket, lane_id, key_id, due_at, subject)
+    WHERE key_id IS NOT NULL AND claimed_at IS NULL;
+CREATE INDEX timer_key_claimed ON timer (bucket, key_id, token)
+    WHERE key_id IS NOT NULL AND claimed_at IS NOT NULL;
 
 -- One row for each execution that did not end the matter: retries, lost leases, doubt.
 CREATE TABLE attempt (
@@ -179,3 +190,25 @@ CREATE TABLE permit (
 
 -- They belong to no tenant, and no reader needs them.
 GRANT SELECT, INSERT, UPDATE, DELETE ON permit_scope, permit TO postdate_writer;
+
+-- Limits for each key of a lane, which hold in the one bucket where the jobs of a key lie.
+
+-- A row that is only ever locked: whoever claims jobs with keys of a lane from a bucket has it.
+CREATE TABLE lane_bucket (
+    bucket    smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    lane      text COLLATE "C" NOT NULL,
+    PRIMARY KEY (bucket, tenant_id, lane)
+);
+
+-- The rate of a key: when it may start its whole burst again. A key that may do so now needs no
+-- row, and a row of the past means nothing.
+CREATE TABLE lane_key (
+    bucket    smallint NOT NULL,
+    key_id    bigint NOT NULL,
+    full_at   timestamptz NOT NULL,
+    PRIMARY KEY (bucket, key_id)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+SELECT table_guard('lane_bucket', fact => false);
+GRANT SELECT, INSERT, UPDATE, DELETE ON lane_key TO postdate_writer;

@@ -55,7 +55,9 @@ CREATE TYPE job_columns AS (
     actor           text[],
     idempotency_key uuid[],
     unique_by       text[],
-    key             text[]
+    key             text[],
+    -- Of the timer: the key in its lane, as lane_key_id counts it.
+    key_id          bigint[]
 );
 CREATE INDEX job_schedule ON job (bucket, schedule_id, job_id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX job_unique_by ON job (bucket, tenant_id, (unique_by ->> 'key'), job_id)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import UNSET, UnsetType
 
 from postdate.client.call import Group, K, call, pages
-from postdate.client.models.lanes import Lane, LaneList
+from postdate.client.models.lanes import Lane, LaneList, PerKeyParams
 
 
 class Lanes(Group[K]):
@@ -51,6 +51,7 @@ class Lanes(Group[K]):
         width: int | UnsetType = UNSET,
         max_running: int | None = None,
         rate_per_second: float | None = None,
+        per_key: PerKeyParams | None = None,
         idempotency_key: str | None = None,
     ) -> Lane:
         """Create a lane before its first job, so that its limits hold from the first.
@@ -60,6 +61,7 @@ class Lanes(Group[K]):
         `width`: Number of buckets it uses; can only grow.
         `max_running`: Maximum at a time, across all nodes; null is no limit.
         `rate_per_second`: Maximum starts per second, across all nodes; null is no limit.
+        `per_key`: Limits and turns of each `key`; null: a key means nothing.
         `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
         """
 
@@ -72,15 +74,18 @@ class Lanes(Group[K]):
         width: int | UnsetType = UNSET,
         max_running: int | UnsetType | None = UNSET,
         rate_per_second: float | UnsetType | None = UNSET,
+        per_key: PerKeyParams | UnsetType | None = UNSET,
     ) -> Lane:
         """Change the weight, width and limits of a lane.
 
-        The weight decides when lanes compete; limits apply across all nodes.
+        The weight decides when lanes compete; limits apply across all nodes, those of `per_key`
+        to each `key` of its jobs.
         `lane`: The queue of jobs it belongs to: the unit of fairness, limits and pausing.
         `weight`: Its share relative to other lanes.
         `width`: Number of buckets it uses; can only grow.
         `max_running`: Maximum at a time, across all nodes; null is no limit.
         `rate_per_second`: Maximum starts per second, across all nodes; null is no limit.
+        `per_key`: Limits and turns of each `key`; null: a key means nothing.
         """
 
     @call("pause_lane", "POST", "/lanes/{lane}/pause")

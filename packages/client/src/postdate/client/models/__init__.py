@@ -189,6 +189,8 @@ HOMES: Final = {
     "PaymentTemplate": "schedules",
     "PaymentTemplateParams": "schedules",
     "PaymentWaitingFor": "shared",
+    "PerKey": "lanes",
+    "PerKeyParams": "lanes",
     "PeriodStatement": "accounts",
     "Preview": "schedules",
     "Problem": "shared",

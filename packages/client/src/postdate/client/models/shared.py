@@ -241,6 +241,10 @@ JobStatusName: TypeAlias = (
 class JobWaitingFor(OpenEnum):
     """What `JobWaitingFor` may be."""
 
+    KEY_MAX_RUNNING = "key_max_running"
+    KEY_RATE_PER_SECOND = "key_rate_per_second"
+    LANE_MAX_RUNNING = "lane_max_running"
+    LANE_RATE_PER_SECOND = "lane_rate_per_second"
     PERSON = "person"
     RETRY = "retry"
 
@@ -334,6 +338,7 @@ class Job(Struct, frozen=True, kw_only=True):
     revision: int = 0
     next_attempt_at: datetime | None = None
     waiting_for: JobWaitingFor | None = None
+    jobs_before: int | None = None
     held_back: HeldBack | None = None
     claimed_at: datetime | None = None
     lease_until: datetime | None = None

@@ -1,0 +1,222 @@
+"""Limits for each key of a lane: exact through kills and takeovers, and no key is in the way."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from conftest import Clock, eventually
+from postdate.database.connection.database import Database
+from postdate.lane.spec import PerKey, key_id
+from postdate.lane.store import lane as lane_store
+from postdate.lane.store.lane import Lane
+from postdate.worker.worker import JobWorker
+from support.worker import Handled, add_jobs, look, make_lane, make_worker, refresh, step
+
+
+async def keyed_lane(database: Database, tenant_id: int, **per_key: Any) -> Lane:
+    return await make_lane(database, tenant_id, keyed=True, per_key=PerKey(**per_key))
+
+
+async def change(database: Database, lane: Lane, per_key: PerKey | None) -> None:
+    async with database.write() as connection:
+        [found, *_] = await lane_store.find(connection, [(lane.tenant_id, lane.name)])
+        found = msgspec.structs.replace(found, per_key=per_key)
+        await lane_store.change(connection, found)
+
+
+class ByKey(Handled):
+    """A handler that counts what runs of each key at once."""
+
+    def __init__(self, keys: dict[UUID, str]) -> None:
+        super().__init__()
+        self.keys = keys
+        self.now: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+        self.order: list[str] = []
+
+    async def __call__(self, delivery: Any) -> Any:
+        key = self.keys[delivery.job_id]
+        self.order.append(key)
+        self.now[key] += 1
+        self.most[key] = max(self.most[key], self.now[key])
+        try:
+            return await super().__call__(delivery)
+        finally:
+            self.now[key] -= 1
+
+
+async def jobs_of(database: Database, lane: Lane, keys: dict[UUID, str], **counts: int) -> None:
+    for key, count in counts.items():
+        keys.update(dict.fromkeys(await add_jobs(database, lane, count, key=key), key))
+
+
+async def run_all(handler: ByKey, *workers: JobWorker) -> None:
+    async def done() -> bool:
+        for worker in workers:
+            while await worker.run_once(100):
+                pass
+        await asyncio.sleep(0.002)
+        return len(handler.order) >= len(handler.keys) and not handler.running
+
+    await eventually(done)
+    for worker in workers:
+        await worker.runner.wait_idle()
+
+
+async def test_a_key_runs_no_more_than_its_limit(database: Database, tenant_id: int) -> None:
+    lane = await keyed_lane(database, tenant_id, max_running=2)
+    keys: dict[UUID, str] = {}
+    await jobs_of(database, lane, keys, a=9, b=3, c=1)
+    handler = ByKey(keys)
+    handler.gate.clear()
+    workers = [await make_worker(database, handler, tenant_id) for _ in range(2)]
+    for worker in workers:
+        look(worker)
+        while await worker.run_once(100):
+            pass
+
+    async def begun() -> bool:
+        return len(handler.order) == 5
+
+    await eventually(begun)
+    assert handler.now == {"a": 2, "b": 2, "c": 1}
+    handler.gate.set()
+    await run_all(handler, *workers)
+    assert handler.most == {"a": 2, "b": 2, "c": 1}
+    assert Counter(handler.order) == {"a": 9, "b": 3, "c": 1}
+
+
+async def test_keys_take_turns_by_weight(database: Database, tenant_id: int) -> None:
+    lane = await keyed_lane(database, tenant_id, weight={"b": 2})
+    # Keys of one bucket, or they would not meet.
+    near = [f"k{n}" for n in range(200) if lane.buckets_of(f"k{n}") == lane.buckets_of("b")][:2]
+    keys: dict[UUID, str] = {}
+    await jobs_of(database, lane, keys, **{near[0]: 8, "b": 8, near[1]: 2})
+    handler = ByKey(keys)
+    worker = await make_worker(database, handler, tenant_id)
+    look(worker)
+    while await worker.run_once(4):
+        await worker.runner.wait_idle()
+        look(worker)
+        await asyncio.sleep(0.03)
+    assert len(handler.order) == 18
+    assert Counter(handler.order[:8]) == {near[0]: 2, "b": 4, near[1]: 2}
+
+
+async def test_a_backlog_at_its_limit_is_walked_once(database: Database, tenant_id: int) -> None:
+    lane = await keyed_lane(database, tenant_id, max_running=1)
+    near = next(f"k{n}" for n in range(200) if lane.buckets_of(f"k{n}") == lane.buckets_of("a"))
+    keys: dict[UUID, str] = {}
+    await jobs_of(database, lane, keys, a=3000)
+    handler = ByKey(keys)
+    handler.gate.clear()
+    worker = await make_worker(database, handler, tenant_id)
+    look(worker)
+    while await worker.run_once(100):
+        pass
+    await jobs_of(database, lane, keys, **{near: 5})
+
+    async def other() -> bool:
+        look(worker)
+        await worker.run_once(100)
+        return near in handler.order
+
+    await eventually(other)
+    assert handler.now == {"a": 1, near: 1}
+    handler.gate.set()
+    await worker.runner.drain(5)
+
+
+async def test_the_slots_of_a_dead_worker_come_back(
+    database: Database, tenant_id: int, clock: Clock
+) -> None:
+    lane = await keyed_lane(database, tenant_id, max_running=1)
+    keys: dict[UUID, str] = {}
+    await jobs_of(database, lane, keys, a=3)
+    dead = ByKey(keys)
+    dead.gate.clear()
+    gone = await make_worker(database, dead, tenant_id)
+    look(gone)
+    assert await gone.run_once(100) == 1
+    handler = ByKey(keys)
+    worker = await make_worker(database, handler, tenant_id)
+    assert await step(worker) == 0
+    await clock.advance(60)
+    await run_all_looking(handler, worker, 3)
+    assert handler.most == {"a": 1}
+    assert sorted(each.attempt for each in handler.deliveries) == [1, 1, 2]
+    dead.gate.set()
+    await gone.runner.wait_idle()
+
+
+async def run_all_looking(handler: ByKey, worker: JobWorker, count: int) -> None:
+    async def done() -> bool:
+        await step(worker)
+        await asyncio.sleep(0.03)
+        return len(handler.order) >= count
+
+    await eventually(done)
+
+
+async def test_a_rate_holds_for_each_key(database: Database, tenant_id: int, clock: Clock) -> None:
+    lane = await keyed_lane(database, tenant_id, rate_per_second=0.1, rate_burst=2)
+    keys: dict[UUID, str] = {}
+    await jobs_of(database, lane, keys, a=6, b=1)
+    handler = ByKey(keys)
+    worker = await make_worker(database, handler, tenant_id)
+    await run_all_looking(handler, worker, 3)
+    assert Counter(handler.order) == {"a": 2, "b": 1}
+    for seconds, starts in ((9, 3), (10, 4), (100, 6)):
+        await clock.advance(seconds)
+        await run_all_looking(handler, worker, starts)
+        await step(worker)
+        assert len(handler.order) == starts
+    rates = "SELECT count(*) FROM lane_key WHERE key_id = $1"
+    assert await database.writer.fetchval(rates, key_id(tenant_id, "default", "a")) == 1
+
+
+async def test_limits_change_while_jobs_run(database: Database, tenant_id: int) -> None:
+    lane = await keyed_lane(database, tenant_id, max_running=3)
+    keys: dict[UUID, str] = {}
+    await jobs_of(database, lane, keys, a=9)
+    handler = ByKey(keys)
+    handler.gate.clear()
+    worker = await make_worker(database, handler, tenant_id)
+    look(worker)
+    assert await worker.run_once(100) == 3
+    # The worker does not know yet, and obeys all the same.
+    await change(database, lane, PerKey(max_running=4))
+    look(worker)
+    assert await worker.run_once(100) == 1
+    await change(database, lane, PerKey(max_running=1))
+    look(worker)
+    assert await worker.run_once(100) == 0
+    await change(database, lane, None)
+    await refresh(worker)
+    look(worker)
+    assert await worker.run_once(100) == 5
+    handler.gate.set()
+    await worker.runner.wait_idle()
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_limit_that_is_new_holds_at_once(
+    database: Database, tenant_id: int, *, known: bool
+) -> None:
+    lane = await make_lane(database, tenant_id, keyed=True)
+    keys: dict[UUID, str] = {}
+    await jobs_of(database, lane, keys, a=4)
+    handler = ByKey(keys)
+    handler.gate.clear()
+    worker = await make_worker(database, handler, tenant_id)
+    await change(database, lane, PerKey(max_running=1))
+    if known:
+        await refresh(worker)
+    look(worker)
+    assert await worker.run_once(100) == int(known)
+    handler.gate.set()
+    await worker.runner.wait_idle()
