@@ -103,6 +103,9 @@ CREATE FUNCTION account_add(buckets smallint[], tenants integer[], accounts text
     SET enable_mergejoin TO 'off'
     SET lock_timeout TO '500ms';
 
+CREATE FUNCTION account_at(of_bucket smallint, of_tenant integer, of_account text, instant timestamp with time zone) RETURNS TABLE(version bigint, balance bigint, currency text)
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION clock() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE;
 
@@ -215,6 +218,9 @@ CREATE FUNCTION account_locked(buckets smallint[], tenants integer[], accounts t
     SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION account_since_proof(tenant integer, buckets smallint[], floor uuid) RETURNS TABLE(bucket smallint, tenant_id integer, account_id text, version bigint, balance bigint, from_version bigint, start bigint, entries bigint, amounts numeric)
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION account_statement(of_bucket smallint, of_tenant integer, of_account text, instant timestamp with time zone, until bigint, max_count integer) RETURNS TABLE(stood_version bigint, stood_balance bigint, currency text, account_id text, version bigint, transfer_id uuid, amount bigint, balance bigint, type text, payment_id uuid, reason text, created_at timestamp with time zone)
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION array_sum(integer[], integer[]) RETURNS integer[]
@@ -2618,6 +2624,9 @@ REVOKE ALL ON FUNCTION pg_catalog.pg_try_advisory_xact_lock_shared(bigint) FROM 
 REVOKE ALL ON FUNCTION pg_catalog.pg_try_advisory_xact_lock_shared(integer, integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION account_add(buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[], versions bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION account_add(buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[], versions bigint[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION account_at(of_bucket smallint, of_tenant integer, of_account text, instant timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION account_at(of_bucket smallint, of_tenant integer, of_account text, instant timestamp with time zone) TO postdate_writer;
+GRANT ALL ON FUNCTION account_at(of_bucket smallint, of_tenant integer, of_account text, instant timestamp with time zone) TO postdate_reader;
 REVOKE ALL ON FUNCTION clock() FROM PUBLIC;
 GRANT ALL ON FUNCTION clock() TO postdate_writer;
 GRANT ALL ON FUNCTION clock() TO postdate_reader;
@@ -2641,6 +2650,9 @@ GRANT ALL ON FUNCTION account_locked(buckets smallint[], tenants integer[], acco
 REVOKE ALL ON FUNCTION account_since_proof(tenant integer, buckets smallint[], floor uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION account_since_proof(tenant integer, buckets smallint[], floor uuid) TO postdate_writer;
 GRANT ALL ON FUNCTION account_since_proof(tenant integer, buckets smallint[], floor uuid) TO postdate_reader;
+REVOKE ALL ON FUNCTION account_statement(of_bucket smallint, of_tenant integer, of_account text, instant timestamp with time zone, until bigint, max_count integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION account_statement(of_bucket smallint, of_tenant integer, of_account text, instant timestamp with time zone, until bigint, max_count integer) TO postdate_writer;
+GRANT ALL ON FUNCTION account_statement(of_bucket smallint, of_tenant integer, of_account text, instant timestamp with time zone, until bigint, max_count integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION array_sum(integer[], integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION array_sum(integer[], integer[]) TO postdate_writer;
 GRANT ALL ON FUNCTION array_sum(integer[], integer[]) TO postdate_reader;

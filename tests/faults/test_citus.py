@@ -18,13 +18,19 @@ from faults.sweep_money import identity
 from postdate.account.change.account import Accounts
 from postdate.account.change.adjustment import Adjustments
 from postdate.account.spec import AccountSpec
+from postdate.account.store import entry as entry_store
+from postdate.account.store import repair as repair_store
+from postdate.account.store.account import key_of
+from postdate.account.view.account import MAX_VERSION
 from postdate.core.ids import new_id
+from postdate.core.money import ISSUER
 from postdate.database.connection import opening
 from postdate.database.connection.database import Connection, Database
 from postdate.database.connection.error import LockNotAvailableError, TransientError
 from postdate.database.embedded import Embedded
 from postdate.database.shard import attachment
 from postdate.halt import store as halt
+from postdate.ledger.prove import reconcile
 from postdate.payment.store import settlement
 from postdate.prover.checker import prove
 from postdate.publisher.meter import PublisherMeter
@@ -142,6 +148,32 @@ async def _survives(database: Database, disturb: Callable[[], Awaitable[object]]
         pass
     assert (await prove(database, bank.tenant_id)).findings == []
     assert (await verify(database, {})).ok
+
+
+@needs_citus
+@pytest.mark.soak
+async def test_a_statement_gathers_what_lies_with_other_payers(sharded: Database) -> None:
+    bank = await _bank(sharded)
+    await _until_settled(sharded, bank)
+    stood = await bank.balances()
+    for name in ("a1", "a8", ISSUER):
+        key = key_of(bank.tenant_id, name)
+        balance, _, version = stood[name]
+        async with sharded.read(bank.tenant_id) as reader:
+            now = await entry_store.statement(reader, key, None, MAX_VERSION, 5)
+            then = await entry_store.statement(reader, key, await bank.now(), MAX_VERSION, 5)
+            whole = await entry_store.between(reader, key, 0, version)
+        assert now is not None
+        assert (now[0].balance, now[0].version) == (balance, version)
+        assert now == then
+        assert [each.version for each in whole] == list(range(1, version + 1))
+        assert sum(each.amount for each in whole) == balance
+        assert now[1] == whole[:-6:-1]
+        async with sharded.write() as connection:
+            said = await repair_store.read_evidence(connection, key)
+            assert (said.version, said.entries, said.amounts) == (version, version, balance)
+            assert await repair_store.jumps(connection, key) == []
+    assert await reconcile(sharded, key_of(bank.tenant_id, "a1").bucket, bank.tenant_id) == []
 
 
 async def _prepared(cluster: citus.CitusCluster) -> int:

@@ -42,13 +42,7 @@ async def statement(
     connection: Reader, key: AccountKey, instant: datetime | None, version: int, limit: int
 ) -> tuple[AccountAtInstant, list[EntryRow]] | None:
     """Return an account's balance, now or at an instant, and the entries before it."""
-    stood = query("entry_now" if instant is None else "entry_at")
-    rows = await connection.fetch(
-        f"SELECT stood.*, entries.* FROM ({stood}) AS stood "  # noqa: S608 - named queries
-        f"LEFT JOIN LATERAL ({query('entry_until')}) AS entries ON true "
-        "ORDER BY entries.version DESC",
-        *key, instant, version, limit,
-    )  # fmt: skip
+    rows = await connection.fetch(query("entry_statement"), *key, instant, version, limit)
     if not rows:
         return None
     entries = [EntryRow(*row[3:]) for row in rows if row[3] is not None]

@@ -63,8 +63,9 @@ class RepairRow(msgspec.Struct, frozen=True):
 
 async def read_evidence(connection: Connection, key: AccountKey) -> Witness:
     """Read what the entries and open payments of a locked account say."""
-    [row] = await connection.fetch(query("repair_read_evidence"), *key)
-    return Witness(*row)
+    [row] = await connection.fetch(query("repair_read_entries"), *key)
+    held: int = await connection.fetchval(query("repair_read_held"), *key)
+    return Witness._make([*row, held])
 
 
 async def lost_payment(connection: Connection, key: AccountKey) -> UUID | None:

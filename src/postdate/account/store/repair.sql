@@ -1,24 +1,25 @@
 -- Repairs of accounts: what entries and open payments say, and the fact that it was applied.
 
--- name: repair_read_evidence
--- Of a locked account: its last version, where its entries begin, what they add up to, and what its
--- open payments hold. A settlement under way has not yet touched the account: it adds to what it
--- finds after the repair.
-SELECT coalesce(e.first_version, 1), coalesce(e.version, 0), coalesce(e.entries, 0),
-       coalesce(e.amounts, 0)::bigint, coalesce(first.start, 0), coalesce(p.held, 0)::bigint
+-- name: repair_read_entries
+-- Of a locked account: its last version, where its entries begin, and what they add up to. A
+-- settlement under way has not yet touched the account: it adds to what it finds after the repair.
+SELECT coalesce(e.first_version, 1), coalesce(e.version, 0), e.entries, e.amounts,
+       coalesce(first.start, 0)
   FROM (SELECT min(version) AS first_version, max(version) AS version, count(*) AS entries,
-               sum(amount) AS amounts
+               coalesce(sum(amount), 0)::bigint AS amounts
           FROM account_entries($1, $2, $3, 0, 9223372036854775807, NULL)) AS e
   LEFT JOIN LATERAL (
        SELECT balance - amount AS start
          FROM account_entries($1, $2, $3, e.first_version - 1, e.first_version, 1)) AS first
        ON true
- CROSS JOIN (
-       SELECT sum(p.amount) AS held
-         FROM timer t JOIN payment p ON p.bucket = t.bucket AND p.tenant_id = t.tenant_id
-              AND p.payment_id = t.subject
-        WHERE t.bucket = $1 AND t.lane_id IN (0, 3, 4) AND t.tenant_id = $2
-          AND p.from_account = $3 AND p.hold) AS p
+
+-- name: repair_read_held
+-- What the open payments of a locked account hold.
+SELECT coalesce(sum(p.amount), 0)::bigint
+  FROM timer t JOIN payment p ON p.bucket = t.bucket AND p.tenant_id = t.tenant_id
+       AND p.payment_id = t.subject
+ WHERE t.bucket = $1 AND t.lane_id IN (0, 3, 4) AND t.tenant_id = $2
+   AND p.from_account = $3 AND p.hold
 
 -- name: repair_lost_payment
 -- A payment of this account that has neither timer nor outcome: what it holds is not known.

@@ -171,6 +171,60 @@ CREATE OR REPLACE FUNCTION account_entries(
      ORDER BY e.version DESC LIMIT max_count
 $$;
 
+-- Where an account stood at an instant. Versions have no gaps and rise with time: the last one is
+-- found by halving. Entries that have been pruned are older than any that are left. The balance
+-- comes from the entry that followed, so that it is known even where the entry itself was pruned.
+CREATE OR REPLACE FUNCTION account_at(
+    of_bucket smallint, of_tenant integer, of_account text, instant timestamptz)
+    RETURNS TABLE (version bigint, balance bigint, currency text) LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE search (low, high) AS (
+        SELECT 0::bigint, a.version FROM account a
+         WHERE a.bucket = of_bucket AND a.tenant_id = of_tenant AND a.account_id = of_account
+        UNION ALL
+        SELECT CASE WHEN step.before THEN step.middle ELSE s.low END,
+               CASE WHEN step.before THEN s.high ELSE step.middle - 1 END
+          FROM search s CROSS JOIN LATERAL (
+               SELECT half.middle,
+                      coalesce((SELECT e.created_at <= instant
+                                  FROM account_entries(of_bucket, of_tenant, of_account,
+                                                       half.middle - 1, half.middle, 1) AS e),
+                               true) AS before
+                 FROM (SELECT (s.low + s.high + 1) / 2 AS middle) AS half) AS step
+         WHERE s.low < s.high)
+    SELECT found.low,
+           coalesce((SELECT e.balance - e.amount
+                       FROM account_entries(of_bucket, of_tenant, of_account, found.low,
+                                            found.low + 1, 1) AS e), a.balance),
+           a.currency
+      FROM search found
+      JOIN account a ON a.bucket = of_bucket AND a.tenant_id = of_tenant
+           AND a.account_id = of_account
+     WHERE found.low = found.high
+$$;
+
+-- Where an account stands, now or at an instant, and its entries from there or from an earlier
+-- version back, the newest first.
+CREATE OR REPLACE FUNCTION account_statement(
+    of_bucket smallint, of_tenant integer, of_account text, instant timestamptz, until bigint,
+    max_count integer)
+    RETURNS TABLE (stood_version bigint, stood_balance bigint, currency text, account_id text,
+                   version bigint, transfer_id uuid, amount bigint, balance bigint, type text,
+                   payment_id uuid, reason text, created_at timestamptz)
+    LANGUAGE sql STABLE AS $$
+    SELECT stood.version, stood.balance, stood.currency, e.account_id, e.version, e.transfer_id,
+           e.amount, e.balance, e.type, e.payment_id, e.reason, e.created_at
+      FROM (SELECT a.version, a.balance, a.currency FROM account a
+             WHERE a.bucket = of_bucket AND a.tenant_id = of_tenant AND a.account_id = of_account
+               AND instant IS NULL
+             UNION ALL
+            SELECT s.version, s.balance, s.currency
+              FROM account_at(of_bucket, of_tenant, of_account, instant) AS s
+             WHERE instant IS NOT NULL) AS stood
+      LEFT JOIN LATERAL account_entries(of_bucket, of_tenant, of_account, 0,
+                                        least(until, stood.version), max_count) AS e ON true
+     ORDER BY e.version DESC
+$$;
+
 -- The accounts of some buckets that differ from what is proved of them, with what is proved and
 -- what their entries since then come to. Where history below `floor` was detached, an account that
 -- was never proved starts with the first entry that is left. Inlined: the caller's plan is used.

@@ -26,6 +26,69 @@ BEGIN
      ORDER BY e.version DESC LIMIT max_count;
 END $$;
 
+CREATE OR REPLACE FUNCTION account_at(
+    of_bucket smallint, of_tenant integer, of_account text, instant timestamptz)
+    RETURNS TABLE (version bigint, balance bigint, currency text) LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+DECLARE
+    known account;
+    low bigint := 0;
+    high bigint;
+    middle bigint;
+    one entry;
+BEGIN
+    SELECT a.* INTO known FROM account a
+     WHERE a.bucket = of_bucket AND a.tenant_id = of_tenant AND a.account_id = of_account;
+    IF known.account_id IS NULL THEN
+        RETURN;
+    END IF;
+    high := known.version;
+    WHILE low < high LOOP
+        middle := (low + high + 1) / 2;
+        SELECT e.* INTO one
+          FROM account_entries(of_bucket, of_tenant, of_account, middle - 1, middle, 1) AS e;
+        IF coalesce(one.created_at <= instant, true) THEN
+            low := middle;
+        ELSE
+            high := middle - 1;
+        END IF;
+    END LOOP;
+    SELECT e.* INTO one
+      FROM account_entries(of_bucket, of_tenant, of_account, low, low + 1, 1) AS e;
+    RETURN QUERY
+    SELECT low, coalesce(one.balance - one.amount, known.balance), known.currency;
+END $$;
+
+CREATE OR REPLACE FUNCTION account_statement(
+    of_bucket smallint, of_tenant integer, of_account text, instant timestamptz, until bigint,
+    max_count integer)
+    RETURNS TABLE (stood_version bigint, stood_balance bigint, currency text, account_id text,
+                   version bigint, transfer_id uuid, amount bigint, balance bigint, type text,
+                   payment_id uuid, reason text, created_at timestamptz)
+    LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+DECLARE
+    stood record;
+BEGIN
+    IF instant IS NULL THEN
+        SELECT a.version, a.balance, a.currency INTO stood FROM account a
+         WHERE a.bucket = of_bucket AND a.tenant_id = of_tenant AND a.account_id = of_account;
+    ELSE
+        SELECT s.version, s.balance, s.currency INTO stood
+          FROM account_at(of_bucket, of_tenant, of_account, instant) AS s;
+    END IF;
+    IF stood.version IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT stood.version, stood.balance, stood.currency, e.account_id, e.version, e.transfer_id,
+           e.amount, e.balance, e.type, e.payment_id, e.reason, e.created_at
+      FROM (SELECT) AS one
+      LEFT JOIN account_entries(of_bucket, of_tenant, of_account, 0,
+                                least(until, stood.version), max_count) AS e ON true
+     ORDER BY e.version DESC;
+END $$;
+
 CREATE OR REPLACE FUNCTION account_since_proof(tenant integer, buckets smallint[], floor uuid)
     RETURNS TABLE (bucket smallint, tenant_id integer, account_id text, version bigint,
                    balance bigint, from_version bigint, start bigint, entries bigint,
