@@ -47,14 +47,14 @@ async def test_a_bulk_call_asks_the_workers(api: Api) -> None:
     done = (await api.call("POST", "/jobs/bulk/cancel", body)).body
     assert (done["matched"], done["changed"], done["asked"]) == ({"RUNNING": 2}, 2, 2)
     again = (await api.call("POST", "/jobs/bulk/cancel", body)).body
-    assert (again["matched"], again["changed"], again["asked"]) == ({"RUNNING": 2}, 0, 0)
+    assert (again["matched"], again["changed"], again.get("asked", 0)) == ({"RUNNING": 2}, 0, 0)
     await stops(api, leases[0])
     await seal_all(api.node.database)
     told = (await api.call("GET", f"/events?subject={leases[0]['job_id']}")).body["events"]
     [asked] = [each for each in told if each["type"] == "job.cancel_requested"]
     assert (asked["data"]["bulk"], asked["data"]["reason"]) == (True, "spring cleaning")
     now = (await api.call("POST", "/jobs/bulk/cancel", body | {"deadline_seconds": 0})).body
-    assert (now["changed"], now["asked"]) == (1, 0)
+    assert (now["changed"], now.get("asked", 0)) == (1, 0)
     assert (await show(api, leases[1]["job_id"]))["code"] == "stopped_in_flight"
     assert (await api.call("GET", "/jobs?lane=many&status=READY")).body["jobs"]
     assert await findings(api) == []

@@ -60,7 +60,9 @@ EVENT_TYPES: Final[Mapping[str, EventType]] = {
         "A job failed for good and is a dead letter.",
         "attempt? http_status? code? error? in_doubt?",
     ),
-    "job.cancel_requested": EventType("The worker of a running job was asked to stop.", "deadline"),
+    "job.cancel_requested": EventType(
+        "The worker of a running job was asked to stop.", "deadline reason? bulk?"
+    ),
     "job.cancelled": EventType("A job was cancelled.", "result reason? bulk?"),
     "job.redriven": EventType("A failed job was started again as a new job.", "job_id reason?"),
     "job.purged": EventType("A dead letter was put away.", "reason?"),
