@@ -110,6 +110,23 @@ def _count_chaos(home: Path) -> RoundCount:
     return counted
 
 
+def _suites(place: Round) -> Sequence[Run]:
+    words = [sys.executable, "-m", "postdate_lab.suites", "--out", str(place.home / "suites.json")]
+    return [Run(words)]
+
+
+def _count_suites(home: Path) -> RoundCount:
+    counted = RoundCount(of="cases of others")
+    path = home / "suites.json"
+    for suite in json.loads(path.read_text()) if path.exists() else ():
+        counted.tries += suite["cases"]
+        counted.wrong += len(suite["unexplained"])
+        counted.notes += [f"{suite['name']}: {case}" for case in suite["unexplained"][:20]]
+        if suite["missing"]:
+            counted.skipped.append(f"{suite['name']}: {suite['missing']}")
+    return counted
+
+
 def _bench(place: Round) -> Sequence[Run]:
     scale = f"{min(1.0, place.minutes / 60):g}"
     words = [sys.executable, "-m", "postdate", "bench", "--all", "--scale", scale]
@@ -214,6 +231,14 @@ PARTS: Final[Sequence[EvidencePart]] = (
     _tests("upgrade", "A rolling restart and upgrade under load.", *_faults("rolling")),
     EvidencePart(
         name=ELSE, tries="Every other fault that has a test.", runs=_else, count=count_tests
+    ),
+    _tests(
+        "suites-in-tests", "schemathesis with state, promtool, Django's suite, Standard Webhooks.",
+        "tests/flows/test_fuzz.py", "tests/docs/test_alerts.py", "tests/docs/test_django_suite.py",
+        "tests/docs/test_webhook_guide.py",
+    ),
+    EvidencePart(
+        name="suites", tries="Suites that nobody here wrote.", runs=_suites, count=_count_suites
     ),
     EvidencePart(name="bench", tries="The bench.", scales=True, runs=_bench, count=_count_bench),
     EvidencePart(
