@@ -66,6 +66,7 @@ NAMELESS = {
     "destination/store/directory.py": "makes a secret when it is first needed",
     "secret/receipt_key.py": "makes the first key; the others have a name",
     "key/authentication/identity.py": "notes when keys were used last",
+    "worker/expirer.py": "removes the rates of keys that have recovered, which mean nothing",
     "worker/permit.py": "gives starts back that nobody has used",
     "worker/single_run.py": "the claim of a test clock's job: `test_advance.py` dies after it",
 }

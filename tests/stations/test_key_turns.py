@@ -9,10 +9,17 @@ import msgspec
 import pytest
 
 from conftest import Clock, eventually
+from postdate.core.ids import MIN_ID
+from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Database
+from postdate.job.spec.retry import RetryPolicies
+from postdate.job.store import execution
 from postdate.lane.spec import PerKey, key_id
 from postdate.lane.store import lane as lane_store
+from postdate.lane.store import lane_key
 from postdate.lane.store.lane import Lane
+from postdate.runtime.key_turns import KeyState
+from postdate.timer.timer import LONG_AGO
 from postdate.worker.worker import JobWorker
 from support.worker import Handled, add_jobs, look, make_lane, make_worker, refresh, step
 
@@ -220,3 +227,45 @@ async def test_a_limit_that_is_new_holds_at_once(
     assert await worker.run_once(100) == int(known)
     handler.gate.set()
     await worker.runner.wait_idle()
+
+
+async def test_a_lost_lease_keeps_its_slot_until_it_is_taken_over(
+    database: Database, tenant_id: int, clock: Clock
+) -> None:
+    lane = await keyed_lane(database, tenant_id, max_running=1)
+    [bucket] = lane.buckets_of("a")
+    [first] = await add_jobs(database, lane, key="a")
+    async with database.write() as connection:
+        policies = RetryPolicies(Settings())
+        held: dict[str, Any] = {"lease_seconds": 10.0, "claimed_by": first}
+        await execution.take(connection, lane, bucket, policies, only=[first], **held)
+    await clock.advance(11)
+    [second] = await add_jobs(database, lane, key="a")
+    # A claim that does not know of the lost lease asks for the key.
+    state = KeyState(key_id(tenant_id, lane.name, "a"), (LONG_AGO, MIN_ID), quota=5)
+    async with database.write() as connection:
+        [answer] = await lane_key.choose(connection, bucket, lane.lane_id, [state])
+    assert (answer.fresh, answer.more) == ([], True)
+    assert answer.lost == [first]
+    assert second not in answer.subjects
+
+
+async def test_lost_leases_beyond_a_lower_limit_are_given_back(
+    database: Database, tenant_id: int, clock: Clock
+) -> None:
+    lane = await keyed_lane(database, tenant_id, max_running=3)
+    keys: dict[UUID, str] = {}
+    await jobs_of(database, lane, keys, a=3)
+    dead = ByKey(keys)
+    dead.gate.clear()
+    gone = await make_worker(database, dead, tenant_id)
+    look(gone)
+    assert await gone.run_once(100) == 3
+    await change(database, lane, PerKey(max_running=1))
+    await clock.advance(60)
+    handler = ByKey(keys)
+    worker = await make_worker(database, handler, tenant_id)
+    await run_all_looking(handler, worker, 3)
+    assert handler.most == {"a": 1}
+    dead.gate.set()
+    await gone.runner.wait_idle()

@@ -93,7 +93,7 @@ class Expirer:
         """Remove the rates of keys that have recovered, some buckets at a time."""
         buckets = [(self._swept + n) % BUCKETS for n in range(SWEPT_BUCKETS)]
         self._swept = buckets[-1] + 1
-        async with self._database.near.write("lane_key.sweep") as connection:
+        async with self._database.near.write() as connection:
             await lane_key.sweep(connection, buckets)
 
     async def _expire(self, bucket: int, lane_id: int) -> None:

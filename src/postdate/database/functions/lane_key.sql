@@ -79,7 +79,7 @@ BEGIN
                AS w (key_id, quota, low_due, low_subject, low_token, seeks, turn)
          CROSS JOIN LATERAL (
                SELECT count(*)::integer AS claimed, min(t.token) AS first_token,
-                      coalesce(array_agg(t.subject ORDER BY t.due_at, t.subject) FILTER (
+                      coalesce(array_agg(t.subject) FILTER (
                           WHERE t.due_at <= now AND t.lane_id = of_lane), '{}') AS lost
                  FROM timer t
                 WHERE t.bucket = of_bucket AND t.key_id = w.key_id AND t.claimed_at IS NOT NULL
@@ -109,8 +109,8 @@ BEGIN
            max_running IS NOT NULL OR c.seeks
       FROM chosen c
      CROSS JOIN LATERAL (
-           SELECT coalesce(array_agg(n.subject ORDER BY n.due_at, n.subject), '{}') AS found
-             FROM (SELECT t.subject, t.due_at FROM timer t
+           SELECT coalesce(array_agg(n.subject), '{}') AS found
+             FROM (SELECT t.subject FROM timer t
                     WHERE t.bucket = of_bucket AND t.lane_id = of_lane AND t.claimed_at IS NULL
                       AND t.key_id IS NOT NULL
                       AND (t.key_id, t.due_at, t.subject) >= (c.key_id, c.low_due, c.low_subject)

@@ -74,6 +74,7 @@ EVENT_FIELDS: Final[Mapping[str, EventField]] = {
     "outcome": _field("text", "The decision: `completed`, `failed` or `retry`."),
     "paused_reason": _field("text or null", "Why the destination is paused."),
     "payment_id": _field("id or null", "The payment."),
+    "per_key": _field("object or null", "What holds for each key of the lane."),
     "percent": _field("number", "How far the worker is."),
     "persons": _field("list", "Who asked: another person must approve."),
     "position": _field("whole number", "The sequence number of the next event to send."),

@@ -153,10 +153,11 @@ EVENT_TYPES: Final[Mapping[str, EventType]] = {
     "calendar.deleted": EventType("A calendar was deleted.", "calendar"),
     "lane.created": EventType(
         "A lane was created before its first job.",
-        "lane weight width max_running rate_per_second",
+        "lane weight width max_running rate_per_second per_key",
     ),
     "lane.changed": EventType(
-        "Weight or limits of a lane changed.", "lane weight? width? max_running? rate_per_second?"
+        "Weight or limits of a lane changed.",
+        "lane weight? width? max_running? rate_per_second? per_key?",
     ),
     "lane.paused": EventType("A lane was paused.", "lane note"),
     "lane.resumed": EventType("A lane was resumed.", "lane"),
