@@ -23,9 +23,9 @@ class ItemBytes(msgspec.Struct, frozen=True):
     """Written to the log from accept to end, its facts sealed."""
 
 
-JOB: Final = ItemBytes(pending=532, ended=571, wal=1700)
-PAYMENT: Final = ItemBytes(pending=776, ended=1270, wal=2800)
-TIMER: Final = 224
+JOB: Final = ItemBytes(pending=550, ended=578, wal=1710)
+PAYMENT: Final = ItemBytes(pending=790, ended=1160, wal=2670)
+TIMER: Final = 230
 
 PAGE_IMAGES: Final = 2.0
 """Factor for images of pages after checkpoints, with checkpoints of 15 minutes or more."""
