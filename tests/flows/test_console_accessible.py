@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 from playwright.async_api import Browser as Chromium
+from playwright.async_api import Page
 
 from conftest import Api, Clock
 from flows.test_console_numbers import live
@@ -43,6 +44,18 @@ PAGES = (
     "/docs/guide/guides/payments",
     "/docs/errors",
 )
+
+
+async def test_now_is_one_screen(page: Page, api: Api, clock: Clock) -> None:
+    """What is wrong, what to decide, whether money and work move, and the next 24 hours."""
+    await live(api, clock)
+    await page.set_viewport_size({"width": 1440, "height": 900})
+    await page.goto(api.url + "/")
+    await page.wait_for_selector("#plot-day canvas")
+    for part in ("#problems", "#inbox", "#money", "#moving", "#plot-day"):
+        box = await page.locator(part).bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 900, part
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])

@@ -54,6 +54,21 @@ MUTANTS = (
         "model/test_foresight_money.py::test_projection_equals_the_decisions_of_the_ledger",
     ),
     mutant(
+        "pay_in_for_the_last_shortfall_only", "foresight/spec/remedy.py",
+        "self.missing[payer] = total + lack, since", "self.missing[payer] = lack, since",
+        "model/test_foresight_remedy.py::test_all_shortfalls_count_not_only_the_first",
+    ),
+    mutant(
+        "charts_draw_cents", "core/money.py",
+        "return float(units_of(amount, currency))", "return float(amount)",
+        "flows/test_console_numbers.py::test_charts_draw_units_of_the_currency",
+    ),
+    mutant(
+        "command_prints_cents_of_what_lies_inside", "cli/table.py",
+        'name.rpartition(".")[2] in MONEY_FIELDS', "name in MONEY_FIELDS",
+        "model/test_output.py",
+    ),
+    mutant(
         "foresight_trusts_credits_to_come", "foresight/spec/money.py",
         "spent[terms.from_account_id] += 0 if terms.hold else amount",
         "spent[terms.from_account_id] = 0 if terms.hold else amount",
