@@ -3,6 +3,7 @@
 import asyncio
 from base64 import urlsafe_b64decode
 from collections.abc import AsyncIterator
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -165,3 +166,31 @@ async def test_a_page_asked_for_while_its_session_ends_does_not_bring_it_back() 
     kept.answers.set()
     await asked
     assert await sessions.find("id") is None
+
+
+async def test_a_form_comes_back_filled_after_the_session_has_ended(api: Api) -> None:
+    async with Browser(api) as browser:
+        await browser.sign_in()
+        page = await browser.get("/new/payment")
+        typed = {"from_account_id": "alice", "amount": "125.50", "description": "rent & heat"}
+        browser.session.cookie_jar.clear()
+        sent = await browser.post("/new/payment", page.hidden | typed)
+        assert sent.status == 303
+        login = sent.headers["location"]
+        assert login.startswith("/login?next=")
+        onward = parse_qs(urlsplit(login).query)["next"][0]
+        entered = await browser.post("/login", {"key": api.key, "next": onward})
+        form = (await browser.get(entered.headers["location"])).text
+        for text in ('value="alice"', 'value="125.50"', 'value="rent &amp; heat"'):
+            assert text in form
+
+
+async def test_no_secret_of_a_lost_form_stands_in_an_address(api: Api) -> None:
+    async with Browser(api) as browser:
+        await browser.sign_in()
+        page = await browser.get("/new/destination")
+        browser.session.cookie_jar.clear()
+        typed = {"name": "shop", "secret": "whsec_hidden"}
+        sent = await browser.post("/new/destination", page.hidden | typed)
+        assert "shop" in sent.headers["location"]
+        assert "whsec_hidden" not in sent.headers["location"]

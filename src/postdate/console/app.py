@@ -1,7 +1,7 @@
 """The routes of the console, and the guard in front of each."""
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -11,7 +11,9 @@ from starlette.routing import Route
 
 from postdate.api.services import Services
 from postdate.console import asset
+from postdate.console.button import in_human_words
 from postdate.console.button_table import BUTTON_BY_KEY
+from postdate.console.form_words import picks, words_of
 from postdate.console.frame import AREAS, MORE
 from postdate.console.login import LoginPage
 from postdate.console.page_request import (
@@ -20,6 +22,7 @@ from postdate.console.page_request import (
     address,
     check_origin,
     foreign,
+    from_this_site,
     read_form,
     redirect,
 )
@@ -31,7 +34,13 @@ from postdate.http.gate import Gate
 from postdate.words.error import EXPLANATIONS, Code, Refusal, refuse
 
 PageHandler = Callable[[PageRequest], Awaitable[Response]]
-FRAME_WORDS: Final = {"areas": AREAS, "more": MORE}
+FRAME_WORDS: Final = {
+    "areas": AREAS,
+    "more": MORE,
+    "choice_words": words_of,
+    "picks": picks,
+    "human": in_human_words,
+}
 _FAILED: Final = "The page could not be rendered."
 METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
@@ -59,7 +68,9 @@ class Console:
         buttons = [
             # A form asks for the bar once it is loaded: what is pressed comes first.
             Route(
-                button.path, self._guard(handler, button.operation, framed=False), methods=[method]
+                button.path,
+                self._guard(handler, button.operation, framed=False, keeps=button.kept_names),
+                methods=[method],
             )
             for button in BUTTON_BY_KEY.values()
             for method, handler in (("GET", button.ask), ("POST", button.act))
@@ -86,24 +97,36 @@ class Console:
         return await self._guard(_no_page, "missing_page")(request)
 
     def _guard(
-        self, handler: PageHandler, name: str, *, framed: bool = True
+        self,
+        handler: PageHandler,
+        name: str,
+        *,
+        framed: bool = True,
+        keeps: Callable[[], Collection[str]] | None = None,
     ) -> Callable[[Request], Awaitable[Response]]:
         """Make a Starlette endpoint; its name is the route's name in metrics."""
 
         async def guarded(request: Request) -> Response:
             try:
-                return await self._serve(request, handler, framed=framed)
+                return await self._serve(request, handler, framed=framed, keeps=keeps)
             except Exception as error:  # noqa: BLE001 - the last resort: logged, and shown
                 return self._problem(request, self._gate.explain(error, _FAILED))
 
         guarded.__name__ = name
         return guarded
 
-    async def _serve(self, http: Request, handler: PageHandler, *, framed: bool) -> Response:
+    async def _serve(
+        self,
+        http: Request,
+        handler: PageHandler,
+        *,
+        framed: bool,
+        keeps: Callable[[], Collection[str]] | None,
+    ) -> Response:
         session = await self._sessions.find(http.cookies.get(COOKIE))
         actor = await self._gate.identify(session.key, origin.current()) if session else None
         if session is None or actor is None:
-            return self._login.required(http)
+            return self._login.required(http, await _typed(http, keeps))
         await self._gate.pace(actor)
         clock = None
         if actor.test:
@@ -161,6 +184,16 @@ def _is_whole_page(http: Request) -> bool:
     if http.method != "GET" or "hx-request" in http.headers or "x-live" in http.headers:
         return False
     return "text/event-stream" not in http.headers.get("accept", "")
+
+
+async def _typed(
+    http: Request, keeps: Callable[[], Collection[str]] | None
+) -> dict[str, str] | None:
+    """Return what was typed into a form of this site whose session has ended, secrets aside."""
+    if http.method != "POST" or keeps is None or not from_this_site(http):
+        return None
+    names, form = keeps(), await read_form(http)
+    return {name: text for name, text in form.items() if name in names and text}
 
 
 async def _form(request: Request, session: ConsoleSession) -> dict[str, str]:

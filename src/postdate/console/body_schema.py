@@ -76,6 +76,8 @@ class BodySchema:
             money=money,
             secret=asked.name in self._secrets,
             late=asked.late,
+            folded=asked.folded,
+            only=asked.only,
         )
 
     def _find(self, name: str) -> tuple[Json, bool]:

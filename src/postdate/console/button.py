@@ -22,6 +22,7 @@ from postdate.console.body_schema import BodySchema
 from postdate.console.bulk import begin
 from postdate.console.dry_run import DryRun, Rehearse, kept_dry_run
 from postdate.console.form_field import FieldSpec, FormField
+from postdate.console.form_words import offers
 from postdate.console.money_form import CurrencyOf, MinorUnits, to_minor, to_units
 from postdate.console.operation import (
     ENDPOINT_BY_NAME,
@@ -111,6 +112,8 @@ class Button:
     subject: Subject | None = None
     needs: Scope | None = None
     """The scope that it takes where the operation itself takes any key."""
+    happens: str = ""
+    """The field that says what should happen: others are shown only where they belong to it."""
     preview: str = ""
     """A page that shows what the unsaved form would do."""
     rehearse: Rehearse | None = None
@@ -171,6 +174,10 @@ class Button:
         wanted = self.schema.names() if self.fields is None else self.fields
         asked = [FieldSpec(one) if isinstance(one, str) else one for one in wanted]
         return tuple(self.schema.field(one) for one in asked if one.name not in self.fixed)
+
+    def kept_names(self) -> set[str]:
+        """Return the fields that come back with the form after a new login: no secret does."""
+        return {one.name for one in self.form_fields if not one.secret}
 
     def address(self, **given: object) -> str:
         """Return a link to the form: parts of the path, and values that it begins with."""
@@ -320,6 +327,8 @@ class Button:
             commands=commands,
             chosen=chosen,
             once=once,
+            offers=await offers(request, self.form_fields),
+            happening=values.get("happens") or (values.get(self.happens) if self.happens else ""),
         )
 
     def commands(
@@ -360,10 +369,30 @@ class Button:
 
 def problems_of(refusal: Refusal) -> dict[str, str]:
     """Return what is wrong with each field, by the field's name."""
-    found = {refusal.field: refusal.detail} if refusal.field else {}
+    found = {refusal.field: in_human_words(refusal.detail)} if refusal.field else {}
     for one in refusal.extra.get("problems", ()):
-        found.setdefault(one.field, one.detail)
+        found.setdefault(one.field, in_human_words(one.detail))
     return found
+
+
+_EXPECTED: Final = {
+    "int": "Give a whole number",
+    "float": "Give a number",
+    "str": "Give a text",
+    "bool": "Give yes or no",
+    "object": "Give a JSON object",
+    "array": "Give a list",
+    "uuid": "Give an id",
+    "datetime": "Give a date and a time",
+}
+_TYPE_PROBLEM: Final = re.compile(r"Expected `?(\w+)`?(?: \| null)?, got `?\w+`?\.?")
+
+
+def in_human_words(detail: str) -> str:
+    """Say to a person what the API says of types to a program."""
+    return _TYPE_PROBLEM.sub(
+        lambda found: _EXPECTED.get(found[1], found[0].rstrip(".")) + ".", detail
+    )
 
 
 def _dashed(name: str) -> str:

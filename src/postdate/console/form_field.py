@@ -38,6 +38,10 @@ class FieldSpec:
     """A person must give it, although the API would do without."""
     late: bool = False
     """Asked for after the dry run."""
+    folded: bool = False
+    """Seldom needed: it stands under *More options*."""
+    only: tuple[str, ...] = ()
+    """Values of the form's choice of what should happen with which alone it is shown."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -60,6 +64,8 @@ class FormField:
     secret: bool = False
     """It is hidden while it is typed."""
     late: bool = False
+    folded: bool = False
+    only: tuple[str, ...] = ()
 
     def value(self, text: str) -> Any:
         """Return what was typed, as JSON; the API refuses what is no such value."""

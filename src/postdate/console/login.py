@@ -1,5 +1,7 @@
 """The login page: a key is exchanged for a random session id."""
 
+from collections.abc import Mapping
+from typing import Final
 from urllib.parse import urlencode
 
 from jinja2 import Environment
@@ -19,6 +21,9 @@ from postdate.http.gate import Gate
 from postdate.key.change.session import SESSION_SECONDS, ConsoleSessions
 from postdate.words.error import RefusedError
 
+MAX_ADDRESS: Final = 4000
+"""Longer forms come back empty: an address must pass every proxy."""
+
 
 class LoginPage:
     """The only page that needs no session."""
@@ -28,12 +33,15 @@ class LoginPage:
         self._sessions = sessions
         self._templates = templates
 
-    def required(self, request: Request) -> Response:
-        """Redirect to the login form, which leads back to the requested page."""
+    def required(self, request: Request, kept: Mapping[str, str] | None = None) -> Response:
+        """Redirect to the login form, which leads back to the requested page.
+
+        What was typed into a form whose session has ended comes back with the form.
+        """
         if request.headers.get("hx-request"):
             # A live panel cannot sign in: let the browser load the whole page again.
             return Response(status_code=204, headers={**HEADERS, "hx-refresh": "true"})
-        wanted = address(request) if request.method == "GET" else "/"
+        wanted = address(request) if request.method == "GET" else _filled(request, kept)
         return redirect("/login" + ("" if wanted == "/" else "?" + urlencode({"next": wanted})))
 
     async def show(self, request: Request) -> Response:
@@ -71,6 +79,14 @@ class LoginPage:
     def _form(self, onward: str, problem: str | None = None) -> Response:
         text = self._templates.get_template("login.html").render(onward=onward, problem=problem)
         return HTMLResponse(text, 200 if problem is None else 422, HEADERS)
+
+
+def _filled(request: Request, kept: Mapping[str, str] | None) -> str:
+    """Return the address of a form with what was typed; the start page where nothing was kept."""
+    if kept is None:
+        return "/"
+    filled = f"{request.url.path}?{urlencode(kept)}"
+    return filled if len(filled) <= MAX_ADDRESS else request.url.path
 
 
 def _signed_in(request: Request, session_id: str, onward: str) -> Response:

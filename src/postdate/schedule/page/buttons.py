@@ -31,7 +31,7 @@ _ACTIONS: Final = {
     "left_out": "left out",
     "refused": "refused",
 }
-_RULE: Final = (
+_RULE: Final[tuple[str | FieldSpec, ...]] = (
     "name",
     "cron",
     "every_seconds",
@@ -40,13 +40,15 @@ _RULE: Final = (
     "start_at",
     "end_at",
     "calendar",
-    "roll",
-    "overlap",
-    "misfire.policy",
-    "dst.gap",
-    "dst.repeated",
-    "jitter_seconds",
+    FieldSpec("roll", label="On a closed day", folded=True),
+    FieldSpec("overlap", label="If the run before is still open", folded=True),
+    FieldSpec("misfire.policy", label="After an outage", folded=True),
+    FieldSpec("dst.gap", label="A time that the clock skips in spring", folded=True),
+    FieldSpec("dst.repeated", label="A time that the clock shows twice in autumn", folded=True),
+    FieldSpec("jitter_seconds", folded=True),
 )
+_JOBS: Final = ("webhook", "worker", "queue")
+_RULE_NAMES: Final = {one if isinstance(one, str) else one.name for one in _RULE}
 
 
 async def _read_schedule(request: PageRequest) -> SubjectFacts:
@@ -118,7 +120,7 @@ def _backfilled(_: PageRequest, done: Answer) -> str:
 
 async def preview_schedule(request: PageRequest) -> Response:
     """Show the next occurrences of a rule that is not saved, with the marks of DST and calendar."""
-    typed = {name: text for name, text in request.form.items() if name in _RULE}
+    typed = {name: text for name, text in request.form.items() if name in _RULE_NAMES}
     try:
         preview = ENDPOINT_BY_NAME["preview_unsaved_schedule"]
         found = await call_endpoint(request, preview, CREATE.body({}, typed))
@@ -137,15 +139,18 @@ CREATE: Final = Button(
     confirm="Create schedule",
     fields=(
         *_RULE,
-        FieldSpec("template.job.destination.type", label="Job destination type"),
-        FieldSpec("template.job.destination.url", label="Job destination URL"),
-        FieldSpec("template.job.destination.name", label="Job destination name"),
-        "template.job.lane",
-        "template.job.payload",
-        "template.payment.from_account_id",
-        "template.payment.to_account_id",
-        "template.payment.amount",
+        FieldSpec("template.job.destination.type", label="A job: what should happen"),
+        FieldSpec("template.job.destination.url", label="Job destination URL", only=("webhook",)),
+        FieldSpec(
+            "template.job.destination.name", label="Job destination name", only=("webhook", "queue")
+        ),
+        FieldSpec("template.job.lane", only=_JOBS),
+        FieldSpec("template.job.payload", only=_JOBS),
+        FieldSpec("template.payment.from_account_id", only=("pay",)),
+        FieldSpec("template.payment.to_account_id", only=("pay",)),
+        FieldSpec("template.payment.amount", only=("pay",)),
     ),
+    happens="template.job.destination.type",
     preview=PREVIEW,
     done="Schedule {schedule_id} was created.",
     then="/schedules/{schedule_id}",
