@@ -18,6 +18,7 @@ FILES: Final = {
     "live.js": (OWN, "static/live.js", "text/javascript"),
     "page.js": (OWN, "static/page.js", "text/javascript"),
     "list.js": (OWN, "static/list.js", "text/javascript"),
+    "side.js": (OWN, "static/side.js", "text/javascript"),
     "keys.js": (OWN, "static/keys.js", "text/javascript"),
     "icon.svg": (OWN, "static/icon.svg", "image/svg+xml"),
     "htmx.js": (BROUGHT, "htmx/htmx.min.js", "text/javascript"),

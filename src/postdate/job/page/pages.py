@@ -1,5 +1,6 @@
 """Jobs: the list with its filters, and one with its attempts."""
 
+from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
@@ -22,9 +23,18 @@ from postdate.job.spec.job import Worker
 from postdate.job.spec.view import JobView
 from postdate.job.view import JobCursor, JobFilter
 from postdate.lane.spec import Priority
+from postdate.monitor.view.counted import MarkedCount
 from postdate.words.error import Code, refuse
 
 PAGE: Final = 50
+COUNTED: Final = ("PENDING", "READY", "RUNNING", "UNKNOWN")
+"""The statuses that a list counts: the jobs of the others are kept for long, and are not."""
+
+MAX_LANES: Final = 100
+"""The most lanes whose jobs a list counts."""
+
+MAX_NAMED: Final = 10
+"""The most schedules whose names a page of jobs reads."""
 MAX_ATTEMPTS: Final = 100
 """No job has more: `job.max_attempts` ends there."""
 
@@ -115,14 +125,54 @@ async def jobs_page(request: PageRequest) -> Response:
     return request.render(
         "jobs.html",
         jobs=jobs,
+        schedules=await _schedule_names(request, jobs),
+        counts=await _status_counts(request, query),
         query=query,
         following=next_page,
         statuses=list(JobStatus),
+        status_link=lambda status: request.address_with(status=status, after=None, at=None),
         filtered=query.filter != JobFilter(),
         matching=request.filters("after", "at"),
         bulk=filter_query(given),
         what_if=filter_query(given, CHANGE),
     )
+
+
+async def _status_counts(request: PageRequest, query: JobFilters) -> dict[str, MarkedCount]:
+    """Count the open jobs by status: all of them, or those of the lane that the list is about.
+
+    Any other filter leaves fewer: then nothing is counted, because a number must be that of the
+    list which it opens.
+    """
+    if query.filter not in {JobFilter(status=query.status), _lane_alone(query)}:
+        return {}
+    read, tenant_id = request.services.lane.read, request.actor.tenant_id
+    if query.lane is not None:
+        found = await read.find(tenant_id, query.lane)
+        lanes = [] if found is None else [found]
+    else:
+        lanes, more = await read.page(tenant_id, "", MAX_LANES)
+        if more is not None:
+            return {}
+    capped = any(lane.counts_capped for lane in lanes)
+    return {
+        status: MarkedCount(sum(getattr(lane, status.lower()) for lane in lanes), capped)
+        for status in COUNTED
+    }
+
+
+def _lane_alone(query: JobFilters) -> JobFilter:
+    return JobFilter(status=query.status, lane=query.lane)
+
+
+async def _schedule_names(request: PageRequest, jobs: Sequence[JobView]) -> dict[UUID, str]:
+    """Return what the schedules of these jobs are called; of a few, those that a list repeats."""
+    if not request.actor.allows(Scope.SCHEDULES_READ):
+        return {}
+    ids = list(dict.fromkeys(job.schedule_id for job in jobs if job.schedule_id is not None))
+    read = request.services.schedule.read
+    found = [await read.find(request.actor, each) for each in ids[:MAX_NAMED]]
+    return {each.schedule_id: each.name for each in found if each is not None and each.name}
 
 
 async def jobs_file(request: PageRequest) -> Response:
