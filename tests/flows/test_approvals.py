@@ -8,15 +8,19 @@ import pytest
 
 from conftest import INTERNAL_TOKEN, Answered, Api, Clock
 from postdate.database.connection import clock as clock_store
+from postdate.database.connection.database import Database
 from postdate.database.connection.error import CheckViolationError
 from postdate.halt.change import Halting
 from postdate.halt.spec import Halts
 from postdate.ledger.prove import prove
 from postdate.node import schedule as wiring
 from postdate.payment.change.approval import Approvals
+from postdate.proof import prove as proof
+from postdate.proof.prove import LedgerFinding, Range, snapshot
 from postdate.scheduler.expander import Expander
 from postdate.tenant.change.tenant import KeyLimits, Tenants
 from support.bank import drain, settler
+from support.event import seal_all
 from support.schedule import book
 from support.schedule import drain as expand_all
 
@@ -243,3 +247,23 @@ async def test_the_table_itself_refuses_one_person_as_two(asks: Api) -> None:
             " decided_by = requested_by WHERE payment_id = $1",
             UUID(payment_id),
         )
+
+
+async def test_a_decision_while_the_clock_is_set_back_is_no_forgery(
+    asks: Api, second: Api, clock: Clock
+) -> None:
+    """By their times the request comes last; by the chain the decision does."""
+    database = asks.node.database
+    payment_id = (await pay(asks)).body["payment_id"]
+    await seal_all(database)
+    await clock.set(-300)
+    assert (await second.call("POST", f"/payments/{payment_id}/approve", {})).status == 200
+    assert await seal_all(database)
+    found = await check_state(database, await tenant_number(asks))
+    assert [each for each in found if each.subject == payment_id] == []
+
+
+async def check_state(database: Database, tenant_id: int) -> list[LedgerFinding]:
+    async with snapshot(database) as connection:
+        where = Range(tenant_id=tenant_id)
+        return await proof.check_state(connection, "state_is_as_sealed", where)

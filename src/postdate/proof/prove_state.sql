@@ -3,7 +3,9 @@
 
 -- name: prove_state_is_as_sealed
 -- Revisions and attempts go with their job when it is pruned; that the job is gone is the chain's
--- to witness. Change sets are forgotten as change_set_forget says, by their tenant's clock.
+-- to witness. Change sets are forgotten as change_set_forget says, by their tenant's clock. The
+-- newest event is that of the latest time; only where the row is not as that one left it, the order
+-- of the chain is asked, which differs where the clock was set back.
 SELECT CASE WHEN noun IN ('kill', 'freeze') THEN 'halt' ELSE noun END AS noun, tenant_id,
        coalesce(data ->> 'account_id', data ->> 'lane', data ->> 'calendar', data ->> 'name',
                 CASE noun WHEN 'tenant' THEN data ->> 'tenant' WHEN 'kill' THEN 'kill'
@@ -14,14 +16,16 @@ SELECT CASE WHEN noun IN ('kill', 'freeze') THEN 'halt' ELSE noun END AS noun, t
             ELSE format('it is not as %s left it', type) END AS detail
   FROM (SELECT *, state_now(type, tenant_id, subject, data) AS now, sha256('') AS nothing
           FROM (SELECT DISTINCT ON (bucket, tenant_id, subject, state_noun(type))
-                       state_noun(type) AS noun, tenant_id, subject, type, data, state, time
+                       bucket, state_noun(type) AS noun, tenant_id, subject, type, data, state,
+                       time
                   FROM event
                  WHERE state IS NOT NULL AND ($1::integer IS NULL OR tenant_id = $1)
                    AND ($2::smallint[] IS NULL OR bucket = ANY ($2)) AND $4::uuid < $5::uuid
                    AND (state_noun(type) NOT IN ('revision', 'attempt') OR subject >= $4)
                  ORDER BY bucket, tenant_id, subject, state_noun(type), time DESC, event_id DESC)
                AS newest) AS known
- WHERE state <> now AND NOT (
+ WHERE state <> now
+   AND state_last_sealed(bucket, tenant_id, subject, noun) IS DISTINCT FROM now AND NOT (
        now = nothing AND noun IN ('revision', 'attempt') AND NOT EXISTS (
            SELECT FROM job j WHERE j.bucket = bucket_of(known.subject)
               AND j.tenant_id = known.tenant_id AND j.job_id = known.subject)

@@ -151,5 +151,18 @@ CREATE OR REPLACE FUNCTION state_now(
         coalesce(data ->> 'account_id', data ->> 'lane', data ->> 'calendar', data ->> 'name')),
         ''), 'UTF8'))
 $$;
-REVOKE EXECUTE ON FUNCTION state_noun, state_text, state_now FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION state_noun, state_text, state_now TO postdate_writer;
+-- What the last event of a row left behind, by the order in which events were sealed. By their
+-- times another one may come last: the clock was set back between them. One whose seal is not found
+-- counts as older than all others, so that a row in the outbox excuses nothing.
+CREATE OR REPLACE FUNCTION state_last_sealed(
+    place smallint, of_tenant integer, of_subject uuid, noun text) RETURNS bytea
+    LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+    SELECT e.state FROM event e
+     WHERE e.bucket = place AND e.tenant_id = of_tenant AND e.subject = of_subject
+       AND e.state IS NOT NULL AND state_noun(e.type) = noun
+     ORDER BY seal_find(of_tenant, of_subject, e.event_id, e.time) DESC NULLS LAST,
+              e.time DESC, e.event_id DESC LIMIT 1
+$$;
+
+REVOKE EXECUTE ON FUNCTION state_noun, state_text, state_now, state_last_sealed FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION state_noun, state_text, state_now, state_last_sealed TO postdate_writer;
