@@ -65,7 +65,7 @@ class LaneBucket:
     turns: KeyTurns | None = None
 
     def follow(self, lane: Lane) -> bool:
-        """Take over a changed lane; return whether its keys must be looked for anew."""
+        """Take over a changed lane; return whether its keys must be found again."""
         changed = lane.key_turns != self.lane.key_turns
         self.lane = lane
         if changed:
@@ -84,7 +84,7 @@ class LaneBucket:
         return NEVER if self.turns is None else self.turns.ready_at() - now
 
     def walk_seconds(self, now: float) -> float:
-        """Return in how many seconds more keys are looked for."""
+        """Return in how many seconds the search for more keys is due."""
         return -NEVER if self.turns is None else self.turns.walk_at() - now
 
     def late_seconds(

@@ -1,4 +1,4 @@
-"""Claims where keys take turns: look for keys, ask what may start of each, and claim it."""
+"""Claims where keys take turns: find keys, ask what may start of each, and claim it."""
 
 import time
 from collections import Counter

@@ -95,7 +95,7 @@ class _Door:
     empty_until: float = 0.0
 
     def forget(self) -> None:
-        """Look at everything anew."""
+        """Read everything again."""
         self.marks.clear()
         self.turns.clear()
 
