@@ -130,10 +130,7 @@ async def test_a_cancel_url_is_called_until_it_answers(
         return web.Response(status=409)
 
     async def hears(_: web.Request) -> web.StreamResponse:
-        status = next(refusals, 204)
-        if status == 204:
-            stopped.set()
-        return web.Response(status=status)
+        return web.Response(status=next(refusals, 204))
 
     receiver.script("/work", works)
     receiver.script("/cancel", hears)
@@ -142,6 +139,14 @@ async def test_a_cancel_url_is_called_until_it_answers(
     await receiver.wait_for(1)
     asked = (await api.call("POST", f"/jobs/{job_id}/cancel")).body
     assert asked["result"] == "cancel_requested"
+
+    async def settled() -> bool:
+        found = "SELECT cancel_call_at IS NULL FROM job_progress WHERE job_id = $1"
+        return bool(await api.node.database.writer.fetchval(found, UUID(job_id)))
+
+    await eventually(settled)
+    assert (await show(api, job_id))["status"] == "RUNNING"
+    stopped.set()
     await all_in(api, [job_id], "CANCELLED")
     heard = [each for each in receiver.arrivals if each.path == "/cancel"]
     assert len(heard) == 3
@@ -151,8 +156,6 @@ async def test_a_cancel_url_is_called_until_it_answers(
         "data": {"job_id": job_id, "cancel_deadline": asked["cancel_deadline"]},
     }
     assert lower(heard[0])["webhook-id"] == f"{job_id}-cancel"
-    found = "SELECT cancel_call_at FROM job_progress WHERE job_id = $1"
-    assert await api.node.database.writer.fetchval(found, UUID(job_id)) is None
 
 
 async def test_nothing_is_called_for_a_job_that_waits(api: Api, receiver: Receiver) -> None:
