@@ -16,7 +16,6 @@ from typing import Any
 from uuid import UUID
 
 from postdate.core.ids import bucket_of
-from postdate.core.limit import Limit
 from postdate.database.connection.database import Database
 from postdate.database.connection.error import (
     CommitUnknownError,
@@ -25,9 +24,9 @@ from postdate.database.connection.error import (
 )
 from postdate.database.connection.shard_map import ShardMap
 from postdate.lane.store.lane import Lane
-from postdate.lane.store.permit import Grant
 from postdate.lease.store import Endings, LeaseMove, MovedTimer, TakenJob
 from postdate.timer.timer import Head
+from sim import cancel
 from sim.loop import wait
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
@@ -47,6 +46,10 @@ class State:
     token: int = 0
     attempt: int = 0
     outcome: str | None = None
+    asked_at: datetime | None = None
+    """When its worker was asked to stop."""
+    deadline: datetime | None = None
+    """When it loses the job; None once that is settled."""
 
 
 @dataclass
@@ -77,6 +80,12 @@ class Transaction:
             row.committed, row.changed, row.owner = row.changed or row.committed, None, None
         self.rows.clear()
 
+    async def fetch(self, text: str, *args: Any) -> list[tuple[Any, ...]]:
+        return await cancel.fetch(self, text, *args)
+
+    async def execute(self, text: str, *args: Any) -> None:
+        await cancel.execute(self, text, *args)
+
     def roll_back(self) -> None:
         for row in self.rows:
             row.changed, row.owner = None, None
@@ -90,6 +99,8 @@ class World:
     """Everything that is stored, and how often things go wrong."""
 
     trouble: float = 0.0
+    cancels: bool = True
+    """Whether people cancel; older seeds replay histories in which nobody does."""
     rows: dict[UUID, Row] = field(default_factory=dict)
     slots: dict[tuple[str, UUID], tuple[int, float]] = field(default_factory=dict)
     faults: Counter[str] = field(default_factory=Counter)
@@ -239,8 +250,9 @@ async def take(
         _change(row, transaction, new)
         late = (now - was.due_at).total_seconds()
         before = was.due_at, late, was.claimed_at, was.claimed_by, was.ready_at
+        again = world.cancels and was.token + was.attempt > 0
         nothing_else: Sequence[Any] = [None] * 8
-        job = EPOCH, None, DESTINATION, row.policy, *nothing_else
+        job = EPOCH, None, DESTINATION, row.policy, *nothing_else, again
         taken.append(TakenJob(row.job_id, new.token, new.attempt + 1, 0, *before, *job))
     return taken
 
@@ -281,7 +293,8 @@ async def move(
         if not _holds(was, moving.token):
             continue
         due = NEVER if moving.seconds is None else world.now() + timedelta(seconds=moving.seconds)
-        new = State(due_at=due, token=was.token, attempt=was.attempt + moving.tried)
+        asked: dict[str, Any] = {"asked_at": was.asked_at, "deadline": was.deadline}
+        new = State(due_at=due, token=was.token, attempt=was.attempt + moving.tried, **asked)
         _change(row, transaction, new)
         ready, claimed = was.ready_at or was.due_at, was.claimed_at or was.due_at
         moved.append(
@@ -328,6 +341,12 @@ async def unchanged(_: SimDatabase, verdicts: Any) -> Any:
     return verdicts
 
 
+async def no_checkpoints(transaction: Transaction, *_: Any) -> dict[UUID, bytes | None]:
+    """Stand for progress_checkpoints: nobody reports any."""
+    await transaction.database.step("history")
+    return {}
+
+
 async def nothing(transaction: Transaction, *_: Any) -> None:
     """Stand for what only writes history down: attempts, lost leases, events."""
     await transaction.database.step("history")
@@ -359,40 +378,3 @@ async def lanes(
                 seconds = (min(dues) - world.now()).total_seconds()
                 found.append(Head(bucket, lane_id, min(dues), seconds))
     return found
-
-
-async def acquire(
-    transaction: Transaction,
-    limit: Limit,
-    holder: UUID,
-    held: int,
-    wanted: int,
-    seconds: float,
-    **_: float,
-) -> Grant:
-    """Stand for the statements of `permit.acquire`."""
-    await transaction.database.step("permit")
-    world, now = transaction.database.world, asyncio.get_running_loop().time()
-    others = sum(
-        slots
-        for (scope, who), (slots, until) in world.slots.items()
-        if scope == limit.scope and who != holder and until > now
-    )
-    starts = max(0, min(wanted, (limit.max_running or wanted) - others - held))
-    _put(transaction, limit.scope, holder, held + starts, seconds)
-    return Grant(starts)
-
-
-async def keep(
-    transaction: Transaction, scope: str, holder: UUID, slots: int, seconds: float
-) -> None:
-    """Stand for permit_put and permit_drop."""
-    await transaction.database.step("keep")
-    _put(transaction, scope, holder, slots, seconds)
-
-
-def _put(transaction: Transaction, scope: str, holder: UUID, slots: int, seconds: float) -> None:
-    world = transaction.database.world
-    transaction.slots.append((scope, holder, world.slots.get((scope, holder))))
-    until = asyncio.get_running_loop().time() + seconds
-    world.put_slots(scope, holder, (slots, until) if slots else None)

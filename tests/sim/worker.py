@@ -4,24 +4,32 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 from unittest import mock
 from uuid import UUID
 
+from postdate.core.ids import bucket_of
 from postdate.core.setting.setting import Settings, Stored
+from postdate.database.connection.error import (
+    CommitUnknownError,
+    LockNotAvailableError,
+    UnavailableError,
+)
 from postdate.event.store import event
 from postdate.job.spec.outcome import Completed, Delivery, Failed, Outcome, Unknown
 from postdate.job.spec.tally import Tally
-from postdate.job.store import job_cancel
+from postdate.job.store import job_cancel, job_change, progress
+from postdate.job.store.job_cancel import CancelOrder
 from postdate.lane.store import permit
 from postdate.lane.store.lane import Lane, LaneDirectory
 from postdate.lease import store as lease
 from postdate.runtime.loop import Loop
 from postdate.timer import timer
+from postdate.worker.expirer import end_cancelled
 from postdate.worker.worker import JobWorker
-from sim import rows
+from sim import cancel, permits, rows
 from sim.loop import wait
 from sim.rows import EPOCH, Row, SimDatabase, State, World
 
@@ -41,11 +49,16 @@ STATEMENTS: dict[Any, dict[str, Any]] = {
     lease: {"take": rows.take, "end": rows.end, "move": rows.move, "lock": rows.lock,
             "renew": rows.renew, "record_lost": rows.nothing, "attempt": rows.nothing},
     event: {"insert": rows.nothing},
-    job_cancel: {"end_requested": rows.nothing, "spare_failures": rows.unchanged},
+    job_change: {"lock": cancel.lock, "lock_free": cancel.lock_free, "end": cancel.end},
+    progress: {"checkpoints": rows.no_checkpoints},
     timer: {"heads": rows.heads, "lanes": rows.lanes},
-    permit: {"acquire": rows.acquire, "extend": rows.keep, "lock": rows.nothing,
+    permit: {"acquire": permits.acquire, "extend": permits.keep, "lock": rows.nothing,
              "refund": rows.nothing, "sweep": rows.nothing},
 }  # fmt: skip
+
+NO_CANCELS: dict[Any, dict[str, Any]] = {
+    job_cancel: {"end_requested": rows.nothing, "spare_failures": rows.unchanged}
+}
 
 
 class Node:
@@ -72,7 +85,19 @@ class Node:
             woken_by=self.worker.room,
         )
         keeping = Loop("keep", self.worker.renew, limit=1, poll_seconds=LEASE_SECONDS / 4)
-        self.running = [asyncio.create_task(each.run()) for each in (claiming, keeping)]
+        sweeping = Loop("sweep", self.sweep, limit=1, poll_seconds=LEASE_SECONDS / 4)
+        loops = [claiming, keeping, *([sweeping] if history.world.cancels else [])]
+        self.running = [asyncio.create_task(each.run()) for each in loops]
+
+    async def sweep(self, _: int) -> int:
+        """End jobs at the deadline of their cancels, as the expiry of any node does."""
+        await self.database.step("sweep")
+        world, due = self.database.world, dict[int, list[UUID]]()
+        for row in world.rows.values():
+            if row.committed.deadline is not None and row.committed.deadline <= world.now():
+                due.setdefault(bucket_of(row.job_id), []).append(row.job_id)
+        await end_cancelled(self.database, due)
+        return 0
 
     def kill(self) -> None:
         self.database.die()
@@ -95,9 +120,9 @@ class Node:
 class History:
     """One run: some jobs in a free and a limited lane, two or three nodes, faults for a while."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, cancels: bool = True) -> None:
         self.seed = seed
-        self.world = World(trouble=random.choice([0.0, 0.02, 0.08]))
+        self.world = World(trouble=random.choice([0.0, 0.02, 0.08]), cancels=cancels)
         self.violent = random.random() < 0.5
         self.lanes = [_lane(16, "free", None), _lane(17, "limited", LIMIT)]
         self.effects: Counter[UUID] = Counter()
@@ -111,6 +136,11 @@ class History:
             await wait(max(0.0, node.database.asleep_until - _now()))
             row = self.world.rows[delivery.job_id]
             self.effects[delivery.job_id] += 1
+            asked = row.committed.asked_at
+            began = row.committed.claimed_at
+            ours = row.committed.token == delivery.token and began is not None
+            if ours and asked is not None and began is not None and asked < began:
+                self.problems.append(f"{delivery.job_id} began after it was to stop")
             if delivery.job_id in self.holding and self.effects[delivery.job_id] > 1:
                 self.problems.append(f"{delivery.job_id} ran again though it was to be held")
             # One that slept through its lease runs late, whatever others made of the job since.
@@ -168,7 +198,8 @@ class History:
         """Kill, put to sleep, lock; a killed node is followed by a new one."""
         for _ in range(random.randint(0, 4)):
             await wait(random.uniform(0.05, 2.0))
-            what = random.choice(["kill", "sleep", "stranger"]) if self.violent else "stranger"
+            ways = self._ways()
+            what = random.choice(ways) if len(ways) > 1 else ways[0]
             node = random.choice(self.nodes)
             if what == "kill":
                 node.kill()
@@ -176,8 +207,29 @@ class History:
                 self.nodes.append(Node(self))
             elif what == "sleep":
                 node.database.asleep_until = _now() + 2 * LEASE_SECONDS
+            elif what == "cancel":
+                asyncio.get_running_loop().create_task(self._cancel())
             else:
                 asyncio.get_running_loop().create_task(self._stranger())
+
+    def _ways(self) -> list[str]:
+        ways = ["kill", "sleep", "stranger"] if self.violent else ["stranger"]
+        return [*ways, "cancel"] if self.world.cancels else ways
+
+    async def _cancel(self) -> None:
+        """Cancel a job, as a person does, who is told of errors and does not try again."""
+        job_id = random.choice(sorted(self.world.rows))
+        for _ in range(40):  # a running job is the interesting one
+            open_now = [row for row in self.world.rows.values() if not row.committed.outcome]
+            if running := [row.job_id for row in open_now if row.committed.claimed_at]:
+                job_id = random.choice(running)
+                break
+            await wait(0.02)
+        order = CancelOrder("person", random.choice([0.0, 0.1, LEASE_SECONDS, 3 * LEASE_SECONDS]))
+        with suppress(CommitUnknownError, LockNotAvailableError, UnavailableError):
+            async with SimDatabase(self.world).write() as connection:
+                found = await job_change.lock(connection, TENANT, bucket_of(job_id), [job_id])
+                await job_cancel.cancel(connection, TENANT, found, order)
 
     async def _stranger(self) -> None:
         """Hold some rows for longer than the lock time-out, and change nothing."""
@@ -208,6 +260,8 @@ class History:
         for row in self.world.rows.values():
             if row.ends > 1:
                 self.problems.append(f"{row.job_id} ended {row.ends} times")
+            if row.committed.deadline is not None and not row.committed.outcome:
+                self.problems.append(f"{row.job_id} was to stop and never ended")
             if row.committed.outcome == "COMPLETED" and not self.effects[row.job_id]:
                 self.problems.append(f"{row.job_id} is complete and never ran")
         for node in self.nodes:
@@ -224,11 +278,12 @@ def _lane(lane_id: int, name: str, most: int | None) -> Lane:
 
 
 @contextmanager
-def simulated_store() -> Iterator[None]:
+def simulated_store(*, cancels: bool = True) -> Iterator[None]:
     """Let the rows in memory stand for the statements, and keep the log quiet."""
     quiet = mock.Mock()
+    stood = STATEMENTS if cancels else STATEMENTS | NO_CANCELS
     with ExitStack() as stack:
-        for module, functions in STATEMENTS.items():
+        for module, functions in stood.items():
             for name, function in functions.items():
                 stack.enter_context(mock.patch.object(module, name, function))
         for where in ("worker.recorder", "worker.runner", "worker.worker", "runtime.loop"):

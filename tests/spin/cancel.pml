@@ -6,7 +6,7 @@
  * may complete, fail, crash, or hang for ever under leases that it renews.
  *
  * Each switch seeds one bug, which Spin must find:
- *   CLAIM_IGNORES_REQUEST  a claim runs a job whose worker was asked to stop, once its lease is lost
+ *   CLAIM_IGNORES_REQUEST  a claim runs a job whose worker was asked to stop and lost its lease
  *   FAILURE_IS_RETRIED     an attempt that fails after the request waits for another
  *   SWEEP_WITHOUT_LOCK     the sweep ends what it has read, whatever happened since
  *   NO_SWEEP               nothing ends a worker that hangs
@@ -22,7 +22,11 @@ bool open = true, due = true, claimed = false, orphan = false, requested = false
 byte token = 0, issued = 0, owner = 0, ended = 0;
 byte cancels = CANCELS, failures = FAILURES, crashes = CRASHES, expiries = EXPIRIES;
 
-inline finish() { assert(open); open = false; claimed = false; due = false; ended++; assert(ended == 1) }
+inline finish() {
+    assert(open);
+    open = false; claimed = false; due = false; ended++;
+    assert(ended == 1)
+}
 
 #ifdef NO_TOKEN_IN_REPORT
 #define HOLDS (open && claimed)
