@@ -25,8 +25,9 @@ MAX_ASIDE_SECONDS: Final = 10.0
 WALK_SECONDS: Final = 0.02
 """How long a walk rests: where nothing may start, it meets the latest timers again and again."""
 
-LONG_WALK_SECONDS: Final = 1.0
-"""How long keys are not looked for where enough are in line."""
+BUSY_WALK_SECONDS: Final = 0.2
+LONG_WALK_SECONDS: Final = 5.0
+"""How long keys are not looked for where some are in line, or enough that wait for their turn."""
 
 MAX_TOKENS: Final = 1000
 """Of how many keys without due jobs it is remembered from which claim on to count."""
@@ -112,6 +113,8 @@ class KeyTurns:
     _order: "itertools.count[int]" = field(default_factory=itertools.count)
     _refunds: dict[int, int] = field(default_factory=dict)
     _began: datetime | None = None
+    # How many of the keys that were in line after the last walk have not had their turn.
+    _pass_left: int = 0
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -139,9 +142,11 @@ class KeyTurns:
 
     def walk_at(self) -> float:
         """Return from when on to look for more keys: a key that is found waits in line anyway."""
-        if len(self._line) >= MAX_KEYS:
+        if len(self._line) >= MAX_KEYS and self._pass_left > 0:
             return self.walked_at + LONG_WALK_SECONDS
-        return self.walked_at + (WALK_SECONDS if self.walk is None else 0.0)
+        if self.walk is not None:
+            return self.walked_at
+        return self.walked_at + (BUSY_WALK_SECONDS if self._line else WALK_SECONDS)
 
     def learn_walk(self, found: KeyWalk, now: float) -> None:
         """Put the keys of a walk in line."""
@@ -160,6 +165,7 @@ class KeyTurns:
             if each.lost:
                 state.lost = True
                 self._wake(state, now)
+        self._pass_left = len(self._line)
 
     def choose(self, count: int, now: float) -> list[KeyState]:
         """Take the next keys out of the line, each with its part of so many jobs."""
@@ -175,6 +181,7 @@ class KeyTurns:
                 chosen.append(state)
         self._line.extendleft(reversed(states[len(chosen) :]))
         self._line_since = now if self._line else NEVER
+        self._pass_left -= len(chosen)
         return chosen
 
     def put_back(self, states: Sequence[KeyState], now: float) -> None:
