@@ -11,7 +11,6 @@ from starlette.routing import Route
 
 from postdate.api.services import Services
 from postdate.console import asset
-from postdate.console.button import in_human_words
 from postdate.console.button_table import BUTTON_BY_KEY
 from postdate.console.form_words import picks, words_of
 from postdate.console.frame import AREAS, MORE
@@ -27,6 +26,7 @@ from postdate.console.page_request import (
     redirect,
 )
 from postdate.console.page_table import FILTERS, PAGES, PARTS, WORDS
+from postdate.console.problem_words import in_human_words
 from postdate.console.render import environment
 from postdate.console.session import COOKIE, ConsoleSession, Sessions
 from postdate.core import origin, test_clock

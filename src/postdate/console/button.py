@@ -33,6 +33,7 @@ from postdate.console.operation import (
     decode_body,
 )
 from postdate.console.page_request import PageRequest
+from postdate.console.problem_words import problems_of
 from postdate.console.render import spoken
 from postdate.console.shown_request import (
     NOT_TYPED,
@@ -365,34 +366,6 @@ class Button:
         [name] = path_names(endpoint)
         own = {one: form_body.value_at(body, path) for one, path in each.body.items()}
         return ShownRequest(endpoint, {name: item}, own)
-
-
-def problems_of(refusal: Refusal) -> dict[str, str]:
-    """Return what is wrong with each field, by the field's name."""
-    found = {refusal.field: in_human_words(refusal.detail)} if refusal.field else {}
-    for one in refusal.extra.get("problems", ()):
-        found.setdefault(one.field, in_human_words(one.detail))
-    return found
-
-
-_EXPECTED: Final = {
-    "int": "Give a whole number",
-    "float": "Give a number",
-    "str": "Give a text",
-    "bool": "Give yes or no",
-    "object": "Give a JSON object",
-    "array": "Give a list",
-    "uuid": "Give an id",
-    "datetime": "Give a date and a time",
-}
-_TYPE_PROBLEM: Final = re.compile(r"Expected `?(\w+)`?(?: \| null)?, got `?\w+`?\.?")
-
-
-def in_human_words(detail: str) -> str:
-    """Say to a person what the API says of types to a program."""
-    return _TYPE_PROBLEM.sub(
-        lambda found: _EXPECTED.get(found[1], found[0].rstrip(".")) + ".", detail
-    )
 
 
 def _dashed(name: str) -> str:

@@ -15,7 +15,7 @@ CHOICE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "type": {
         "webhook": "call a URL",
         "queue": "publish to a queue",
-        "worker": "run a task: a worker fetches it",
+        "worker": "hand it to a worker",
     },
     "gap": {
         "skip": "leave the run out",

@@ -166,7 +166,7 @@ def _lane_alone(query: JobFilters) -> JobFilter:
 
 
 async def _schedule_names(request: PageRequest, jobs: Sequence[JobView]) -> dict[UUID, str]:
-    """Return what the schedules of these jobs are called; of a few, those that a list repeats."""
+    """Return the names of the schedules that made these jobs, of a few of them."""
     if not request.actor.allows(Scope.SCHEDULES_READ):
         return {}
     ids = list(dict.fromkeys(job.schedule_id for job in jobs if job.schedule_id is not None))
