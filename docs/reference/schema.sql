@@ -1021,7 +1021,7 @@ CREATE FUNCTION settlement_take(lane integer, buckets smallint[], subjects uuid[
     SET enable_bitmapscan TO 'off'
     SET plan_cache_mode TO 'force_generic_plan';
 
-CREATE FUNCTION state_last_sealed(place smallint, of_tenant integer, of_subject uuid, noun text) RETURNS bytea
+CREATE FUNCTION state_last_sealed(of_bucket smallint, of_tenant integer, of_subject uuid, noun text) RETURNS bytea
     LANGUAGE sql STABLE
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -2992,8 +2992,8 @@ REVOKE ALL ON FUNCTION settlement_pay(transfers uuid[], max_balance bigint, acto
 GRANT ALL ON FUNCTION settlement_pay(transfers uuid[], max_balance bigint, actor text) TO postdate_writer;
 REVOKE ALL ON FUNCTION settlement_take(lane integer, buckets smallint[], subjects uuid[], OUT even boolean, OUT at timestamp with time zone, OUT tenants integer[], OUT ids uuid[], OUT tokens integer[], OUT due_seconds double precision[], OUT amounts bigint[], OUT payers text[], OUT payees text[], OUT payee_buckets smallint[], OUT traces text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION settlement_take(lane integer, buckets smallint[], subjects uuid[], OUT even boolean, OUT at timestamp with time zone, OUT tenants integer[], OUT ids uuid[], OUT tokens integer[], OUT due_seconds double precision[], OUT amounts bigint[], OUT payers text[], OUT payees text[], OUT payee_buckets smallint[], OUT traces text[]) TO postdate_writer;
-REVOKE ALL ON FUNCTION state_last_sealed(place smallint, of_tenant integer, of_subject uuid, noun text) FROM PUBLIC;
-GRANT ALL ON FUNCTION state_last_sealed(place smallint, of_tenant integer, of_subject uuid, noun text) TO postdate_writer;
+REVOKE ALL ON FUNCTION state_last_sealed(of_bucket smallint, of_tenant integer, of_subject uuid, noun text) FROM PUBLIC;
+GRANT ALL ON FUNCTION state_last_sealed(of_bucket smallint, of_tenant integer, of_subject uuid, noun text) TO postdate_writer;
 REVOKE ALL ON FUNCTION state_noun(type text) FROM PUBLIC;
 GRANT ALL ON FUNCTION state_noun(type text) TO postdate_writer;
 REVOKE ALL ON FUNCTION state_now(type text, of_tenant integer, of_subject uuid, data jsonb) FROM PUBLIC;

@@ -155,10 +155,10 @@ $$;
 -- times another one may come last: the clock was set back between them. One whose seal is not found
 -- counts as older than all others, so that a row in the outbox excuses nothing.
 CREATE OR REPLACE FUNCTION state_last_sealed(
-    place smallint, of_tenant integer, of_subject uuid, noun text) RETURNS bytea
+    of_bucket smallint, of_tenant integer, of_subject uuid, noun text) RETURNS bytea
     LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
     SELECT e.state FROM event e
-     WHERE e.bucket = place AND e.tenant_id = of_tenant AND e.subject = of_subject
+     WHERE e.bucket = of_bucket AND e.tenant_id = of_tenant AND e.subject = of_subject
        AND e.state IS NOT NULL AND state_noun(e.type) = noun
      ORDER BY seal_find(of_tenant, of_subject, e.event_id, e.time) DESC NULLS LAST,
               e.time DESC, e.event_id DESC LIMIT 1

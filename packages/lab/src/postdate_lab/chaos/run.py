@@ -273,7 +273,7 @@ async def _live(setup: RunSetup, people: _People) -> RunFacts:
     beside = [asyncio.create_task(puller.run()) for puller in people.pullers]
     if bulk is not None:
         beside.append(asyncio.create_task(bulk.watch()))
-    beside += [asyncio.create_task(watcher.run()) for watcher in people.watchers]
+    watching = [asyncio.create_task(watcher.run()) for watcher in people.watchers]
     nemesis = Nemesis(record, setup.around, setup.broker)
     begin = record.now()
     faults = [msgspec.structs.replace(f, at=f.at + begin) for f in plan.fault_list()]
@@ -285,6 +285,10 @@ async def _live(setup: RunSetup, people: _People) -> RunFacts:
             group.create_task(bulk.run(until))
     calm = record.now()
     record(RUN, "info", "calm")
+    # They send jobs of their own, which must end with the others.
+    for each in watching:
+        each.cancel()
+    await asyncio.gather(*watching, return_exceptions=True)
     await actor.lift()
     await actor.stop_schedules()
     left = await _count_left(setup)
