@@ -1,5 +1,5 @@
 """Every seeded bug."""
 
-from mutants import caller, money, outside, worker
+from mutants import caller, key, money, outside, worker
 
-MUTANTS = (*worker.MUTANTS, *money.MUTANTS, *outside.MUTANTS, *caller.MUTANTS)
+MUTANTS = (*worker.MUTANTS, *key.MUTANTS, *money.MUTANTS, *outside.MUTANTS, *caller.MUTANTS)

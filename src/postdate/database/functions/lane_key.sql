@@ -84,7 +84,8 @@ BEGIN
                  FROM timer t
                 WHERE t.bucket = of_bucket AND t.key_id = w.key_id AND t.claimed_at IS NOT NULL
                   AND t.token >= w.low_token AND (max_running IS NOT NULL OR w.seeks)) AS c
-          LEFT JOIN lane_key k ON rate IS NOT NULL AND k.bucket = of_bucket AND k.key_id = w.key_id),
+          LEFT JOIN lane_key k
+                 ON rate IS NOT NULL AND k.bucket = of_bucket AND k.key_id = w.key_id),
     sized AS MATERIALIZED (
         SELECT h.*, coalesce(h.claimed > max_running, false) AS is_over,
                CASE WHEN coalesce(h.claimed <= max_running, true)
@@ -95,7 +96,8 @@ BEGIN
           FROM held h),
     chosen AS MATERIALIZED (
         SELECT s.*, CASE WHEN s.is_over THEN 0
-                         ELSE greatest(0, least(s.quota - s.again, floor(s.starts)::integer - s.again,
+                         ELSE greatest(0, least(s.quota - s.again,
+                                                floor(s.starts)::integer - s.again,
                                                 max_running - s.claimed)) END AS room,
                CASE WHEN s.is_over THEN least(cardinality(s.lost), s.quota) - s.again
                     ELSE 0 END AS back

@@ -23,14 +23,15 @@ BEGIN
     END LOOP;
 END $$;
 
--- Whether a lane of a tenant has all its slots taken, and no start of its rate left. Tenants have no
--- right to permits.
+-- Whether a lane of a tenant has all its slots taken, and no start of its rate left. Tenants have
+-- no right to permits.
 CREATE OR REPLACE FUNCTION permit_waits(
     in_bucket smallint, of_tenant integer, of_lane text, max_running integer, rate float8)
     RETURNS TABLE (at_limit boolean, at_rate boolean)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT coalesce((SELECT sum(p.slots) FROM permit p
-                      WHERE p.bucket = in_bucket AND p.scope = 'lane:' || of_tenant || '/' || of_lane
+                      WHERE p.bucket = in_bucket
+                        AND p.scope = 'lane:' || of_tenant || '/' || of_lane
                         AND p.expires_at > clock()) >= max_running, false),
            coalesce((SELECT s.tokens + rate * extract(epoch FROM clock() - s.refilled_at) < 1
                        FROM permit_scope s WHERE s.bucket = in_bucket
