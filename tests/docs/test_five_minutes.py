@@ -1,4 +1,4 @@
-"""The page of five minutes is followed from an empty directory, with nothing but the page."""
+"""The page of five minutes is followed from what a clone is, with nothing but the page."""
 
 import asyncio
 import os
@@ -36,9 +36,11 @@ async def test_the_page_leads_where_it_says() -> None:
     kept = {
         k: v for k, v in os.environ.items() if not k.startswith(("POSTDATE_", "PYTEST_", "VIRTUAL"))
     }
-    with scratch() as directory:
-        for installed in (".venv", ".tools"):
-            (directory / installed).symlink_to(ROOT / installed)
+    with scratch() as beside:
+        directory = beside / "clone"
+        directory.mkdir()
+        for present in (".venv", ".tools", "pyproject.toml"):
+            (directory / present).symlink_to(ROOT / present)
         served = Served(directory / ".postdate")
         await served.start()
         try:

@@ -51,7 +51,7 @@ async def test_the_readme_s_payment_is_held_and_then_paid(served: Served) -> Non
     script = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
     script = script.replace("localhost:8080", f"127.0.0.1:{served.port}")
     script = script.replace('"delay_seconds": 10', '"delay_seconds": 2')
-    script = script.replace("sleep 10", "sleep 4")
+    script = script.replace("sleep 11", "sleep 4")
     *_, scheduled, alice, bob, payments = await run(script, served.directory.parent)
     assert scheduled["status"] == "PENDING"
     assert (alice["balance"], alice["held"], alice["available"]) == (10000, 2500, 7500)
