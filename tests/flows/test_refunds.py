@@ -87,6 +87,22 @@ async def test_a_repetition_refunds_once_and_a_changed_one_is_refused(
     assert (bare.status, bare.body["code"]) == (400, "idempotency_key_missing")
 
 
+async def test_a_refund_that_is_too_large_is_refused_in_the_currency_s_units(
+    ledger: Ledger, clock: Clock
+) -> None:
+    for name in ("eva", "finn"):
+        await ledger.api.call("POST", "/accounts", {"account_id": name, "currency": "EUR"})
+    opening = {"amount": 1000, "reason": "opening"}
+    await ledger.api.call("POST", "/accounts/eva/adjustments", opening, headers=key())
+    made = await ledger.order(
+        from_account_id="eva", to_account_id="finn", amount=1000, delay_seconds=1
+    )
+    await settle(ledger, clock)
+    much = await refund(ledger, made.body["payment_id"], amount=1001)
+    assert (much.body["code"], much.body["refundable"]) == ("refund_above_paid", 1000)
+    assert much.body["detail"] == "10.00 EUR of the 10.00 EUR that were paid can still be refunded."
+
+
 async def test_refunds_never_exceed_what_was_paid_and_failed_ones_give_back(
     ledger: Ledger, clock: Clock
 ) -> None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from postdate.account.store.account import Account, AccountKey, Hold
+from postdate.core.money import money_text
 from postdate.database.connection.database import Connection
 from postdate.database.connection.driver_id import new_ids, tailed_id
 from postdate.intake.pipeline import AcceptGroup
@@ -89,9 +90,12 @@ class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
         left = self._refundable[refunds.payment_id]
         if item.order.amount <= left:
             return None
+        payer = self._accounts.get(item.payer)
+        currency = payer.currency if payer else None
         return Refusal(
             Code.REFUND_ABOVE_PAID,
-            f"{left} of the {refunds.paid} that were paid can still be refunded.",
+            f"{money_text(left, currency)} of the {money_text(refunds.paid, currency)} "
+            "that were paid can still be refunded.",
             "amount",
             extra={"refundable": left},
         )
