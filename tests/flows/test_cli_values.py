@@ -45,6 +45,8 @@ MISTAKES = [
     (["job", "change", "j", "--retry", "none", "--backoff", "fixed"], "--retry is no object"),
     (["payment", "schedule", "a", "b", "--delay-seconds", "5"], "--amount is missing"),
     (["job", "create"], "say what the job is"),
+    (["job", "create", "--lane", "a", "--unique", "r7"], "--unique: 'r7' is not JSON"),
+    (["job", "create", "--lane", "a", "--body", "r7"], "'r7' is not JSON"),
     (["destination", "create", "--body", "[]"], "the body is a JSON object"),
     (["lane", "pause", "list", "--watch"], "--watch repeats commands that only read"),
     (["job", "create", "--at", "soon"], "'soon' is no time: write `tomorrow 9:00`"),

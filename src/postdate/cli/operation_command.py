@@ -146,7 +146,7 @@ class OperationCommand:
         found = read_object(given.pop("body", None))
         for each in self.options:
             if each.name in given:
-                _put(found, each.path, each.read(given.pop(each.name)))
+                _put(found, each.path, each.value_of(given.pop(each.name)))
         if self.sugar.fill:
             self.sugar.fill(given, found)
         self._check(found)

@@ -47,6 +47,9 @@ SCHEDULE: Final = "schedule_id"
 PREFIXED: Final = frozenset({"misfire", "dst", "insufficient_funds"})
 """Objects in a body whose members are named after the object as well: `--misfire-policy`."""
 
+SHOWN: Final = 40
+"""Characters of a word that a refusal repeats."""
+
 _TEXT: Final = re.compile(r"^`(\w+)`: (.*?)(?=^`\w+`: |\Z)", re.MULTILINE | re.DOTALL)
 ReadOption: TypeAlias = Callable[[Any], Any]
 
@@ -70,6 +73,10 @@ class OperationField:
         return self.name.removesuffix("_")
 
 
+class NotJsonError(UsageError):
+    """A word that should be JSON is none."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Option:
     """An option: the parameter of the command, and where in the request its value goes."""
@@ -82,6 +89,13 @@ class Option:
     def name(self) -> str:
         """Return the name of the parameter."""
         return self.parameter.name
+
+    def value_of(self, word: Any) -> Any:
+        """Read what the command line gives for the option; a refusal names the option."""
+        try:
+            return self.read(word)
+        except NotJsonError as error:
+            raise UsageError(f"{option_name(self.name)}: {error}") from error
 
 
 def fields_of(operation: Operation) -> Iterator[OperationField]:
@@ -243,7 +257,7 @@ def read_json(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise UsageError(f"that is not JSON: {error}") from error
+        raise NotJsonError(f"{text[:SHOWN]!r} is not JSON: {error}") from error
 
 
 def read_object(text: str | None) -> dict[str, Any]:
