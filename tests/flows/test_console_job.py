@@ -87,3 +87,19 @@ async def test_the_result_of_a_task_is_shown(browser: Browser) -> None:
     text = (await browser.get(f"/jobs/{made}")).text
     assert "<h2>Result</h2>" in text
     assert "&#34;pages&#34;: 12" in text
+
+
+async def test_a_result_that_nests_deeply_is_no_longer_on_the_page_than_it_is(
+    browser: Browser,
+) -> None:
+    """Each line of an indented text begins with its depth: 60 KB would take 1 MB."""
+    made = await job(browser.api)
+    lease = await claimed(browser.api)
+    result: list[Any] = [1] * 20_000
+    for _ in range(24):
+        result = [result]
+    report = {"token": lease["token"], "result": result}
+    assert (await browser.api.call("POST", f"/leases/{made}/complete", report)).status == 200
+    text = (await browser.get(f"/jobs/{made}")).text
+    assert "<h2>Result</h2>" in text
+    assert len(text) < 200_000

@@ -255,9 +255,9 @@ def actor(name: str | None) -> str:
 
 def pretty(value: Any) -> str:
     """Write a value, or text that is JSON already, as indented JSON, every digit of it."""
-    text = value if isinstance(value, str) else msgspec.json.encode(value)
-    shown = msgspec.json.format(text, indent=2)
-    return shown if isinstance(shown, str) else shown.decode()
+    return any_json.indented(
+        value.encode() if isinstance(value, str) else msgspec.json.encode(value)
+    )
 
 
 def facts(data: Any, currency: str | Mapping[str, str] | None = None) -> Markup:

@@ -35,9 +35,6 @@ _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _HALF_PAIR: Final = re.compile(
     rb"(?<!\\)(?:\\\\)*(?P<half>\\u[dD][89abAB][0-9a-fA-F]{2})(?!\\u[dD][c-fC-F])"
 )
-_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-_BRACKETS: Final = bytes.maketrans(b"[{]}", b"(())")
-_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 
 
 async def body(
@@ -167,7 +164,7 @@ def keeps_raw(found: inspect.Type) -> bool:
 
 def check_depth(raw: bytes, max_depth: int) -> None:
     """Refuse nesting beyond a depth before any parser recurses into it."""
-    brackets = _STRING.sub(b"", raw).translate(_BRACKETS, _NOT_BRACKETS)
+    brackets = any_json.brackets(raw)
     for _ in range(max_depth):
         inner = brackets.replace(b"()", b"")
         if len(inner) == len(brackets):

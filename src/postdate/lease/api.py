@@ -218,10 +218,11 @@ _reports: Final = partial(
 )
 """What holds for every report about a lease."""
 
-_PROGRESS_REFUSALS: Final = (Code.LEASE_LOST, Code.PAYLOAD_TOO_LARGE, Code.SECRET_KEY_MISSING)
+_COMPLETE_REFUSALS: Final = (Code.LEASE_LOST, Code.PAYLOAD_TOO_LARGE)
+_PROGRESS_REFUSALS: Final = (*_COMPLETE_REFUSALS, Code.SECRET_KEY_MISSING)
 
 
-@_reports("/leases/{job_id:uuid}/complete")
+@_reports("/leases/{job_id:uuid}/complete", errors=_COMPLETE_REFUSALS)
 async def complete_lease(call: Call[Services, CompleteBody, None]) -> ReportView:
     """Complete a job.
 

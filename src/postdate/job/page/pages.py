@@ -10,6 +10,7 @@ from starlette.responses import Response
 from postdate.change_set.page.what_if_buttons import CHANGE
 from postdate.console.export import as_it_is, send_file
 from postdate.console.page_request import ConsolePage, PageRequest, instant
+from postdate.core import any_json
 from postdate.core.identity import Scope
 from postdate.core.status import JobStatus
 from postdate.event.page.pages import subject_events
@@ -217,7 +218,7 @@ async def job_page(request: PageRequest) -> Response:
 def _payload(job: JobView) -> str | None:
     """Show a payload as it was given: JSON indented, anything else in base64."""
     if isinstance(job.payload, msgspec.Raw):
-        return msgspec.json.format(bytes(job.payload), indent=2).decode(errors="replace")
+        return any_json.indented(bytes(job.payload))
     return job.payload_base64
 
 
@@ -225,7 +226,7 @@ def _result(job: JobView) -> str | None:
     """Show what the worker has returned."""
     if not isinstance(job.result, msgspec.Raw):
         return None
-    return msgspec.json.format(bytes(job.result), indent=2).decode(errors="replace")
+    return any_json.indented(bytes(job.result))
 
 
 async def _schedule_name(request: PageRequest, job: JobView) -> str | None:
