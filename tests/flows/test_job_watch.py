@@ -115,3 +115,21 @@ async def test_a_terminal_shows_progress_and_result(api: Api) -> None:
         console.print(drawn)
     text = caught.get()
     assert all(part in text for part in ("COMPLETED, attempt 1", "[half]", "7", job_id))
+
+
+async def test_a_terminal_does_not_obey_what_a_worker_reports(
+    api: Api, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job_id = await add(api, "evil")
+    [lease] = await claim(api, "evil")
+    evil = "\x1b]0;evil\x07\x1b[2J\x9b31m\r"
+    await say(api, "progress", lease, note=f"note {evil}", log=[f"log {evil}"])
+    await say(api, "complete", lease, result={"a": evil})
+    shown = (await api.call("GET", f"/jobs/{job_id}")).body
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    with job_watch._screen() as draw:
+        draw(shown, JobFollower().news(shown) or {})
+    text = capsys.readouterr().out
+    assert "log \\x1b]0;evil" in text
+    assert "note \\x1b]0;evil" in text
+    assert not [each for each in ("\x1b]0", "\x1b[2J", "\x9b", "\r\n") if each in text]

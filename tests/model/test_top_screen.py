@@ -146,6 +146,14 @@ def test_money_failures_and_destinations_are_told_with_the_words_of_the_console(
         assert word not in seen
 
 
+def test_a_terminal_does_not_obey_the_note_of_a_pause() -> None:
+    screen = Screen()
+    screen.learn(page(lane("mail", 5, paused=True, paused_note="off \x1b]0;evil\x07\x1b[2J")))
+    file = io.StringIO()
+    Console(file=file, width=100).print(screen.draw())
+    assert "off \\x1b]0;evil\\x07\\x1b[2J" in file.getvalue()
+
+
 def test_without_a_key_and_without_failures_the_screen_says_so() -> None:
     screen = Screen()
     screen.learn(page())

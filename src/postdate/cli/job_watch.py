@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from postdate.cli.operation_command import CommandCall, GivenOptions, OperationCommand, Sugar
 from postdate.cli.output import options, show_line
 from postdate.cli.sugar import POLL_SECONDS
+from postdate.cli.table import printable
 from postdate.client.operation import Operation
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _screen() -> Iterator[Draw]:
 
         def draw(job: dict[str, Any], news: dict[str, Any]) -> None:
             for line in news.get("log", ()):
-                console.print(line, markup=False, highlight=False)
+                console.print(printable(line), markup=False, highlight=False)
             live.update(_drawn(job))
 
         yield draw
@@ -124,5 +125,5 @@ def _drawn(job: dict[str, Any]) -> "RenderableType":
     facts |= {"Result": job.get("result"), "Result at": job.get("result_ref")}
     for name, value in facts.items():
         if value is not None:
-            table.add_row(name, Text(str(value)))
+            table.add_row(name, Text(printable(str(value))))
     return table

@@ -105,16 +105,16 @@ def cell_text(cell: Any, time: str = "iso") -> str:
         case dict() | list():
             return _nested_text(cell, time)
         case _:
-            return _printable(str(cell))
+            return printable(str(cell))
 
 
 def _nested_text(cell: dict[str, Any] | list[Any], time: str) -> str:
     if isinstance(cell, list):
         return "; ".join(cell_text(each, time) for each in cell)
-    return ", ".join(f"{_printable(name)}={cell_text(each, time)}" for name, each in cell.items())
+    return ", ".join(f"{printable(name)}={cell_text(each, time)}" for name, each in cell.items())
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Write control characters as escapes: a terminal would obey them."""
     if text.isprintable():
         return text
@@ -197,7 +197,7 @@ def _print_below(console: "Console", fields: Sequence[tuple[str, str]]) -> None:
 
     one = Table.grid("", Column(overflow="fold"), padding=(0, 2))
     for name, cell in fields:
-        one.add_row(Text(_printable(name)), Text(cell))
+        one.add_row(Text(printable(name)), Text(cell))
     console.print(one, width=None if console.is_terminal else WIDEST)
 
 

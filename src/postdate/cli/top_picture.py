@@ -8,6 +8,7 @@ from rich.panel import Panel
 from rich.table import Column, Table
 from rich.text import Text
 
+from postdate.cli.table import printable
 from postdate.cli.top_facts import FAILED_HOURS, MoneyLine, TenantFacts
 from postdate.cli.vitals_page import KINDS, VitalsPage
 from postdate.core.money import money_text
@@ -71,7 +72,8 @@ def tenant(facts: TenantFacts | None) -> Iterable[RenderableType]:
     money = [_money(each) for each in facts.money if each.count]
     yield Text(f"payments: {'; '.join(money) or 'none waits for a person, none failed'}")
     for one in facts.destinations:
-        yield Text(f"! destination {one.name} is {one.status}: {one.why}".rstrip(": "), "yellow")
+        why = printable(one.why)
+        yield Text(f"! destination {one.name} is {one.status}: {why}".rstrip(": "), "yellow")
     least = "≥ " if facts.failures_at_least else ""
     total = sum(each.count for each in facts.failures)
     count = f"{least}{total:,}" if total else "none"
@@ -81,7 +83,7 @@ def tenant(facts: TenantFacts | None) -> Iterable[RenderableType]:
     table = _table("destination", "failed")
     table.add_column("error")
     for each in facts.failures:
-        table.add_row(Text(each.destination), f"{least}{each.count:,}", Text(each.code))
+        table.add_row(Text(each.destination), f"{least}{each.count:,}", Text(printable(each.code)))
     yield table
 
 
@@ -97,7 +99,7 @@ def lanes(rows: Iterable[Mapping[str, Any]], cursor: str | None, title: str) -> 
     for row in rows:
         numbers = (f"{row[name]:,}" for name in ("ready", "running", "pending", "unknown"))
         # As text: brackets in a name or a note are no markup.
-        why = Text(row["paused_note"] or ("yes" if row["paused"] else ""))
+        why = Text(printable(row["paused_note"] or ("yes" if row["paused"] else "")))
         style = "reverse" if row["lane"] == cursor else None
         table.add_row(Text(row["lane"]), *numbers, why, style=style)
     return table
