@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conftest import Api
+from faults.pg_proxy import wait_a_moment
 
 WORKER = {"type": "worker"}
 
@@ -53,7 +54,7 @@ async def test_workers_over_http_obey_the_limit_of_each_key(api: Api) -> None:
     assert await claim(api, "mail") == []
     # A request that waits hears of the end at once.
     waiting = asyncio.create_task(claim(api, "mail", wait=20))
-    await asyncio.sleep(0.3)
+    await wait_a_moment(0.3)
     loop = asyncio.get_running_loop()
     before = loop.time()
     await complete(api, next(each for each in first if each["job_id"] == a[0]))

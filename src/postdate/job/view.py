@@ -31,9 +31,9 @@ from postdate.job.spec.view import (
     JSON,
     HeldBack,
     JobView,
+    JobWaitingFor,
     PayloadError,
     ProgressView,
-    WaitingFor,
 )
 from postdate.job.store import job_list, job_view, progress
 from postdate.job.store.job_list import Filter, Position, WaitingCount
@@ -148,7 +148,7 @@ class JobViews:
         at_limit, at_rate = await permit.waits(reader, rows[0])
         if not (at_limit or at_rate):
             return view
-        limit: WaitingFor = "lane_max_running" if at_limit else "lane_rate_per_second"
+        limit: JobWaitingFor = "lane_max_running" if at_limit else "lane_rate_per_second"
         due = view.next_attempt_at or view.effective_at
         before = await job_view.count_before(reader, rows, due, lane_key.MAX_BEFORE)
         return msgspec.structs.replace(view, waiting_for=limit, jobs_before=before)
@@ -370,7 +370,7 @@ def _result_ref(row: JobRow) -> str | None:
     return row.result.decode(errors="replace")
 
 
-def _waiting_for(row: JobRow) -> WaitingFor | None:
+def _waiting_for(row: JobRow) -> JobWaitingFor | None:
     if row.status == JobStatus.UNKNOWN:
         return "person"
     tried = row.status == JobStatus.PENDING and row.code is not None

@@ -7,7 +7,7 @@ from postdate.core.limit import Limit
 from postdate.job.store.execution import ClaimedExecution
 from postdate.lane.store.lane import Lane
 from postdate.runtime.capacity import Room
-from postdate.runtime.key_turns import KeyTurns
+from postdate.runtime.key_rotation import KeyRotation
 from postdate.worker.lane_bucket import LaneBucket
 
 
@@ -31,8 +31,8 @@ class LaneClaim:
     executions: list[ClaimedExecution] = field(default_factory=list)
     # Its commit is unknown: none of its jobs runs, all are given back.
     in_doubt: bool = False
-    # Where keys take turns: what is known of them here, and the key of each job.
-    turns: KeyTurns | None = None
+    # Where keys take rotation: what is known of them here, and the key of each job.
+    rotation: KeyRotation | None = None
     keys: dict[UUID, int] = field(default_factory=dict)
 
     def trim(self) -> None:

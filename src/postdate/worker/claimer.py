@@ -24,7 +24,7 @@ from postdate.lane.spec import LaneKind
 from postdate.lane.store.lane import Lane, LaneDirectory
 from postdate.lane.store.permit import lane_limits
 from postdate.runtime.capacity import Capacity
-from postdate.runtime.key_turns import KeyTurns
+from postdate.runtime.key_rotation import KeyRotation
 from postdate.runtime.share import EVERY_BUCKET, BucketShare
 from postdate.runtime.shared_read import SharedReads
 from postdate.secret.payload_encryption import PayloadCipher
@@ -271,7 +271,7 @@ class Claimer:
         """Send the claim; release unneeded room for the next one immediately."""
         lane_bucket, claim.wanted, claim.claimed_at = claim.lane_bucket, count, time.monotonic()
         low = lane_bucket.mark.current(claim.claimed_at, self.settings.floor)
-        if claim.lane.key_turns is None:
+        if claim.lane.key_rotation is None:
             claim.executions = await execution.take(
                 connection,
                 claim.lane,
@@ -284,10 +284,10 @@ class Claimer:
                 claimed_by=self.node_id,
             )
         else:
-            claim.turns = lane_bucket.key_turns()
+            claim.rotation = lane_bucket.key_rotation()
             claim.executions, claim.keys = await self._key_claims.take(
                 connection,
-                (claim.lane, lane_bucket.bucket, claim.turns),
+                (claim.lane, lane_bucket.bucket, claim.rotation),
                 low=low,
                 limit=count,
                 lease_seconds=claim.lease_seconds,
@@ -299,8 +299,8 @@ class Claimer:
         claim.trim()
         lane_bucket, now, taken = claim.lane_bucket, time.monotonic(), claim.executions
         self.ready.spend(claim.lane, len(taken))
-        if claim.turns is not None:
-            self._conclude_turns(claim, claim.turns)
+        if claim.rotation is not None:
+            self._conclude_rotation(claim, claim.rotation)
         else:
             lane_bucket.vain = lane_bucket.vain + 1 if claim.wanted and not taken else 0
             if taken:
@@ -310,7 +310,7 @@ class Claimer:
         if taken:
             lane_bucket.active_until = now + ACTIVE_SECONDS
         full = len(taken) == claim.wanted
-        leads = full if claim.turns is None else claim.turns.ready_at() <= now
+        leads = full if claim.rotation is None else claim.rotation.ready_at() <= now
         leads = leads and not (claim.lane_bucket.vain or lane_bucket.late_seconds(self.mine, now))
         if leads and self.lane_buckets.is_current(lane_bucket):
             self.ready.add(lane_bucket)
@@ -319,21 +319,21 @@ class Claimer:
         if taken:
             self.hand_over(claim)
 
-    def _conclude_turns(self, claim: LaneClaim, turns: KeyTurns) -> None:
+    def _conclude_rotation(self, claim: LaneClaim, rotation: KeyRotation) -> None:
         """Learn how far the walk came: the keys of all that is due below are known."""
         lane_bucket = claim.lane_bucket
-        lane_bucket.vain = lane_bucket.vain + 1 if turns.locked else 0
-        if lane_bucket.turns is turns and turns.known_until is not None:
-            lane_bucket.mark.learn_empty_below(turns.known_until, turns.known_until)
+        lane_bucket.vain = lane_bucket.vain + 1 if rotation.locked else 0
+        if lane_bucket.rotation is rotation and rotation.known_until is not None:
+            lane_bucket.mark.learn_empty_below(rotation.known_until, rotation.known_until)
 
     def ended(self, claim: LaneClaim, job_id: UUID, *, unused: bool) -> bool:
         """Look again at a job's key; return whether to claim. A start that was `unused` is back."""
-        turns, lane_bucket, now = claim.turns, claim.lane_bucket, time.monotonic()
-        if turns is None:
+        rotation, lane_bucket, now = claim.rotation, claim.lane_bucket, time.monotonic()
+        if rotation is None:
             return False
-        waited = turns.freed(claim.keys[job_id], now)
+        waited = rotation.freed(claim.keys[job_id], now)
         if unused:
-            waited = turns.refund(claim.keys[job_id], now) or waited
+            waited = rotation.refund(claim.keys[job_id], now) or waited
         if not waited or not self.lane_buckets.is_current(lane_bucket):
             return False
         if not (lane_bucket.ready or lane_bucket.busy):
@@ -359,8 +359,8 @@ class Claimer:
     def _look_anew(self, lane_bucket: LaneBucket, at: float) -> None:
         """Reset a bucket, because work below its low-water mark may be back."""
         lane_bucket.mark.forget()
-        if lane_bucket.turns is not None:
-            lane_bucket.turns.forget()
+        if lane_bucket.rotation is not None:
+            lane_bucket.rotation.forget()
         self.lane_buckets.plan(lane_bucket, at)
 
 

@@ -93,8 +93,9 @@ class Expirer:
         """Remove the rates of keys that have recovered, some buckets at a time."""
         buckets = [(self._swept + n) % BUCKETS for n in range(SWEPT_BUCKETS)]
         self._swept = buckets[-1] + 1
-        async with self._database.near.write() as connection:
-            await lane_key.sweep(connection, buckets)
+        for bucket in buckets:
+            async with self._database.near.write() as connection:
+                await lane_key.sweep(connection, bucket)
 
     async def _expire(self, bucket: int, lane_id: int) -> None:
         lane = self._lanes.by_id.get(lane_id)

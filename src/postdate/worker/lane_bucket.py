@@ -9,7 +9,7 @@ from typing import Final
 
 from postdate.lane.spec import order_at
 from postdate.lane.store.lane import Lane
-from postdate.runtime.key_turns import KeyTurns
+from postdate.runtime.key_rotation import KeyRotation
 from postdate.runtime.lane_sweep import LaneSweep
 from postdate.runtime.loop import POLL_SECONDS, next_tick
 from postdate.runtime.low_water import LowWaterMark
@@ -61,31 +61,31 @@ class LaneBucket:
     vain: int = 0
     # Until when other nodes go first: they may have what this node lacks for a job there.
     yields_until: float = 0.0
-    # The keys that have due jobs, where keys take turns.
-    turns: KeyTurns | None = None
+    # The keys that have due jobs, where keys take rotation.
+    rotation: KeyRotation | None = None
 
     def follow(self, lane: Lane) -> bool:
         """Take over a changed lane; return whether its keys must be found again."""
-        changed = lane.key_turns != self.lane.key_turns
+        changed = lane.key_rotation != self.lane.key_rotation
         self.lane = lane
         if changed:
-            self.turns = None
+            self.rotation = None
             self.mark.forget()
         return changed
 
-    def key_turns(self) -> KeyTurns:
+    def key_rotation(self) -> KeyRotation:
         """Return what is known of the keys."""
-        if self.turns is None:
-            self.turns = KeyTurns()
-        return self.turns
+        if self.rotation is None:
+            self.rotation = KeyRotation()
+        return self.rotation
 
-    def turn_seconds(self, now: float) -> float:
+    def rotation_seconds(self, now: float) -> float:
         """Return in how many seconds a key has its turn; below zero, for how long it has had it."""
-        return NEVER if self.turns is None else self.turns.ready_at() - now
+        return NEVER if self.rotation is None else self.rotation.ready_at() - now
 
     def walk_seconds(self, now: float) -> float:
         """Return in how many seconds the search for more keys is due."""
-        return -NEVER if self.turns is None else self.turns.walk_at() - now
+        return -NEVER if self.rotation is None else self.rotation.walk_at() - now
 
     def late_seconds(
         self, mine: frozenset[int], now: float, left_alone: frozenset[int] = frozenset()
@@ -99,7 +99,7 @@ class LaneBucket:
 
     def order_at(self) -> datetime:
         """Return by which instant its first job takes its turn among other priorities."""
-        first = None if self.turns is None else self.turns.first_due()
+        first = None if self.rotation is None else self.rotation.first_due()
         return order_at(first or self.mark.lowest, self.lane.priority)
 
     def rest_seconds(self) -> float:
@@ -208,8 +208,8 @@ class LaneBuckets:
         self.sweep.begin()
         self.sweep_at = now
         for lane_bucket in self:
-            if lane_bucket.turns is not None:
-                lane_bucket.turns.retry(now)
+            if lane_bucket.rotation is not None:
+                lane_bucket.rotation.retry(now)
             self._hint(lane_bucket, now)
 
     def _hint(self, lane_bucket: LaneBucket, now: float) -> None:
@@ -265,14 +265,14 @@ class LaneBuckets:
         ready = []
         for lane_bucket in looked:
             head = found.get((lane_bucket.bucket, lane_bucket.lane.lane_id))
-            idle = head is None and not lane_bucket.turns
+            idle = head is None and not lane_bucket.rotation
             if idle and lane_bucket.active_until + KEPT_SECONDS < now[0]:
                 if self.is_current(lane_bucket):
                     self._drop(lane_bucket)
                 continue
             lane_bucket.mark.learn_empty_below(head.due_at if head else now[1], now[1])
             pause = self._next_look(lane_bucket, now[0]) - now[0]
-            first = lane_bucket.turn_seconds(now[0])
+            first = lane_bucket.rotation_seconds(now[0])
             if head is not None:
                 first = min(first, max(head.seconds, lane_bucket.walk_seconds(now[0])))
             if first < pause:

@@ -99,7 +99,7 @@ class JobWorker:
 
     def _landed(self, jobs: Sequence[ClaimedJob]) -> None:
         """Claim at once where keys wait for jobs to end."""
-        keyed = [job for job in jobs if job.claim.turns is not None]
+        keyed = [job for job in jobs if job.claim.rotation is not None]
         if [job for job in keyed if self._ended(job)]:
             self.room.send()
 

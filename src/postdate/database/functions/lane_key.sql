@@ -8,8 +8,8 @@ CREATE OR REPLACE FUNCTION lane_key_id(of_tenant integer, lane text, key text) R
                                                       'UTF8')) FOR 8), 'hex'))::bit(64)::bigint
 $$;
 
--- Lock the keys of a lane in a bucket until the commit; false where another claim has them. Nobody
--- waits here, so that claims of several buckets cannot lock each other out.
+-- Lock the keys of a lane in a bucket until the commit; false where another claim has them. It
+-- does not wait, so that claims of several buckets cannot lock each other out.
 CREATE OR REPLACE FUNCTION lane_bucket_lock(of_bucket smallint, of_tenant integer, of_lane text)
     RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
@@ -42,7 +42,7 @@ $$;
 --
 -- Slots are the claimed timers of a key. A lease that ran out keeps its slot until it is taken over
 -- here, because its holder may still renew it. Where more are claimed than a lower limit allows,
--- those that ran out are given back (`surplus`): claimed anew, and never run (tests/spin/key.pml).
+-- leases that ran out are given back (`surplus`): claimed anew, and never run (tests/spin/key.pml).
 --
 -- The row comparisons begin with the key, so that only the index of keys has their order: by the
 -- one of due instants a key would walk past the backlogs of others.
@@ -121,8 +121,8 @@ BEGIN
      ORDER BY c.turn;
 END $$;
 
--- Count starts against the rate of their keys, or (below zero) give back those that never were, by
--- whoever has the lock. A key whose whole burst is far away, because its rate was lower before,
+-- Count starts against the rate of their keys, or (below zero) give back starts that never
+-- were; the caller has the lock. A key whose whole burst is far away, because its rate was lower before,
 -- is at most one burst away.
 CREATE OR REPLACE FUNCTION lane_key_spend(
     of_bucket smallint, of_lane integer, keys bigint[], counts integer[]) RETURNS void

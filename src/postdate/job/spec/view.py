@@ -16,7 +16,7 @@ PayloadError = Literal["secret_key_missing", "payload_unreadable"]
 """Why an encrypted payload is not shown."""
 
 
-WaitingFor = Literal[
+JobWaitingFor = Literal[
     "retry",
     "person",
     "key_max_running",
@@ -75,7 +75,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int = 0
     revision: int = 0
     next_attempt_at: datetime | None = None
-    waiting_for: WaitingFor | None = None
+    waiting_for: JobWaitingFor | None = None
     jobs_before: int | None = None
     held_back: HeldBack | None = None
     claimed_at: datetime | None = None

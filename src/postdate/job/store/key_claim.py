@@ -1,4 +1,4 @@
-"""Claims where keys take turns: find keys, ask what may start of each, and claim it."""
+"""Claims where keys take rotation: find keys, ask what may start of each, and claim it."""
 
 import time
 from collections import Counter
@@ -20,7 +20,7 @@ from postdate.job.store.execution import ClaimedExecution
 from postdate.lane.spec import key_id
 from postdate.lane.store import lane_key
 from postdate.lane.store.lane import Lane
-from postdate.runtime.key_turns import KeyAnswer, KeyTurns
+from postdate.runtime.key_rotation import KeyAnswer, KeyRotation
 from postdate.secret.payload_encryption import PayloadCipher
 
 
@@ -38,7 +38,7 @@ NOTHING: Final = KeyClaim([], {})
 class KeyClaims:
     """Claims of one holder, from one bucket's lane each, inside the caller's transaction.
 
-    The caller forgets the turns if the transaction does not commit.
+    The caller forgets the rotation if the transaction does not commit.
     """
 
     policies: RetryPolicies
@@ -48,27 +48,27 @@ class KeyClaims:
     async def take(
         self,
         connection: Connection,
-        where: tuple[Lane, int, KeyTurns],
+        where: tuple[Lane, int, KeyRotation],
         *,
         low: datetime,
         limit: int,
         lease_seconds: float,
     ) -> KeyClaim:
         """Claim due jobs, key by key, none of them below the mark."""
-        lane, bucket, turns = where
+        lane, bucket, rotation = where
         now = time.monotonic()
-        turns.weights = _weights(lane.tenant_id, lane.name, _pairs(lane))
-        if turns.walk_at() <= now:
-            after = turns.walk or (low, MIN_ID)
-            turns.learn_walk(await lane_key.walk(connection, bucket, lane.lane_id, after), now)
-        states = turns.choose(limit, now)
+        rotation.weights = _weights(lane.tenant_id, lane.name, _pairs(lane))
+        if rotation.walk_at() <= now:
+            after = rotation.walk or (low, MIN_ID)
+            rotation.learn_walk(await lane_key.walk(connection, bucket, lane.lane_id, after), now)
+        states = rotation.choose(limit, now)
         answers = await lane_key.choose(connection, bucket, lane.lane_id, states) if states else []
-        turns.locked = len(answers) < len(states)
-        if turns.locked or not states:
-            turns.put_back(states, now)
+        rotation.locked = len(answers) < len(states)
+        if rotation.locked or not states:
+            rotation.put_back(states, now)
             return NOTHING
         keys = {job_id: each.key_id for each in answers for job_id in each.subjects}
-        claimed = _given_back(
+        claimed = _released(
             await execution.take(
                 connection,
                 lane,
@@ -83,10 +83,10 @@ class KeyClaims:
             else [],
             answers,
         )
-        await _spend(connection, bucket, lane, turns, Counter(_started(claimed, keys)))
+        await _spend(connection, bucket, lane, rotation, Counter(_started(claimed, keys)))
         taken = {each.held.job_id: (each.ready_at, each.held.token) for each in claimed}
         for state, answer in zip(states, answers, strict=True):
-            turns.learn(state, answer, taken, now)
+            rotation.learn(state, answer, taken, now)
         return KeyClaim(claimed, keys)
 
 
@@ -95,7 +95,7 @@ def _started(claimed: Sequence[ClaimedExecution], keys: Mapping[UUID, int]) -> I
     return (keys[each.held.job_id] for each in claimed if each.delivery is not None)
 
 
-def _given_back(
+def _released(
     claimed: Sequence[ClaimedExecution], answers: Sequence[KeyAnswer]
 ) -> list[ClaimedExecution]:
     """Give jobs straight back whose leases ran out beyond a lower limit."""
@@ -110,12 +110,12 @@ def _given_back(
 
 
 async def _spend(
-    connection: Connection, bucket: int, lane: Lane, turns: KeyTurns, counts: Counter[int]
+    connection: Connection, bucket: int, lane: Lane, rotation: KeyRotation, counts: Counter[int]
 ) -> None:
     """Count starts against the rates of keys, less what earlier claims give back."""
     if lane.per_key is None or lane.per_key.rate_per_second is None:
         return
-    counts.subtract(turns.take_refunds())
+    counts.subtract(rotation.take_refunds())
     if counts:
         await lane_key.spend(connection, bucket, lane.lane_id, counts)
 

@@ -64,7 +64,7 @@ class Lane(msgspec.Struct, frozen=True):
     per_key: PerKey | None = None
 
     @property
-    def key_turns(self) -> PerKey | None:
+    def key_rotation(self) -> PerKey | None:
         """Return what holds for each key of its jobs; a test clock runs them one by one."""
         return self.per_key if self.keyed and not self.test else None
 

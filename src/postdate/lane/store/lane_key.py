@@ -1,11 +1,11 @@
 """Keys of a lane: which of them have due jobs, and what may start of each."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from postdate.database.connection.query import Connection, Reader, fetch_all, fetch_one, query
-from postdate.runtime.key_turns import KeyAnswer, KeySeen, KeyState, KeyWalk, Position
+from postdate.runtime.key_rotation import KeyAnswer, KeySeen, KeyState, KeyWalk, TimerPosition
 
 MAX_WALK: Final = 1000
 """The most due timers that one statement walks in search of keys."""
@@ -29,7 +29,7 @@ class KeyWait(NamedTuple):
         return "key_rate_per_second" if self.at_rate else None
 
 
-async def walk(reader: Reader, bucket: int, lane_id: int, after: Position) -> KeyWalk:
+async def walk(reader: Reader, bucket: int, lane_id: int, after: TimerPosition) -> KeyWalk:
     """Find the keys of the due timers after a position."""
     rows = await reader.fetch(query("lane_key_walk"), bucket, lane_id, *after, MAX_WALK)
     at, *end = rows[0][4:]
@@ -59,6 +59,6 @@ async def waits(reader: Reader, tenant_id: int, bucket: int, job_id: UUID) -> Ke
     return await fetch_one(reader, KeyWait, "lane_key_waits", *asked)
 
 
-async def sweep(connection: Connection, buckets: Collection[int]) -> None:
+async def sweep(connection: Connection, bucket: int) -> None:
     """Remove the rates of keys that have had time to recover."""
-    await connection.execute(query("lane_key_sweep"), list(buckets))
+    await connection.execute(query("lane_key_sweep"), bucket)

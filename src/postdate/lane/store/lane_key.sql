@@ -29,6 +29,6 @@ SELECT * FROM lane_key_waits($1, $2, $3, $4)
 
 -- name: lane_key_sweep
 -- Keys that may start their whole burst again. A row that a claim has locked is skipped.
-DELETE FROM lane_key WHERE (bucket, key_id) IN (
-    SELECT k.bucket, k.key_id FROM lane_key k
-     WHERE k.bucket = ANY ($1::smallint[]) AND k.full_at <= clock() FOR UPDATE SKIP LOCKED)
+DELETE FROM lane_key WHERE bucket = $1 AND key_id IN (
+    SELECT k.key_id FROM lane_key k
+     WHERE k.bucket = $1 AND k.full_at <= clock() FOR UPDATE SKIP LOCKED)

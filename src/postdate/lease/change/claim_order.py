@@ -8,7 +8,7 @@ from datetime import datetime
 from postdate.lane.spec import order_at
 from postdate.lane.store.lane import Lane
 
-LaneBucket = tuple[Lane, int]
+BucketOfLane = tuple[Lane, int]
 
 
 def claim_order(
@@ -21,14 +21,14 @@ def claim_order(
 
     def order(each: tuple[Lane, int, datetime]) -> tuple[datetime, float]:
         lane, _, due_at = each
-        if lane.key_turns is None:
+        if lane.key_rotation is None:
             return order_at(due_at, lane.priority), 0.0
         return order_at(first[lane.lane_id], lane.priority), random.random()
 
     return order
 
 
-def divide(where: Sequence[LaneBucket]) -> list[tuple[LaneBucket, int]]:
+def divide(where: Sequence[BucketOfLane]) -> list[tuple[BucketOfLane, int]]:
     """Say into how many parts to divide what is left at each bucket; keys share it evenly.
 
     What those buckets did not need, any of them may have afterwards.
@@ -37,6 +37,6 @@ def divide(where: Sequence[LaneBucket]) -> list[tuple[LaneBucket, int]]:
     parts = []
     for lane, bucket in reversed(where):
         later[lane.lane_id] += 1
-        parts.append(((lane, bucket), 1 if lane.key_turns is None else later[lane.lane_id]))
+        parts.append(((lane, bucket), 1 if lane.key_rotation is None else later[lane.lane_id]))
     parts.reverse()
     return [*parts, *((each, 1) for each, part in parts if part > 1)]

@@ -33,7 +33,7 @@ from postdate.lane.store.permit import claim_holder, lane_limits
 from postdate.lease.change.claim_order import claim_order, divide
 from postdate.lease.change.release import LeaseReturns
 from postdate.lease.store import FoundLease
-from postdate.runtime.key_turns import KeyTurns
+from postdate.runtime.key_rotation import KeyRotation
 from postdate.runtime.low_water import LowWaterMark
 from postdate.secret.payload_encryption import PayloadCipher
 from postdate.timer import timer
@@ -87,17 +87,17 @@ class _Door:
         default_factory=lambda: defaultdict(LowWaterMark)
     )
     """By the row of the lane and the bucket."""
-    turns: defaultdict[tuple[int, int], KeyTurns] = field(
-        default_factory=lambda: defaultdict(KeyTurns)
+    rotation: defaultdict[tuple[int, int], KeyRotation] = field(
+        default_factory=lambda: defaultdict(KeyRotation)
     )
-    """The same, of the rows in which keys take turns."""
+    """The same, of the rows in which keys take rotation."""
     per_key: PerKey | None = None
     empty_until: float = 0.0
 
     def forget(self) -> None:
         """Read everything again."""
         self.marks.clear()
-        self.turns.clear()
+        self.rotation.clear()
 
     def follow(self, lane: Lane) -> None:
         """Take over changed limits per key."""
@@ -130,12 +130,12 @@ class LeaseClaims:
     def freed(self, found: FoundLease) -> bool:
         """Look again at the key of a job that has ended; return whether its lane limits keys."""
         lane = self._lanes.by_id.get(found.lane_id)
-        if lane is None or lane.key_turns is None or found.key_id is None:
+        if lane is None or lane.key_rotation is None or found.key_id is None:
             return False
         door = self._doors.setdefault((lane.tenant_id, lane.name), _Door())
-        for (_, bucket), turns in door.turns.items():
+        for (_, bucket), rotation in door.rotation.items():
             if bucket == bucket_of(found.subject):
-                turns.freed(found.key_id, time.monotonic())
+                rotation.freed(found.key_id, time.monotonic())
         door.empty_until = 0.0
         door.hint.set()
         return True
@@ -149,8 +149,8 @@ class LeaseClaims:
             doors = [] if door is None else [door]
         now = time.monotonic()
         for door in doors:
-            for turns in door.turns.values():
-                turns.retry(now, MAX_RETRIED)
+            for rotation in door.rotation.values():
+                rotation.retry(now, MAX_RETRIED)
             door.empty_until = 0.0
             door.hint.set()
 
@@ -184,8 +184,8 @@ class LeaseClaims:
             door.hint.clear()
             door.follow(rows[0])
             if first:
-                for turns in door.turns.values():
-                    turns.retry(now, MAX_RETRIED)
+                for rotation in door.rotation.values():
+                    rotation.retry(now, MAX_RETRIED)
             ready, pause = await self._take_ready(ask, rows, door)
             if not ready:
                 pause = max(pause, await self._next_due(rows, door))
@@ -277,17 +277,17 @@ class LeaseClaims:
         lane, bucket = where
         key = lane.lane_id, bucket
         low = door.marks[key].current(time.monotonic(), self._settings.floor)
-        if lane.key_turns is not None:
-            turns = door.turns[key]
+        if lane.key_rotation is not None:
+            rotation = door.rotation[key]
             claims = KeyClaims(self._policies, ask.holder, self._cipher)
             found, _ = await claims.take(
                 connection,
-                (lane, bucket, turns),
+                (lane, bucket, rotation),
                 low=low,
                 limit=limit,
                 lease_seconds=ask.lease_seconds,
             )
-            until = turns.known_until
+            until = rotation.known_until
             return found, None if until is None else (until, until)
         found = await execution.take(
             connection,
@@ -311,14 +311,14 @@ class LeaseClaims:
 
         A lane with one row needs no look: its buckets come in any order.
         """
-        if len(rows) == 1 and rows[0].key_turns is None:
+        if len(rows) == 1 and rows[0].key_rotation is None:
             return [
                 (rows[0], each) for each in random.sample(rows[0].buckets, len(rows[0].buckets))
             ]
         heads = await timer.heads(connection, self._looks(rows, door))
         first = {(h.lane_id, h.bucket): h.due_at for h in heads if h.seconds <= 0}
-        for key, turns in door.turns.items():
-            if (due_at := turns.first_due()) is not None:
+        for key, rotation in door.rotation.items():
+            if (due_at := rotation.first_due()) is not None:
                 first[key] = min(due_at, first.get(key, due_at))
         by_id = {lane.lane_id: lane for lane in rows}
         found = [(by_id[key[0]], key[1], due) for key, due in first.items() if key[0] in by_id]
@@ -355,8 +355,8 @@ class LeaseClaims:
         for head in heads:
             door.marks[head.lane_id, head.bucket].learn_found(head.due_at)
         now = time.monotonic()
-        turns = [each.ready_at() - now for each in door.turns.values()]
-        return max(SOON_SECONDS, min([POLL_SECONDS, *turns, *(head.seconds for head in heads)]))
+        rotation = [each.ready_at() - now for each in door.rotation.values()]
+        return max(SOON_SECONDS, min([POLL_SECONDS, *rotation, *(head.seconds for head in heads)]))
 
     async def _wait(self, ask: ClaimAsk, seconds: float) -> None:
         events = [ask.gone]

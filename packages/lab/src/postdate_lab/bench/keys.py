@@ -40,14 +40,14 @@ PINNED: Final = "the same under a pinned snapshot"
 Fields = Callable[[int], Mapping[str, Any]]
 
 
-class _Way(NamedTuple):
+class _KeyWay(NamedTuple):
     fields: Fields = plain_job
     per_key: PerKey | None = None
     backlog: bool = False
     pinned: bool = False
 
 
-class _Cost(NamedTuple):
+class _KeyCost(NamedTuple):
     rate: float
     # Of a core, in Python and in PostgreSQL.
     microseconds: float
@@ -58,18 +58,18 @@ def _key_each(number: int) -> Mapping[str, Any]:
 
 
 WAYS: Final = {
-    PLAIN: _Way(),
-    UNLIMITED: _Way(_key_each),
-    LIMITED: _Way(_key_each, RULE),
-    PRIORITY: _Way(lambda number: {"priority": number % 10}),
-    BACKLOG: _Way(_key_each, RULE, backlog=True),
-    PINNED: _Way(_key_each, RULE, backlog=True, pinned=True),
+    PLAIN: _KeyWay(),
+    UNLIMITED: _KeyWay(_key_each),
+    LIMITED: _KeyWay(_key_each, RULE),
+    PRIORITY: _KeyWay(lambda number: {"priority": number % 10}),
+    BACKLOG: _KeyWay(_key_each, RULE, backlog=True),
+    PINNED: _KeyWay(_key_each, RULE, backlog=True, pinned=True),
 }
 
 
 async def keys(at: Testbed, rounds: int, count: int) -> list[Measure]:
     """Run jobs with and without keys and priorities, and accept some under unique keys."""
-    found: dict[str, list[_Cost]] = defaultdict(list)
+    found: dict[str, list[_KeyCost]] = defaultdict(list)
     accepted: dict[str, list[float]] = defaultdict(list)
     for _ in range(rounds):
         for name, way in WAYS.items():
@@ -80,7 +80,7 @@ async def keys(at: Testbed, rounds: int, count: int) -> list[Measure]:
     return [*_measures(found), *_accepted(accepted)]
 
 
-def _measures(found: Mapping[str, list[_Cost]]) -> list[Measure]:
+def _measures(found: Mapping[str, list[_KeyCost]]) -> list[Measure]:
     rates = {name: statistics.median(each.rate for each in costs) for name, costs in found.items()}
     used = {
         name: statistics.median(each.microseconds for each in costs)
@@ -108,7 +108,7 @@ def _accepted(accepted: Mapping[str, list[float]]) -> list[Measure]:
     ]
 
 
-async def _lane(at: Testbed, way: _Way) -> Lane:
+async def _lane(at: Testbed, way: _KeyWay) -> Lane:
     lane = await at.lane()
     async with at.node.database.write() as connection:
         changed = await lane_store.change(
@@ -118,7 +118,7 @@ async def _lane(at: Testbed, way: _Way) -> Lane:
     return changed[0]
 
 
-async def _run(at: Testbed, way: _Way, count: int) -> _Cost:
+async def _run(at: Testbed, way: _KeyWay, count: int) -> _KeyCost:
     """Run jobs that do nothing; one of a backlog's key runs all the time."""
     lane, adding, over = await _lane(at, way), Accepting(at), asyncio.Event()
     began = asyncio.Event()
@@ -146,7 +146,7 @@ async def _run(at: Testbed, way: _Way, count: int) -> _Cost:
             cost = at.processor().per_item(used, count)
             over.set()
             await _drop(at, lane)
-    return _Cost(rate, sum(cost))
+    return _KeyCost(rate, sum(cost))
 
 
 async def _until(worker: Bench, count: int) -> None:

@@ -193,7 +193,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON permit_scope, permit TO postdate_writer;
 
 -- Limits for each key of a lane, which hold in the one bucket where the jobs of a key lie.
 
--- A row that is only ever locked: whoever claims jobs with keys of a lane from a bucket has it.
+-- A row that is only ever locked: a claim of jobs with keys of a lane in a bucket holds it.
 CREATE TABLE lane_bucket (
     bucket    smallint NOT NULL,
     tenant_id integer NOT NULL,

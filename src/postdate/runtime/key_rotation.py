@@ -23,11 +23,11 @@ MAX_ASIDE_SECONDS: Final = 10.0
 """How long a key at its limit waits for a job of another process to end: longer each time."""
 
 WALK_SECONDS: Final = 0.02
-"""How long a walk rests: where nothing may start, it meets the latest timers again and again."""
+"""How long a walk rests: where nothing may start, it meets the latest timers repeatedly."""
 
 BUSY_WALK_SECONDS: Final = 0.2
 LONG_WALK_SECONDS: Final = 5.0
-"""How long keys are not looked for where some are in line, or enough that wait for their turn."""
+"""How long a walk rests while keys are in line, or while enough of them wait for their turn."""
 
 MAX_TOKENS: Final = 1000
 """Of how many keys without due jobs it is remembered from which claim on to count."""
@@ -47,7 +47,7 @@ class KeySeen(NamedTuple):
     lost: bool
 
 
-Position = tuple[datetime, UUID]
+TimerPosition = tuple[datetime, UUID]
 """A timer among those of its lane's bucket."""
 
 
@@ -56,7 +56,7 @@ class KeyWalk(NamedTuple):
 
     seen: list[KeySeen]
     at: datetime
-    end: Position | None
+    end: TimerPosition | None
 
 
 class KeyAnswer(NamedTuple):
@@ -94,12 +94,12 @@ class KeyState:
 
 
 @dataclass(slots=True, eq=False)
-class KeyTurns:
+class KeyRotation:
     """The keys of one (bucket, lane). Times without a date are this node's monotonic clock."""
 
     weights: Mapping[int, int] = field(default_factory=dict)
     # Where the walk under way goes on; None at its end.
-    walk: Position | None = None
+    walk: TimerPosition | None = None
     walked_at: float = -NEVER
     # The database's time by which every key with a due job is known; None while a walk goes on.
     known_until: datetime | None = None
@@ -141,7 +141,7 @@ class KeyTurns:
         return self._line[0].low[0] if self._line else None
 
     def walk_at(self) -> float:
-        """Return from when on to look for more keys: a key that is found waits in line anyway."""
+        """Return when the next walk may begin: a key that it finds waits in line anyway."""
         if len(self._line) >= MAX_KEYS and self._pass_left > 0:
             return self.walked_at + LONG_WALK_SECONDS
         if self.walk is not None:
@@ -168,7 +168,7 @@ class KeyTurns:
         self._pass_left = len(self._line)
 
     def choose(self, count: int, now: float) -> list[KeyState]:
-        """Take the next keys out of the line, each with its part of so many jobs."""
+        """Take the next keys out of the line, each with its part of `count` jobs."""
         self._come_back(now)
         states = [self._line.popleft() for _ in range(min(len(self._line), count, MAX_KEYS))]
         weights = [self.weights.get(state.key_id, 1) for state in states]
@@ -209,9 +209,9 @@ class KeyTurns:
         missed = len(claimed) < len(answer.subjects)
         state.vain = 0 if claimed else state.vain + 1
         state.lost = missed and state.lost
-        self._place(state, answer, now, missed=missed)
+        self._requeue(state, answer, now, missed=missed)
 
-    def _place(self, state: KeyState, answer: KeyAnswer, now: float, *, missed: bool) -> None:
+    def _requeue(self, state: KeyState, answer: KeyAnswer, now: float, *, missed: bool) -> None:
         """Put a key at the end of the line, aside, or away when it has no due job left."""
         state.at_limit = answer.more and answer.at_limit
         if missed:

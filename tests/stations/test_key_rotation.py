@@ -1,6 +1,5 @@
 """Limits for each key of a lane: exact through kills and takeovers, and no key is in the way."""
 
-import asyncio
 from collections import Counter
 from typing import Any
 from uuid import UUID
@@ -9,6 +8,7 @@ import msgspec
 import pytest
 
 from conftest import Clock, eventually
+from faults.pg_proxy import wait_a_moment
 from postdate.core.ids import MIN_ID
 from postdate.core.setting.setting import Settings
 from postdate.database.connection.database import Database
@@ -18,7 +18,7 @@ from postdate.lane.spec import PerKey, key_id
 from postdate.lane.store import lane as lane_store
 from postdate.lane.store import lane_key
 from postdate.lane.store.lane import Lane
-from postdate.runtime.key_turns import KeyState
+from postdate.runtime.key_rotation import KeyState
 from postdate.timer.timer import LONG_AGO
 from postdate.worker.worker import JobWorker
 from support.worker import Handled, add_jobs, look, make_lane, make_worker, refresh, step
@@ -66,7 +66,7 @@ async def run_all(handler: ByKey, *workers: JobWorker) -> None:
         for worker in workers:
             while await worker.run_once(100):
                 pass
-        await asyncio.sleep(0.002)
+        await wait_a_moment(0.002)
         return len(handler.order) >= len(handler.keys) and not handler.running
 
     await eventually(done)
@@ -109,7 +109,7 @@ async def test_keys_take_turns_by_weight(database: Database, tenant_id: int) -> 
     while await worker.run_once(4):
         await worker.runner.wait_idle()
         look(worker)
-        await asyncio.sleep(0.03)
+        await wait_a_moment(0.03)
     assert len(handler.order) == 18
     assert Counter(handler.order[:8]) == {near[0]: 2, "b": 4, near[1]: 2}
 
@@ -163,7 +163,7 @@ async def test_the_slots_of_a_dead_worker_come_back(
 async def run_all_looking(handler: ByKey, worker: JobWorker, count: int) -> None:
     async def done() -> bool:
         await step(worker)
-        await asyncio.sleep(0.03)
+        await wait_a_moment(0.03)
         return len(handler.order) >= count
 
     await eventually(done)
