@@ -121,9 +121,9 @@ BEGIN
      ORDER BY c.turn;
 END $$;
 
--- Count starts against the rate of their keys, or (below zero) give back starts that never
--- were; the caller has the lock. A key whose whole burst is far away, because its rate was lower before,
--- is at most one burst away.
+-- Count starts against the rate of their keys, or (below zero) give back starts that never were.
+-- The caller has the lock. A key whose whole burst is far away, because its rate was lower
+-- before, is at most one burst away.
 CREATE OR REPLACE FUNCTION lane_key_spend(
     of_bucket smallint, of_lane integer, keys bigint[], counts integer[]) RETURNS void
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
