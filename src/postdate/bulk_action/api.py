@@ -52,13 +52,19 @@ async def list_bulk_actions(call: Call[Services, Any, PageQuery]) -> BulkActionL
 
 @ROUTES.add("GET", "/bulk-actions/{bulk_action_id:uuid}", "any", limited="filtered")
 async def get_bulk_action(call: Call[Services, Any, None]) -> BulkActionView:
-    """Show a bulk action and its progress."""
+    """Show a bulk action and its progress.
+
+    `position` of its `total` items have had their turn; `done` of these were changed.
+    """
     return await call.services.bulk_action.read.find(call.actor, call.uuid("bulk_action_id"))
 
 
 @ROUTES.add("GET", "/bulk-actions/{bulk_action_id:uuid}/items", "any", limited="filtered")
 async def list_bulk_action_items(call: Call[Services, Any, PageQuery]) -> BulkItemList:
-    """List the items of a bulk action, each with its outcome."""
+    """List the items of a bulk action, each with its outcome.
+
+    They come in the order in which they are changed; an item that is still to come has no outcome.
+    """
     found, following = await call.services.bulk_action.read.items(
         call.actor, call.uuid("bulk_action_id"), call.query.start(ItemPosition, 0), call.query.limit
     )

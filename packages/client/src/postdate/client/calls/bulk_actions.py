@@ -34,7 +34,11 @@ class BulkActions(Group[K]):
 
     @call("get_bulk_action", "GET", "/bulk-actions/{bulk_action_id}")
     def get(self, bulk_action_id: UUID | str) -> BulkAction:
-        """Show a bulk action and its progress."""
+        """Show a bulk action and its progress.
+
+        `position` of its `total` items have had their turn; `done` of these were changed.
+        `bulk_action_id`: The id of the bulk action.
+        """
 
     @call("list_bulk_action_items", "GET", "/bulk-actions/{bulk_action_id}/items")
     def list_items_page(
@@ -46,19 +50,28 @@ class BulkActions(Group[K]):
     ) -> BulkItemList:
         """List the items of a bulk action, each with its outcome.
 
+        They come in the order in which they are changed; an item that is still to come has no
+        outcome.
+        `bulk_action_id`: The id of the bulk action.
         `limit`: Maximum number of items to return.
         `cursor`: `next_cursor` of the previous page.
         """
 
     @pages(list_items_page, "items")
     def list_items(self, bulk_action_id: UUID | str, *, page_size: int = 100) -> Iterator[BulkItem]:
-        """List the items of a bulk action, each with its outcome, page by page until the end."""
+        """List the items of a bulk action, each with its outcome, page by page until the end.
+
+        They come in the order in which they are changed; an item that is still to come has no
+        outcome.
+        `bulk_action_id`: The id of the bulk action.
+        """
 
     @call("start_bulk_action", "POST", "/bulk-actions/{bulk_action_id}/start")
     def start(self, bulk_action_id: UUID | str) -> BulkAction:
         """Let a bulk action begin now.
 
         One that was confirmed waits for ten seconds, in which it can be stopped without a trace.
+        `bulk_action_id`: The id of the bulk action.
         """
 
     @call("stop_bulk_action", "POST", "/bulk-actions/{bulk_action_id}/stop")
@@ -67,4 +80,5 @@ class BulkActions(Group[K]):
 
         Once this is answered, no further item is changed; what is done stays done. One that has
         ended stays as it is.
+        `bulk_action_id`: The id of the bulk action.
         """
