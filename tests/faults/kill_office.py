@@ -28,6 +28,7 @@ from postdate.intake.idempotency import Granted
 from postdate.job.spec.job import Webhook
 from postdate.key.change.session import EXTEND_SECONDS, ConsoleSessions
 from postdate.key.spec import KeyRotateBody, KeySpec
+from postdate.lane.spec import NewLane
 from postdate.payment.accept.warning import PaymentWarnings
 from postdate.secret import secret_rotation
 from postdate.secret.receipt_key import ReceiptKeys
@@ -235,6 +236,22 @@ class DestinationLife(Office):
         return await super().violations()
 
 
+class LaneLife(Office):
+    """A lane is made before its first job."""
+
+    name = "lane"
+
+    async def steps(self, made: Services) -> None:
+        create = made.lane.change.create
+        await self.once(
+            made, "lane", lambda r: remembering(create, r)(self.who, NewLane(lane="early"))
+        )
+
+    async def violations(self) -> list[str]:
+        await self.expect_told(lane_created=1)
+        return await super().violations()
+
+
 async def forget_signing(operation: Office) -> None:
     """Leave nothing that the next rotation would have to encrypt anew."""
     await operation.nodes.direct.writer.execute(
@@ -376,6 +393,6 @@ class Warn(MoneyOperation, KillOperation):
 
 
 OPERATIONS: list[type[KillOperation]] = [
-    KeyLife, TenantLife, SessionLife, ReceiptKeyLife, DestinationLife, RotateSecrets,
+    KeyLife, TenantLife, SessionLife, ReceiptKeyLife, DestinationLife, LaneLife, RotateSecrets,
     SubscriptionLife, RepairAccount, Warn,
 ]  # fmt: skip

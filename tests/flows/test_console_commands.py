@@ -39,7 +39,11 @@ BY_END = {
     "accounts": "alice",
     "lane": "mail",
 }
-JSON = {"changes": '[{"type": "halt"}]', "retry": '{"max_attempts": 2}'}
+JSON = {
+    "changes": '[{"type": "halt"}]',
+    "per_key": '{"max_running": 2}',
+    "retry": '{"max_attempts": 2}',
+}
 EXCLUDED = re.compile(r"^(delay_seconds|every_seconds|rrule|template\.payment\..*)$")
 MANY = {"purge_dead_letter": "purge_dead_letters"}
 """Operations that share the command of the same for many."""

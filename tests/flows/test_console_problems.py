@@ -88,13 +88,21 @@ async def follow(tab: Page, link: Locator) -> None:
         await link.click()
 
 
+async def follow_to(tab: Page, thing: str) -> None:
+    """Follow the link to a thing; one that is folded away is unfolded first."""
+    link = tab.locator(f'a[href^="{thing}"]')
+    if not await link.first.is_visible():
+        await tab.locator("details", has=link).first.locator("summary").first.click()
+    await follow(tab, link.first)
+
+
 def pressed(thing: str = "", verb: str = "", **fields: str) -> Cure:
     """Press the button: that of the link itself, or one of the thing that the list behind shows."""
 
     async def cure(tab: Page) -> None:
         button = tab.locator(f'a[href^="{thing}/{verb}"]').first
         if verb and not await button.count():
-            await follow(tab, tab.locator(f'a[href^="{thing}"]').first)
+            await follow_to(tab, thing)
         if verb:
             await follow(tab, button)
         for name, text in fields.items():
@@ -118,7 +126,7 @@ def leads_to(thing: str) -> Cure:
     """Follow the link to the thing that the list behind shows."""
 
     async def cure(tab: Page) -> None:
-        await follow(tab, tab.locator(f'a[href^="{thing}"]').first)
+        await follow_to(tab, thing)
         await expect(tab.locator("h1")).to_contain_text(thing.rpartition("/")[2])
 
     return cure

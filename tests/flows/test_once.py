@@ -82,6 +82,7 @@ OTHER: dict[str, Callable[[FullTenant], Any]] = {
         "delay_seconds": 60,
     },
     "POST /payments/{payment_id:uuid}/refund": lambda _: {"amount": 2},
+    "POST /lanes": lambda _: {"lane": "elsewhere"},
     "POST /jobs": lambda _: {"destination": {"type": "worker"}, "lane": "other"},
     "POST /subscriptions": lambda _: {
         "destination": {"type": "webhook", "url": "https://example.com/"},

@@ -1,12 +1,16 @@
 """What axe finds wrong with a page for people who cannot see or point as others do."""
 
-from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-AXE: Final = (files("axe_playwright_python") / "axe.min.js").read_text()
+_FOUND = find_spec("axe_playwright_python")
+assert _FOUND is not None
+assert _FOUND.origin is not None
+AXE: Final = Path(_FOUND.origin).with_name("axe.min.js").read_text()
 MINOR: Final = "minor"
 
 

@@ -65,7 +65,7 @@ class BulkWorker:
 
     async def _do_piece(self, key: BulkActionKey, held: HeldBulkAction, actor: Identity) -> None:
         if not await self._alive(actor):
-            async with self._database.write("bulk_action.stop") as connection:
+            async with self._database.write("bulk_action.key_ended") as connection:
                 await store.stop(connection, key, SYSTEM, "The key that began it has ended.")
             return
         if (refusal := self._halted(held, actor)) is not None:
@@ -121,7 +121,7 @@ class BulkWorker:
         if passing(error):
             await self._put_off(key, held, error.refusal)
             return
-        async with self._database.write("bulk_action.stop") as connection:
+        async with self._database.write("bulk_action.refused") as connection:
             if await store.renew(connection, key, held.token, HOLD):
                 await store.stop(connection, key, SYSTEM, error.refusal.detail)
 

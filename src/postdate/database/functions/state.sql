@@ -102,7 +102,7 @@ BEGIN
          WHERE s.bucket = place AND s.tenant_id = of_tenant
            AND s.schedule_id = of_subject;
     WHEN 'lane' THEN
-        SELECT string_agg(DISTINCT ROW(weight, width, max_running, rate_per_second,
+        SELECT string_agg(DISTINCT ROW(weight, width, max_running, rate_per_second, per_key,
                                        instant_text(paused_at), paused_note, paused_by)::text,
                           ' ')
           INTO found FROM lane l WHERE l.tenant_id = of_tenant AND l.name = $4;
