@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Page, expect
 
 from conftest import INTERNAL_TOKEN, Api
 from postdate.delivery.breaker import FAILURES, Health
@@ -22,7 +22,7 @@ from postdate.monitor.view.overdue import Overdue
 from postdate.node import initial_key as first
 from postdate.tenant.change.tenant import Tenants
 from postdate.worker.trouble import TroubleReporter
-from support.real_browser import make, needs_chromium, sign_in
+from support.real_browser import follow, follow_to, make, needs_chromium, sign_in
 
 pytestmark = [needs_chromium, pytest.mark.own_database("its loops work for every tenant")]
 expect.set_options(timeout=30_000)
@@ -80,20 +80,6 @@ async def claimed(api: Api, lane: str, **spec: object) -> tuple[str, int]:
     await job(api, lane, **spec)
     (lease,) = (await make(api, f"/lanes/{lane}/claim", {"max": 1, "wait_seconds": 5}))["leases"]
     return lease["job_id"], lease["token"]
-
-
-async def follow(tab: Page, link: Locator) -> None:
-    """Press a link, and wait for the page behind it."""
-    async with tab.expect_navigation(wait_until="domcontentloaded"):
-        await link.click()
-
-
-async def follow_to(tab: Page, thing: str) -> None:
-    """Follow the link to a thing; one that is folded away is unfolded first."""
-    link = tab.locator(f'a[href^="{thing}"]')
-    if not await link.first.is_visible():
-        await tab.locator("details", has=link).first.locator("summary").first.click()
-    await follow(tab, link.first)
 
 
 def pressed(thing: str = "", verb: str = "", **fields: str) -> Cure:

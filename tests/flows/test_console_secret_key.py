@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import BrowserContext, Page, expect
 
 from conftest import SECRET_KEY, Api
-from flows.test_console_problems import follow, job, run, tab
+from flows.test_console_problems import job, run, tab
 from postdate.monitor.view import overview
 from postdate.node import initial_key as first
 from postdate.node import worker as worker_stage
@@ -17,7 +17,7 @@ from postdate.node.settings import ProcessSettings
 from postdate.secret.secret import key_id as key_id_of
 from postdate.secret.secret import parse_key
 from postdate.tenant.change.tenant import Tenants
-from support.real_browser import make, needs_chromium, sign_in
+from support.real_browser import follow, make, needs_chromium, sign_in
 from support.receiver import Receiver
 
 pytestmark = [needs_chromium, pytest.mark.own_database("its loops work for every tenant")]

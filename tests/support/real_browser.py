@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from playwright.async_api import Browser as Chromium
-    from playwright.async_api import Page
+    from playwright.async_api import Locator, Page
 
 needs_chromium = pytest.mark.skipif(
     PROGRAM is None, reason="no chromium here (Debian: apt-get install chromium)"
@@ -66,3 +66,17 @@ async def make(api: Api, path: str, body: Any) -> Any:
     answer = await api.call("POST", path, body, headers={"Idempotency-Key": uuid4().hex})
     assert answer.status in {200, 201}, answer.body
     return answer.body
+
+
+async def follow(tab: "Page", link: "Locator") -> None:
+    """Press a link, and wait for the page behind it."""
+    async with tab.expect_navigation(wait_until="domcontentloaded"):
+        await link.click()
+
+
+async def follow_to(tab: "Page", thing: str) -> None:
+    """Follow the link to a thing; one that is folded away is unfolded first."""
+    link = tab.locator(f'a[href^="{thing}"]')
+    if not await link.first.is_visible():
+        await tab.locator("details", has=link).first.locator("summary").first.click()
+    await follow(tab, link.first)
