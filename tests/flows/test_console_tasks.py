@@ -5,6 +5,7 @@ letter, Tab through the fields of a form, whose first one has the cursor.
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from playwright.async_api import Locator, Page, expect
+from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
 from conftest import Api, Clock
 from flows.test_console_frame import failed
@@ -69,6 +71,9 @@ class Hand:
 
     async def write(self, **fields: str) -> None:
         """Write into fields of a form, from the one with the cursor on by Tab."""
+        # The page's script puts the cursor there, unless no field is empty.
+        with suppress(PlaywrightTimeoutError):
+            await self.page.wait_for_selector(":focus", timeout=5000)
         for name, text in fields.items():
             field = name.replace("__", ".")
             for _ in range(MAX_TABS):
